@@ -1,5 +1,5 @@
-"""Sources and sinks: where records come from and go to.
+"""Sources and sinks: the input and output of jobs.
 
-Belongs here: one room for each kind of place that records are read from or written to.
+Belongs here: one room for each kind of system that records are read from or written to.
 Does not: how checkpoints are kept (``runtime/storage``).
 """

@@ -1,4 +1,4 @@
-"""Who steps the tasks: slot threads (live), a person (stepping), or a seeded random choice (simulation).
+"""Drivers step the tasks: slot threads (live), a user (stepping), or a seeded random choice (simulation).
 
 Belongs here: threads, sleeping, choosing the next step, injecting faults. Does not: anything about what a step does.
 """

@@ -1,9 +1,10 @@
-"""Keyed state: what a function declares of it, which subtask owns a key, and where the state of a key lies.
+"""Keyed state: its declaration, the subtask that owns a key, and the storage of a key's state.
 
-``key_columns`` says which columns can be keys, ``key_groups`` who owns a key (the hash exchange and rescaling),
-``key_index`` which dense code a key has.
+``key_columns`` determines which columns can be keys, ``key_groups`` the owner of a key (the hash exchange and
+rescaling),
+``key_index`` the dense code of a key.
 
-Belongs here: keys, key groups, what state can be declared, and where the state of a key lies.
+Belongs here: keys, key groups, declarations of state, and the storage of a key's state.
 Does not: what an operator keeps for a key.
 """
 
@@ -21,5 +22,5 @@ __all__ = ["AggregatingState", "BroadcastState", "ListState", "MapState", "Reduc
 
 
 def __dir__() -> list[str]:
-    """What is for users: completion shows this and not the modules behind it."""
+    """The names for users: completion shows these and not the modules behind them."""
     return __all__

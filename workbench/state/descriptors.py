@@ -1,4 +1,4 @@
-"""Keyed state as users declare it: kinds of state with Arrow types, which make it portable and checkable (F2-7)."""
+"""Keyed state as users declare it: kinds of state with Arrow types, which make it portable and verifiable (F2-7)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workbench.errors import SettingError
 from workbench.state.values import UnfitError, to_array
 
 Ttl = str | timedelta | None
-"""How long state lives after it was last written, by processing time: ``"1h"``; None: for ever."""
+"""How long state lives after it was last written, by processing time: ``"1h"``; None: without a limit."""
 
 
 class _Lasting:
-    """What all descriptors share: how long their values live."""
+    """The common part of all descriptors: the time to live of their values."""
 
     ttl: Ttl
 
@@ -28,7 +28,7 @@ class _Lasting:
 
     @property
     def ttl_us(self) -> int | None:
-        """The time to live in microseconds of processing time; None: for ever."""
+        """The time to live in microseconds of processing time; None: without a limit."""
         if self.ttl is None:
             return None
         us = parse_duration(self.ttl, "ttl")
@@ -45,11 +45,11 @@ class ValueState(_Lasting):
 
     Args:
         type: Arrow type of the value.
-        default: what is read as long as nothing was written; None is null.
-        ttl: time, such as ``"1h"``, after the last write after which `default` is read again; None: never.
+        default: the value before the first write; None is null.
+        ttl: time after the last write, such as ``"1h"``, after which `default` is read again; None: never.
 
     Raises:
-        SettingError: no Arrow type, a default that does not fit it, or a time that is no duration.
+        SettingError: not an Arrow type, a default that does not fit it, or an invalid time.
 
     Example:
         >>> ValueState(pa.int64(), default=0, ttl="1h").ttl_us
@@ -78,10 +78,10 @@ class ListState(_Lasting):
 
     Args:
         type: Arrow type of an element.
-        ttl: time, such as ``"1h"``, after which an element disappears; None: never.
+        ttl: time, such as ``"1h"``, after which an element expires; None: never.
 
     Raises:
-        SettingError: no Arrow type, or a time that is no duration.
+        SettingError: not an Arrow type, or an invalid time.
 
     Example:
         >>> ListState(pa.string(), ttl="10min").ttl_us
@@ -100,10 +100,10 @@ class MapState(_Lasting):
 
     Args:
         key_type, type: Arrow types of a key and of a value of the dict.
-        ttl: time, such as ``"1h"``, after its last write after which an entry disappears; None: never.
+        ttl: time after its last write, such as ``"1h"``, after which an entry expires; None: never.
 
     Raises:
-        SettingError: no Arrow type, or a time that is no duration.
+        SettingError: not an Arrow type, or an invalid time.
 
     Example:
         >>> MapState(pa.string(), pa.int64()).key_type
@@ -123,11 +123,11 @@ class ReducingState(_Lasting):
 
     Args:
         type: Arrow type of the values.
-        function: from what is held and a new value to what is held then, such as ``max``.
-        ttl: time, such as ``"1h"``, after the last ``add`` after which nothing is held; None: never.
+        function: takes the held value and a new one and returns the value to hold, such as ``max``.
+        ttl: time after the last ``add``, such as ``"1h"``, after which the value expires; None: never.
 
     Raises:
-        SettingError: no Arrow type, or a time that is no duration.
+        SettingError: not an Arrow type, or an invalid time.
 
     Example:
         >>> ReducingState(pa.int64(), max).function(3, 5)
@@ -146,14 +146,14 @@ class AggregatingState(_Lasting):
     Source: Flink's ``AggregatingState``.
 
     Args:
-        type: Arrow type of the accumulator, which is what a checkpoint holds.
-        create: gives an empty accumulator.
-        add: from an accumulator and a value to the accumulator then.
-        result: from an accumulator to what ``get`` gives; ``get`` gives None before the first ``add``.
-        ttl: time, such as ``"1h"``, after the last ``add`` after which nothing is held; None: never.
+        type: Arrow type of the accumulator, which checkpoints store.
+        create: returns an empty accumulator.
+        add: takes an accumulator and a value and returns the new accumulator.
+        result: takes an accumulator and returns the result of ``get``; before the first ``add``, ``get`` returns None.
+        ttl: time after the last ``add``, such as ``"1h"``, after which the accumulator expires; None: never.
 
     Raises:
-        SettingError: no Arrow type, or a time that is no duration.
+        SettingError: not an Arrow type, or an invalid time.
 
     Example:
         >>> mean = AggregatingState(
@@ -178,7 +178,7 @@ Descriptor: TypeAlias = ValueState | ListState | MapState | ReducingState | Aggr
 class BroadcastState:
     """A dict that is the same on every subtask, declared as a class attribute of a `CoProcessFunction`.
 
-    ``process2`` gets it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
+    ``process2`` receives it as an attribute of its state and changes it; ``process1`` reads it from ``ctx.broadcast``.
 
     Source: F1-3; Flink's broadcast state.
 
@@ -186,7 +186,7 @@ class BroadcastState:
         key_type, type: Arrow types of a key and of a value of the dict.
 
     Raises:
-        SettingError: no Arrow type.
+        SettingError: not an Arrow type.
 
     Example:
         >>> class Limits(wb.functions.CoProcessFunction):

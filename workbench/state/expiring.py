@@ -1,4 +1,4 @@
-"""State that lives for a time after it was written: lists and dicts whose elements disappear."""
+"""State with a time to live: lists and dicts whose elements expire."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Entry = tuple[Any, int]
 
 
 class Moment:
-    """The processing time of the step that is being taken, in microseconds; one for all state of an operator."""
+    """The processing time of the present step, in microseconds; shared by all state of an operator."""
 
     __slots__ = ("us",)
 
@@ -39,7 +39,7 @@ class ExpiringMap(MutableMapping[Any, Any]):
         self._purged_us = -1
 
     def entries(self) -> dict[Any, Entry]:
-        """What has not expired, with its times."""
+        """The entries that have not expired, with their times."""
         if self._moment.us != self._purged_us:
             self._purged_us = self._moment.us
             limit = self._purged_us - self._ttl_us
@@ -90,7 +90,7 @@ class ExpiringList(MutableSequence[Any]):
         self._purged_us = -1
 
     def entries(self) -> list[Entry]:
-        """What has not expired, with its times."""
+        """The elements that have not expired, with their times."""
         if self._moment.us != self._purged_us:
             self._purged_us = self._moment.us
             limit = self._purged_us - self._ttl_us
@@ -116,7 +116,7 @@ class ExpiringList(MutableSequence[Any]):
         return len(self.entries())
 
     def insert(self, index: int, value: Any) -> None:
-        """Put `value` before the element at `index`."""
+        """Insert `value` before the element at `index`."""
         self.entries().insert(index, (value, self._moment.us))
 
     def __eq__(self, other: object) -> bool:

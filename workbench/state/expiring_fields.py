@@ -1,4 +1,4 @@
-"""Fields with a time to live: so long after its last write a value is gone, of lists and maps each element."""
+"""Fields with a time to live after the last write; in lists and maps each element has its own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ExpiringValueField(Field):
 
 
 class _ExpiringElements(Field):
-    """A collection whose elements disappear one by one."""
+    """A collection whose elements expire one by one."""
 
     times = pa.list_(pa.int64())
 
@@ -69,7 +69,7 @@ class _ExpiringElements(Field):
 
 
 class ExpiringListField(_ExpiringElements):
-    """A list whose elements disappear."""
+    """A list whose elements expire."""
 
     def _written(self, values: list[Any], times: list[int]) -> ExpiringList:
         return ExpiringList(self._moment, self._ttl_us, zip(values, times, strict=True))
@@ -86,7 +86,7 @@ class ExpiringListField(_ExpiringElements):
 
 
 class ExpiringMapField(_ExpiringElements):
-    """A dict whose entries disappear."""
+    """A dict whose entries expire."""
 
     def _written(self, values: dict[Any, Any], times: list[int]) -> ExpiringMap:
         entries = ((key, (value, us)) for (key, value), us in zip(values.items(), times, strict=True))

@@ -1,7 +1,7 @@
-"""The fields of a key's state: what an object holds for each kind of state, and what of it goes into a checkpoint.
+"""The fields of a key's state: their content in memory for each kind of state, and their form in a checkpoint.
 
-In a checkpoint a field is the column ``state:NAME`` and, where it has a time to live, ``written:NAME`` with the
-processing times, in microseconds, at which its value or its elements were written.
+In a checkpoint a field is the column ``state:NAME`` and, with a time to live, ``written:NAME`` with the processing
+times, in microseconds, at which its value or its elements were written.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from workbench.state.expiring import Entry, Moment
 from workbench.state.values import as_python
 
 Stored = tuple[Any, Any]
-"""A field's value as it goes into a checkpoint, and the times at which it was written (None without a time to live)."""
+"""A field's value in a checkpoint, and the times at which it was written (None without a time to live)."""
 
 
 class Field:
-    """One field: `slot` is the attribute that holds it, `access` a property over it, or None when it is the field.
+    """One field: `slot` is the attribute that stores it, `access` a property over it, or None if it is the field
+    itself.
 
-    A slot's content is called what is *held*.
+    A slot's content is called *held*.
     """
 
     stored_as_held = False
-    """Whether what is held goes into a checkpoint as it is."""
+    """Whether checkpoints store the held value unchanged."""
     times: pa.DataType | None = None
-    """Arrow type of the times at which it was written; None without a time to live."""
+    """Arrow type of the write times; None without a time to live."""
     access: property | None = None
-    """What the class has under the field's name; None where that is the slot itself."""
+    """What the class has under the field's name; None if that is the slot itself."""
 
     def __init__(self, slot: str, kind: pa.DataType) -> None:
         self.slot = slot
         self.type = kind
 
     def fresh(self) -> Any:
-        """What is held for a key without state."""
+        """The held value of a key without state."""
         raise NotImplementedError  # abstract
 
     def is_fresh(self, held: Any) -> bool:
@@ -47,15 +48,15 @@ class Field:
         return not held
 
     def stored(self, held: Any) -> Stored:
-        """What goes into a checkpoint; asked only where that is not what is held."""
+        """The form for checkpoints; called only if it differs from the held value."""
         raise NotImplementedError  # abstract
 
     def loaded(self, value: Any, written: Any) -> Any:
-        """What is held, from what a checkpoint has."""
+        """The held value, from its form in a checkpoint."""
         return as_python(value, self.type)
 
     def shown(self, held: Any) -> Any:
-        """The value that a query of the state returns."""
+        """The value that a state query returns."""
         raise NotImplementedError  # abstract
 
 
@@ -124,7 +125,7 @@ class Folded:
         self._entry = self._field.folded(self.entry, value)
 
     def get(self) -> Any:
-        """What has been folded, None where nothing was."""
+        """The folded value, None if nothing was added."""
         entry = self.entry
         return None if entry is None else self._field.result(entry[0])
 
@@ -134,7 +135,7 @@ class Folded:
 
     @property
     def entry(self) -> Entry | None:
-        """What is held and when it was written, unless it has expired."""
+        """The accumulator and its write time, unless it has expired."""
         entry = self._entry
         return None if entry is None or self._field.has_expired(entry) else entry
 
@@ -168,7 +169,7 @@ class FoldField(Field):
         return held, self._moment.us
 
     def has_expired(self, entry: Entry) -> bool:
-        """Whether its time to live is over."""
+        """Whether its time to live has passed."""
         return self._ttl_us is not None and self._moment.us - entry[1] >= self._ttl_us
 
     def fresh(self) -> Folded:

@@ -1,6 +1,6 @@
-"""Which columns can be keys, and their values as what hash tables work on: int64 numbers or strings.
+"""The columns that can be keys, and the conversion of their values for hash tables: int64 numbers or strings.
 
-Equal keys become equal numbers: -0.0 is 0.0, all NaN are one value, and a null is a key like any other.
+Equal keys become equal numbers: -0.0 is 0.0, all NaNs are one value, and a null is a key like any other.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ POSSIBLE = "integers, floats, booleans, strings, dates and timestamps can be key
 
 
 def check_keys(keys: Sequence[str], schema: pa.Schema) -> None:
-    """Refuse key columns that do not exist, occur twice or have a type that cannot be hashed stably.
+    """Reject key columns that do not exist, occur twice or have a type without a stable hash.
 
     Raises:
-        PlanError: names the column, its type and what is possible.
+        PlanError: names the column, its type and the possible ones.
     """
     for name in keys:
         if name not in schema.names:
@@ -39,7 +39,7 @@ def check_keys(keys: Sequence[str], schema: pa.Schema) -> None:
 
 
 def can_be_key(kind: pa.DataType) -> bool:
-    """Whether values of this type can be hashed stably."""
+    """Whether values of this type have a stable hash."""
     return is_text(kind) or _is_number(kind)
 
 

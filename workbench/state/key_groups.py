@@ -1,9 +1,9 @@
-"""Key groups: which subtask owns a key.
+"""Key groups: they determine which subtask owns a key.
 
-A key's stable hash gives its group, ``group = hash % max_parallelism``; each subtask owns a range of groups,
-``subtask = group * parallelism // max_parallelism``. State is restored by the hash of its keys, so that a
-job can go on at another parallelism, or with another number of groups. Two columns of keys hash alike when their types
-and values are equal; integers of all widths hash alike, and so do strings of all encodings.
+A key's stable hash determines its group, ``group = hash % max_parallelism``; each subtask owns a range of groups,
+``subtask = group * parallelism // max_parallelism``. State is restored by the hash of its keys, so a job can resume at
+another parallelism, or with another number of groups. Two key columns hash alike if their types and values are equal;
+integers of all widths hash alike, and so do strings of all encodings.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from workbench.errors import PlanError
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
 
 KEY_GROUPS_LEAST = 128
-"""Number of key groups of a job that does not say another one, at the usual parallelism."""
+"""The default number of key groups of a job, at the usual parallelism."""
 KEY_GROUPS_MOST = 32_768
 """Flink's upper bound."""
-_ALIGNMENT = 64  # bytes; where Arrow likes buffers to begin
+_ALIGNMENT = 64  # bytes; Arrow's preferred alignment
 
 NULL_HASH = np.uint64(0x6E756C6C6B657921)
 """The hash of a null key of any type."""
@@ -71,13 +71,13 @@ class KeyPartitioner:
         self._widths = [fixed_width(field.type) for field in schema]
 
     def of(self, schema: pa.Schema) -> KeyPartitioner:
-        """One that sends other records with the same keys to the same targets."""
+        """A partitioner that sends other records with the same keys to the same targets."""
         if self._other is None or not self._other.schema.equals(schema):
             self._other = KeyPartitioner(self.keys, schema, self.parallelism, self.max_parallelism)
         return self._other
 
     def split(self, records: Records) -> list[Records | None]:
-        """The rows for each target, in their order; None where there are none. Columns are copied at most once."""
+        """The rows for each target, in their order; None if there are none. Columns are copied at most once."""
         n = len(records)
         if self.parallelism == 1 or n == 0:
             return [records if n else None] + [None] * (self.parallelism - 1)
@@ -92,7 +92,7 @@ class KeyPartitioner:
         return [ordered.slice(begin, end - begin) if end > begin else None for begin, end in pairwise(bounds)]
 
     def _reorder(self, records: Records, positions: Int64s) -> Records:
-        """The rows by target: flat columns are scattered in one kernel, the others taken by Arrow."""
+        """The rows by target: flat columns are scattered in one kernel, others are copied by Arrow."""
         n = len(records)
         columns: list[pa.Array] = list(records.batch.columns)
         flat = [at for at, width in enumerate(self._widths) if width and columns[at].null_count == 0]
@@ -103,7 +103,7 @@ class KeyPartitioner:
             times = np.ascontiguousarray(times)
             widths.append(8)
             sources.append(pa.py_buffer(times).address)
-        offsets = [0]  # of each column in one piece of memory for all
+        offsets = [0]  # of each column in one allocation for all
         for width in widths:
             offsets.append(offsets[-1] + -(-n * width // _ALIGNMENT) * _ALIGNMENT)
         memory = pa.allocate_buffer(offsets[-1])
@@ -125,12 +125,12 @@ class KeyPartitioner:
 
 
 def default_max_parallelism(parallelism: int) -> int:
-    """The number of key groups of a job that does not say one: room to grow by half, a power of two, at least 128.
+    """The default number of key groups: room to grow by half, a power of two, at least 128.
 
     Source: Flink's ``KeyGroupRangeAssignment.computeDefaultMaxParallelism``.
 
     Args:
-        parallelism: the largest of the job's operators.
+        parallelism: the largest one of the job's operators.
 
     Example:
         >>> [default_max_parallelism(parallelism) for parallelism in (1, 85, 86, 200, 30_000)]
@@ -142,7 +142,7 @@ def default_max_parallelism(parallelism: int) -> int:
 
 @lru_cache
 def subtask_of_group(parallelism: int, max_parallelism: int) -> Int64s:
-    """Shape (max_parallelism,), read-only: the owner of each key group, which is one of `parallelism` subtasks."""
+    """Shape (max_parallelism,), read-only: the owner of each key group among `parallelism` subtasks."""
     owners = np.arange(max_parallelism, dtype=np.int64) * parallelism // max_parallelism
     owners.flags.writeable = False
     return owners

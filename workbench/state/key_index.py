@@ -12,7 +12,7 @@ from workbench.state.key_columns import check_keys, from_ints, is_text, plain, t
 from workbench.state.key_table import KeyTable
 
 _NO_CODE = -1
-_FEW = 64  # texts that are looked up one by one before a table of the distinct ones could be made
+_FEW = 64  # texts that are looked up one by one in the time that a table of distinct ones takes
 
 
 class KeyIndex:
@@ -72,7 +72,7 @@ class KeyIndex:
         return codes
 
     def find(self, batch: pa.RecordBatch) -> Int64s:
-        """Shape (n,): the code of each row's key, -1 where it has none; nothing is added."""
+        """Shape (n,): the code of each row's key, -1 if it has none; nothing is added."""
         if not self._columns:
             return np.full(batch.num_rows, 0 if self._seen else _NO_CODE, np.int64)
         names = self._schema.names
@@ -84,7 +84,7 @@ class KeyIndex:
         return codes
 
     def plain_numbers(self, batch: pa.RecordBatch) -> tuple[KeyTable, Int64s] | None:
-        """The table and the numbers of a batch's keys where a key is one number and none has been null; else None."""
+        """The table and the numbers of a batch's keys if a key is one number and no null was seen; otherwise None."""
         if len(self._columns) != 1 or not isinstance(self._columns[0], _NumberColumn):
             return None
         column = batch.column(self._schema.names[0])
@@ -92,7 +92,7 @@ class KeyIndex:
         return None if column.null_count or table is None else (table, to_ints(column))
 
     def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
-        """The key columns of these codes (by default of all), in their own types."""
+        """The key columns of these codes (by default all), in their own types."""
         if codes is None and len(self._columns) == 1 and isinstance(self._columns[0], _NumberColumn):
             column = self._columns[0].all_values(self._schema.field(0).type)
             return pa.RecordBatch.from_arrays([column], schema=self._schema)
@@ -113,13 +113,13 @@ class KeyIndex:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def retain(self, codes: Int64s) -> Int64s:
-        """Forget all keys but these; ``codes[i]`` becomes code i.
+        """Forget all other keys; ``codes[i]`` becomes code i.
 
         Args:
             codes: distinct codes to keep.
 
         Returns:
-            Shape (former length,): the new code of each old one, -1 where it is forgotten.
+            Shape (former length,): the new code of each old one, -1 if it was forgotten.
         """
         mapping = np.full(len(self), _NO_CODE, np.int64)
         kept = self.keys_table(codes)
@@ -129,7 +129,7 @@ class KeyIndex:
 
 
 class _NumberColumn:
-    """Codes for the values of one column that ``to_ints`` can turn into numbers."""
+    """Codes for the values of one column that ``to_ints`` can convert to numbers."""
 
     __slots__ = ("_kind", "_null", "_table")
 
@@ -142,7 +142,7 @@ class _NumberColumn:
         return len(self._table) + (self._null != _NO_CODE)
 
     def plain_table(self) -> KeyTable | None:
-        """The table, if its codes are those of this column: no null has been seen."""
+        """The table, if its codes are those of this column: no null was seen."""
         return self._table if self._null == _NO_CODE else None
 
     def codes(self, column: pa.Array) -> Int64s:
@@ -151,7 +151,7 @@ class _NumberColumn:
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         numbers = to_ints(column.drop_null())
         codes = np.empty(len(column), np.int64)
-        if self._null == _NO_CODE:  # rows before the first null come before it in the order of appearance
+        if self._null == _NO_CODE:  # rows before the first null precede it in the order of appearance
             before = int(np.argmin(valid))
             self._table.codes(numbers[:before])
             self._null = len(self._table)
@@ -171,7 +171,7 @@ class _NumberColumn:
         return codes if self._null == _NO_CODE else codes + (codes >= self._null)
 
     def all_values(self, kind: pa.DataType) -> pa.Array:
-        """The values of all codes; without a copy where possible, because what a code stands for never changes."""
+        """The values of all codes; without a copy where possible, because the value of a code never changes."""
         if self._null == _NO_CODE:
             return from_ints(self._table.keys(), kind)
         return self.values(np.arange(len(self)), kind)
@@ -187,7 +187,7 @@ class _NumberColumn:
 
 
 class _TextColumn:
-    """Codes for the values of one column of strings; per batch only the distinct values are looked up."""
+    """Codes for the values of one column of strings; only the distinct values of a batch are looked up."""
 
     __slots__ = ("_code_of", "_values")
 

@@ -8,13 +8,13 @@ from workbench.compiled import add_keys, find_keys, rehash, roll_keys, warm_up
 from workbench.elements import Int64s
 
 Folds = tuple[Int64s, Int64s, Int64s, Int64s]
-"""Operations, places, addresses of values, and which are shown: see ``roll_keys``."""
+"""Operations, cells, addresses of values, and whether to show each value: see ``roll_keys``."""
 
 _SMALLEST = 4  # a table of 2**4 rows
 
 
 class KeyTable:
-    """Gives each distinct int64 the next code, from 0 in order of first appearance.
+    """Assigns each distinct int64 the next code, from 0 in order of first appearance.
 
     Example:
         >>> table = KeyTable()
@@ -54,16 +54,16 @@ class KeyTable:
             self._resize(self._bits + 1)
 
     def find(self, keys: Int64s) -> Int64s:
-        """Shape (n,): the code of each key, -1 for those that the table does not hold; nothing is added."""
+        """Shape (n,): the code of each key, -1 for keys not in the table; nothing is added."""
         codes = np.empty(len(keys), np.int64)
         find_keys(keys, self._slots, 64 - self._bits, codes)
         return codes
 
     def roll(self, keys: Int64s, row: int, folds: Folds, cells: Int64s, out: Int64s) -> tuple[int, int]:
-        """Fold rows from `row` on into the cells of their keys, as long as there is a cell for a new key.
+        """Fold rows from `row` on into the cells of their keys, while there is a cell for a new key.
 
         Returns:
-            The first row that was not handled, and the first fold that failed or -1.
+            The first row that was not processed, and the first fold that failed or -1.
         """
         while True:
             row, self._count, failed = roll_keys(
@@ -78,18 +78,18 @@ class KeyTable:
         return self._slots, self._key_of_code, 64 - self._bits
 
     def extended(self, count: int) -> None:
-        """Such a kernel has added keys, so that there are `count`."""
+        """Record the new number of keys after such a kernel has added some."""
         self._count = count
 
     def enlarge(self) -> None:
-        """Make room for as many keys again."""
+        """Double the number of keys that there is room for."""
         self._resize(self._bits + 1)
 
     def clear(self) -> None:
-        """Forget all keys, but keep the room."""
+        """Forget all keys, but keep the memory."""
         self._slots[:] = 0
         self._count = 0
 
     def keys(self) -> Int64s:
-        """Shape (count,): the key of each code, as a view that the next ``codes`` may outdate."""
+        """Shape (count,): the key of each code, as a view that the next ``codes`` may invalidate."""
         return self._key_of_code[: self._count]

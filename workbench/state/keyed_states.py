@@ -1,4 +1,4 @@
-"""The state of all keys of a subtask: one object for each, found by the code of its key."""
+"""The state of all keys of a subtask: one object per key, found by the key's code."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workbench.elements import Int64s
 from workbench.state.key_index import KeyIndex
 from workbench.state.layout import State, StateLayout
 
-_FEW = 4_096  # keys that are not worth packing
-_SWEPT = 256  # keys that are looked at for expired state in each step
+_FEW = 4_096  # fewer keys are not worth packing
+_SWEPT = 256  # keys checked for expired state in each step
 
 
 class KeyedStates(Protocol):
-    """Where the state of a subtask's keys is kept.
+    """Stores the state of a subtask's keys.
 
     Attributes:
         index: codes of the keys that have an object in memory.
@@ -28,45 +28,45 @@ class KeyedStates(Protocol):
     objects: list[State]
 
     def codes(self, batch: pa.RecordBatch) -> Int64s:
-        """Shape (n,): the code of each row's key; every one of them has an object then."""
+        """Shape (n,): the code of each row's key; afterwards each of them has an object."""
         ...
 
     def settle(self, pinned: Callable[[], Int64s]) -> Int64s | None:
-        """Make room after a step, where there is need; keys with the codes that `pinned` gives stay.
+        """Release memory after a step, if necessary; keys with the codes that `pinned` returns stay.
 
         Returns:
-            The new code of each former one (-1 where the key is no longer in memory), or None when they are as before.
+            The new code of each former one (-1 if the key is no longer in memory), or None if they have not changed.
         """
         ...
 
     def find(self, batch: pa.RecordBatch) -> State | None:
-        """The state of the key in the first row, or None where it has none; nothing is added."""
+        """The state of the key in the first row, or None if it has none; nothing is added."""
         ...
 
     def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """How many keys have state, and at most `limit` of them."""
+        """The number of keys with state, and at most `limit` of them."""
         ...
 
     def table(self) -> pa.Table | Callable[[], pa.RecordBatchReader]:
-        """All state there is now, a row for each key that has some: ``key:`` columns, then those of the layout.
+        """All present state, with a row for each key that has any: ``key:`` columns, then those of the layout.
 
         Raises:
-            StateTypeError: a field holds what its type cannot; its `at` is a code.
+            StateTypeError: a field holds a value that its type cannot represent; its `at` is a code.
 
         Returns:
-            The table, or what will read it in the background, batch by batch.
+            The table, or a function that reads it in the background, batch by batch.
         """
         ...
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
-        """Take over rows of such a table; `keys` has their key columns under their own names. No code is kept.
+        """Restore rows of such a table; `keys` has their key columns under their own names. Codes are not kept.
 
-        What is not in memory may be taken over once only, before any key came.
+        State on disk can be restored only once, before any key is used.
         """
         ...
 
     def close(self) -> None:
-        """Let go of files."""
+        """Release files."""
         ...
 
 
@@ -110,7 +110,7 @@ class StatesInMemory:
         return mapping
 
     def _sweep(self) -> None:
-        """Look at some more keys for state that has expired."""
+        """Check some more keys for expired state."""
         begin = self._swept if self._swept < len(self.objects) else 0
         self._swept = begin + _SWEPT
         for state in self.objects[begin : self._swept]:
@@ -125,7 +125,7 @@ class StatesInMemory:
         return len(used), self.index.keys_table(used[:limit]).to_pylist()
 
     def table(self) -> pa.Table:
-        columns = self._layout.columns(self.objects)  # of all, so that an error's index is a code
+        columns = self._layout.columns(self.objects)  # of all objects, so that an error's index is a code
         codes = np.flatnonzero(self._layout.used(self.objects))
         table = with_keys(self.index.keys_table(), columns, self._layout.schema().names)
         return table if len(codes) == len(self.objects) else table.take(pa.array(codes))
@@ -139,7 +139,7 @@ class StatesInMemory:
 
 
 def place(objects: list[State], codes: Int64s, states: Sequence[State]) -> None:
-    """Put states where their codes say."""
+    """Store states at the indices of their codes."""
     for code, state in zip(codes.tolist(), states, strict=True):
         objects[code] = state
 

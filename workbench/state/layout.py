@@ -1,7 +1,7 @@
-"""The state of one key as an object, and many of them as Arrow columns.
+"""The state of one key as an object, and that of many keys as Arrow columns.
 
-For each operator a class is made whose attributes are the declared fields, so that ``state.n += 1`` is one access to
-an attribute; nothing else can be set on it.
+For each operator a class is generated whose attributes are the declared fields, so that ``state.n += 1`` is one
+attribute access; no other attribute can be set.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RESERVED = frozenset({"clear"})
 
 
 class State:
-    """The state of one key: an attribute for each declared field, and ``clear()``, which forgets all of it.
+    """The state of one key: an attribute for each declared field, and ``clear()``, which resets all of them.
 
     Source: F2-7; Flink's keyed state.
     """
@@ -39,16 +39,16 @@ class State:
         def __setattr__(self, name: str, value: Any) -> None: ...
 
     def clear(self) -> None:
-        """Forget everything: every field reads as if it had never been written."""
+        """Reset everything: every field reads as if it had never been written."""
         type(self).__init__(self)
 
 
 class StateTypeError(Exception):
-    """A field holds what its type cannot.
+    """A field holds a value that its type cannot represent.
 
     Attributes:
         name, kind: of the field.
-        value: that it holds.
+        value: the value.
         at: index of the object.
     """
 
@@ -61,11 +61,11 @@ class StateTypeError(Exception):
 
 
 class StateLayout:
-    """What the declared fields mean for objects and for columns.
+    """Converts state between objects and columns, for the declared fields.
 
     Args:
         descriptors: by name.
-        moment: the processing time that times to live refer to.
+        moment: the processing time for times to live.
 
     Example:
         >>> from workbench.state.descriptors import ListState, ValueState
@@ -85,11 +85,12 @@ class StateLayout:
         self.make = _state_class(self.fields)
 
     def is_fresh(self, state: State) -> bool:
-        """Whether this is what a key without state has."""
+        """Whether this equals the state of a key without state."""
         return all(field.is_fresh(getattr(state, field.slot)) for field in self.fields.values())
 
     def used(self, states: Sequence[State]) -> Mask:
-        """Shape (len(states),): which of these are not fresh; field by field, as the first one tells of most."""
+        """Shape (len(states),): which of these are not fresh; checked field by field, as the first decides most of
+        them."""
         fresh = list(range(len(states)))
         for field in self.fields.values():
             is_fresh, held = field.is_fresh, attrgetter(field.slot)
@@ -99,17 +100,17 @@ class StateLayout:
         return mask
 
     def purge(self, state: State) -> None:
-        """Let go of what has expired."""
+        """Remove what has expired."""
         for field in self.fields.values():
             if field.times is not None and field.is_fresh(getattr(state, field.slot)):
                 setattr(state, field.slot, field.fresh())
 
     def shown(self, state: State) -> dict[str, Any]:
-        """The state as a dict of values, lists and dicts that are nobody else's."""
+        """The state as a dict of copied values, lists and dicts."""
         return {name: field.shown(getattr(state, field.slot)) for name, field in self.fields.items()}
 
     def schema(self) -> pa.Schema:
-        """Of ``columns``."""
+        """The schema of ``columns``."""
         found = []
         for name, field in self.fields.items():
             found.append(pa.field(f"state:{name}", field.type))
@@ -121,7 +122,7 @@ class StateLayout:
         """A copy of these objects' state.
 
         Raises:
-            StateTypeError: a field holds what its type cannot.
+            StateTypeError: a field holds a value that its type cannot represent.
         """
         found: list[pa.Array] = []
         for name, field in self.fields.items():
@@ -169,7 +170,7 @@ class StateLayout:
         return states
 
     def check_times(self, table: pa.Table) -> None:
-        """Refuse rows of a checkpoint in which not every value, or element, has the time at which it was written.
+        """Reject rows of a checkpoint in which a value, or element, lacks its write time.
 
         Raises:
             ValueError: names the field.
@@ -187,10 +188,10 @@ class StateLayout:
                 raise ValueError(f"its state {name} has elements without the times at which they were written")
 
     def check(self, schema: pa.Schema, uid: str) -> None:
-        """Refuse a checkpoint's state that is not of these fields.
+        """Reject a checkpoint's state that does not have these fields.
 
         Raises:
-            CheckpointError: a field has another type now, or is not declared any more.
+            CheckpointError: a field has another type now, or is no longer declared.
         """
         mine = self.schema()
         for field in schema:
@@ -216,7 +217,7 @@ class StateLayout:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse names that cannot be attributes of a key's state.
+    """Reject names that cannot be attributes of a key's state.
 
     Raises:
         SettingError: names one.
@@ -247,7 +248,7 @@ def _field(name: str, descriptor: Descriptor, moment: Moment) -> Field:
 
 
 def _state_class(fields: Mapping[str, Field]) -> type[State]:
-    """The class whose attributes are the fields; making an object runs one line for each."""
+    """The class whose attributes are the fields; creating an object runs one line for each."""
     names: dict[str, Any] = {}
     lines = []
     for at, field in enumerate(fields.values()):
@@ -266,6 +267,6 @@ def _state_class(fields: Mapping[str, Field]) -> type[State]:
 
 
 def _lengths(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """How many elements each list, or entries each map, has."""
+    """The number of elements of each list, or of entries of each map."""
     counted = [pa.array(np.diff(chunk.offsets), mask=chunk.is_null().to_numpy(False)) for chunk in column.chunks]
     return pa.chunked_array(counted, pa.int32())

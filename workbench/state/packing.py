@@ -1,4 +1,4 @@
-"""Columns of state as what msgpack can hold, value by value."""
+"""Columns of state in the form that msgpack can store, value by value."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 
 
 class Packing:
-    """How the values of one Arrow type are packed: plain ones as they are, all others as Arrow's own bytes.
+    """The packing of values of one Arrow type: plain ones unchanged, all others as Arrow's own bytes.
 
-    Dictionaries are left out, at any depth: a value's bytes hold the value and not the dictionary that it was in.
+    Dictionaries are removed, at any depth: a value's bytes contain the value and not its dictionary.
 
     Example:
         >>> import datetime
@@ -38,7 +38,7 @@ class Packing:
         return [self._bytes(column.slice(at, 1)) if column[at].is_valid else None for at in range(len(column))]
 
     def unpack(self, packed: list[Any]) -> list[Any]:
-        """The values as Python objects, as Arrow gives them; pairs of a map may be lists."""
+        """The values as Python objects, as Arrow returns them; pairs of a map may be lists."""
         return packed if self._plain else [None if each is None else self._value(each) for each in packed]
 
     def _bytes(self, value: pa.Array) -> bytes:
@@ -50,7 +50,7 @@ class Packing:
 
 
 def _without_dictionaries(kind: pa.DataType) -> pa.DataType:
-    """The type whose values have those of dictionaries in their place."""
+    """The type with dictionaries replaced by the types of their values."""
     if pa.types.is_dictionary(kind):
         return _without_dictionaries(kind.value_type)
     if pa.types.is_struct(kind):

@@ -10,21 +10,21 @@ import pyarrow as pa
 from workbench.durable.delayed_encoding import GONE
 
 _MOMENTS = 4
-"""So many are remembered: the latest complete checkpoint is as a rule the last one or the one before."""
+"""The number of moments that are kept: the latest complete checkpoint is usually the last one or the one before."""
 _CHANGED_MAX = 1_000_000
-"""Keys that are remembered as changed; with more of them all rows are written."""
+"""The maximum number of keys that are recorded as changed; if there are more, all rows are written."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsOnDisk:
-    """The rows of a store at one moment; called, it gives a reader of all of them.
+    """The rows of a store at one moment; calling it returns a reader of all of them.
 
     Attributes:
-        moment: which, in words that no other store has.
+        moment: identifies the moment, unique over all stores.
         schema: of the rows.
         all_rows: reads them in batches.
-        some_rows: reads those of some keys, with a column that says which of them are gone.
-        changes: what has changed up to each of the last moments, latest first; None where that was too much.
+        some_rows: reads those of some keys, with a column that marks deleted ones.
+        changes: the keys changed up to each of the last moments, latest first; None if there were too many.
     """
 
     moment: tuple[object, int]
@@ -37,7 +37,7 @@ class RowsOnDisk:
         return pa.RecordBatchReader.from_batches(self.schema, self.all_rows())
 
     def since(self, moment: object) -> pa.RecordBatchReader | None:
-        """Reads the rows that have changed since `moment`, or None where that is not known any more."""
+        """A reader of the rows that have changed since `moment`, or None if that is not known any more."""
         store, number = self.moment
         if not isinstance(moment, tuple) or moment[0] is not store or number - moment[1] > len(self.changes):
             return None
@@ -51,7 +51,7 @@ class RowsOnDisk:
 
 
 class ChangedKeys:
-    """Which keys of a store have changed between its last moments."""
+    """The keys of a store that have changed between its last moments."""
 
     def __init__(self) -> None:
         self._store = object()
@@ -60,14 +60,14 @@ class ChangedKeys:
         self._before: tuple[tuple[int, frozenset[bytes] | None], ...] = ()
 
     def note(self, keys: Sequence[bytes]) -> None:
-        """The rows of these keys are written or deleted."""
+        """Record that the rows of these keys are written or deleted."""
         if self._changed is not None:
             self._changed.update(keys)
             if len(self._changed) > _CHANGED_MAX:
                 self._changed = None
 
     def moment(self) -> tuple[tuple[object, int], tuple[tuple[int, frozenset[bytes] | None], ...]]:
-        """A new moment, and what has changed up to it and up to those before."""
+        """Start a new moment; returns it with the changes up to it and up to those before."""
         self._number += 1
         latest = None if self._changed is None else frozenset(self._changed)
         self._before = ((self._number, latest), *self._before[: _MOMENTS - 1])

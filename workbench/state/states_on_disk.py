@@ -1,7 +1,7 @@
-"""State larger than memory: the keys in use are objects in memory, all others are rows in RocksDB.
+"""State larger than memory: keys in use are objects in memory, all others are rows in RocksDB.
 
-RocksDB is a working copy and nothing more: it lies in a temporary folder and begins empty, and a checkpoint holds all
-state as any other checkpoint does. So a job may change from memory to disk and back between two runs.
+RocksDB is only a working copy: it is in a temporary folder and starts empty, and a checkpoint stores all state as any
+other checkpoint does. So a job can switch between memory and disk from one run to the next.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from workbench.state.packing import Packing
 from workbench.state.rows_on_disk import ChangedKeys, RowsOnDisk
 
 RESIDENT_MAX = 65_536
-"""Keys that may have an object in memory before all but those with timers go to disk."""
+"""The number of keys with an object in memory at which all except those with timers are moved to disk."""
 _AT_ONCE = 4_096  # rows that a snapshot reads at once
 
 
 def load_packages() -> tuple[Any, Any]:
-    """RocksDB's and msgpack's modules, which only this kind of state needs.
+    """The modules of RocksDB and msgpack, which only this kind of state needs.
 
     Raises:
         PlanError: they are not installed.
@@ -47,7 +47,7 @@ def load_packages() -> tuple[Any, Any]:
 
 
 class StatesOnDisk:
-    """Objects for the keys that came last, rows on disk for the others.
+    """Objects for the keys used last, rows on disk for the others.
 
     Args:
         index: of the keys in memory, empty.
@@ -81,7 +81,7 @@ class StatesOnDisk:
         return codes
 
     def _read(self, keys: Sequence[bytes]) -> list[State]:
-        """The state of these keys, fresh where there is none."""
+        """The state of these keys, fresh if there is none."""
         return self._states_of(self._rows[list(keys)])
 
     def _states_of(self, rows: Sequence[bytes | None]) -> list[State]:
@@ -112,10 +112,10 @@ class StatesOnDisk:
         return mapping
 
     def _write_back(self, *, compare: bool = False) -> None:
-        """Make the rows of the keys in memory what their objects are.
+        """Write the objects in memory to their keys' rows.
 
         Args:
-            compare: leave rows alone that are so already: each checkpoint would save them again.
+            compare: skip unchanged rows: each checkpoint would save them again.
         """
         for begin in range(0, len(self.objects), _AT_ONCE):
             states = self.objects[begin : begin + _AT_ONCE]
@@ -134,7 +134,7 @@ class StatesOnDisk:
             self._write(items)
 
     def _write(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Put rows in, and delete those that are None."""
+        """Write rows, and delete those that are None."""
         writes = self._new_writes()
         for key, row in items:
             if row is None:
@@ -173,9 +173,9 @@ class StatesOnDisk:
         return count, self._key_batch(some).to_pylist()
 
     def table(self) -> RowsOnDisk:
-        """Reads the rows as they are now, whenever it is called, with few of them in memory at a time."""
+        """A reader of the present rows, usable at any later time, which holds few of them in memory at once."""
         self._write_back(compare=True)
-        rows = self._rows.iter()  # an iterator sees the rows that there were when it was made, however often it begins
+        rows = self._rows.iter()  # an iterator sees the rows at its creation, however often it is restarted
         moment, changes = self._changed.moment()
         schema = self._table_of([], []).schema
         return RowsOnDisk(
@@ -183,7 +183,7 @@ class StatesOnDisk:
         )
 
     def _changed_batches(self, rows: Any, keys: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-        """The rows of these keys, fresh where they have none."""
+        """The rows of these keys, fresh if they have none."""
         for begin in range(0, len(keys), _AT_ONCE):
             chunk = keys[begin : begin + _AT_ONCE]
             states = self._states_of([_value(rows, key) for key in chunk])
@@ -207,7 +207,7 @@ class StatesOnDisk:
             yield [key for key, _ in chunk], self._objects(row for _, row in chunk)
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
-        """Puts the rows where they would be after a while, without making objects of them."""
+        """Writes the rows directly to disk, without creating objects."""
         fresh = dict(zip(self._packings, self._layout.columns([self._layout.make()]), strict=True))
         for begin in range(0, table.num_rows, _AT_ONCE):
             rows = table.slice(begin, _AT_ONCE)
@@ -231,7 +231,7 @@ class StatesOnDisk:
     # keys as bytes -----------------------------------------------------------------------------------------------
 
     def _key_bytes(self, keys: pa.RecordBatch) -> list[bytes]:
-        """Equal keys as equal bytes: the numbers and strings that ``key_columns`` makes of them."""
+        """Equal keys as equal bytes: the numbers and strings of ``key_columns``."""
         columns = []
         for column in keys.columns:
             if is_text(column.type):
@@ -261,7 +261,7 @@ class StatesOnDisk:
 
 
 def _value(rows: Any, key: bytes) -> bytes | None:
-    """The row of a key that one of RocksDB's iterators sees."""
+    """The row of a key in one of RocksDB's iterators."""
     rows.seek(key)
     return bytes(rows.value()) if rows.valid() and rows.key() == key else None
 

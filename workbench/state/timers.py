@@ -1,4 +1,4 @@
-"""Timers of keys, by time: each (key, time) at most once."""
+"""Timers of keys, ordered by time: each (key, time) at most once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timers:
     __slots__ = ("_heap", "_set")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[int, int]] = []  # may hold timers that were removed, and those twice
+        self._heap: list[tuple[int, int]] = []  # may contain removed timers, and these twice
         self._set: set[tuple[int, int]] = set()
 
     def __len__(self) -> int:
@@ -42,13 +42,13 @@ class Timers:
 
     @property
     def next_us(self) -> int:
-        """The earliest time, MAX_TIME without timers. It may belong to a timer that has been removed meanwhile."""
+        """The earliest time, MAX_TIME without timers. It may belong to a timer that was removed."""
         while self._heap and self._heap[0] not in self._set:
             heappop(self._heap)
         return self._heap[0][0] if self._heap else MAX_TIME
 
     def pop(self, until_us: int) -> tuple[int, int] | None:
-        """Take the earliest timer at or before `until_us`, of those of one time that of the lowest code."""
+        """Take the earliest timer at or before `until_us`; of equal times that with the lowest code."""
         while self._heap and self._heap[0][0] <= until_us:
             timer = heappop(self._heap)
             if timer in self._set:
@@ -62,7 +62,7 @@ class Timers:
         return both[:, 0].copy(), both[:, 1].copy()
 
     def recode(self, mapping: Int64s) -> None:
-        """Keys have other codes now: ``mapping[code]``."""
+        """Replace the codes of keys by ``mapping[code]``."""
         times, codes = self.arrays()
         self._set = set(zip(times.tolist(), mapping[codes].tolist(), strict=True))
         self._heap = list(self._set)

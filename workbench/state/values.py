@@ -1,4 +1,4 @@
-"""Python values as Arrow columns of a declared type, strictly: a value that does not fit is named, never bent."""
+"""Conversion of Python values to Arrow columns of a declared type, strictly: a value that does not fit is an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class UnfitError(Exception):
     """A value does not fit its column's type.
 
     Attributes:
-        value: that does not.
+        value: the value.
         at: its index.
     """
 
@@ -35,7 +35,7 @@ class UnfitError(Exception):
 
 
 def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """The values as a column; None is null, and where integers are declared a float must be whole.
+    """The values as a column; None is null, and for integer types a float must be whole.
 
     Raises:
         UnfitError: names the first value that does not fit.
@@ -48,7 +48,7 @@ def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
     if code is None:
         return _by_arrow(values, kind)
     try:
-        # Refuses what is no integer while it reads the list, in half the time that Arrow takes to read it.
+        # Rejects values that are not integers while it reads the list, in half the time that Arrow takes.
         numbers = pack(f"={len(values)}{code}", *values)
     except Exception:  # noqa: BLE001  a value of a class of the user's may raise anything when it is read as a number
         return _by_arrow(values, kind, _whole)
@@ -56,7 +56,7 @@ def to_array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 def _whole(value: Any) -> Any:
-    # Arrow cuts the fraction off a float that goes into a column of integers.
+    # Arrow truncates floats that are converted to integers.
     if isinstance(value, float) and not value.is_integer():
         raise ValueError(value)
     return int(value) if isinstance(value, bool | float) else value
@@ -79,7 +79,7 @@ def _by_arrow(values: Sequence[Any], kind: pa.DataType, prepared: Callable[[Any]
 
 
 def as_python(value: Any, kind: pa.DataType) -> Any:
-    """What Arrow gives back, with maps as dicts, at every depth."""
+    """The value from Arrow, with maps as dicts, at every depth."""
     if value is None or not pa.types.is_nested(kind):
         return value
     if pa.types.is_map(kind):

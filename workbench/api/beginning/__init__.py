@@ -1,4 +1,4 @@
-"""What a job begins with.
+"""The initial resources of a job.
 
 Belongs here: opening its storage, checking the places of its sinks, preparing kernels.
 Does not: starting it (``launching``).

@@ -1,4 +1,4 @@
-"""What a job begins with: its checkpoint directory, the checkpoint to restore, and which operators take its state."""
+"""The start of a job: its checkpoint directory, the checkpoint to restore, and the operators that take its state."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _FIRST_ID_MAX = 2**61
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """What a job begins with.
+    """The initial resources of a job.
 
     Attributes:
         storage: of its checkpoints.
         manifest: of the checkpoint to restore, if any.
-        first_id: of its first own checkpoint.
-        graph: the plan; of as many key groups as that checkpoint, unless the run says another number.
-        news: what is worth telling about it.
+        first_id: id of its first checkpoint.
+        graph: the plan, with the checkpoint's number of key groups unless the run sets another number.
+        news: messages for the job's log.
         places: of its sinks, which no other job writes to.
     """
 
@@ -52,16 +52,16 @@ class Beginning:
 
     @property
     def held(self) -> bool:
-        """Whether there is anything that nobody else may have meanwhile."""
+        """Whether it owns anything that no other job may use."""
         return isinstance(self.storage, DirectoryStorage) or bool(self.places)
 
     @property
     def directory(self) -> Path | None:
-        """The checkpoint directory, where that is a folder of this machine."""
+        """The checkpoint directory, if it is a folder on this machine."""
         return self.storage.directory if isinstance(self.storage, DirectoryStorage) else None
 
     def beat(self) -> None:
-        """Called every few seconds as long as the job runs.
+        """Called every few seconds while the job runs.
 
         Raises:
             CheckpointError: another process has taken the directory.
@@ -73,7 +73,7 @@ class Beginning:
             place.keep()
 
     def close(self) -> None:
-        """Release all of it, the directory last: a standby that waits for the directory then takes the places."""
+        """Release everything, the directory last: a standby that waits for the directory then acquires the places."""
         for place in self.places:
             place.release()
         if isinstance(self.storage, DirectoryStorage):
@@ -86,7 +86,7 @@ def open_storage(
     restore: str | Path | None,
     incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
 ) -> tuple[CheckpointStorage, Manifest | None, int]:
-    """The storage, the checkpoint to begin with, and the id of the first new one."""
+    """The storage, the checkpoint to start from, and the id of the first new one."""
     if checkpoint_dir is None:
         return MemoryStorage(), None, 1
     storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=incremental_above_bytes)
@@ -113,7 +113,7 @@ def open_storage(
             storage.take_back(manifest, first_id)
         storage.remove_incomplete()
         if manifest is None:
-            storage.remove_shared()  # of a run that completed no checkpoint
+            storage.remove_shared()  # left by a run that completed no checkpoint
     except BaseException:
         storage.close()
         raise
@@ -153,11 +153,11 @@ def _in_use(storage: DirectoryStorage, latest: Manifest, instead: str = "choose 
 def matched(
     manifest: Manifest, graph: PhysicalGraph, *, allow_non_restored_state: bool
 ) -> tuple[Manifest, tuple[str, ...]]:
-    """What of a checkpoint this plan restores, and what is worth telling about it.
+    """The part of a checkpoint that this plan restores, and messages about it.
 
     Raises:
-        CheckpointError: it has state of operators that the plan does not have, or of others than it has under their
-            uids, and that was not allowed.
+        CheckpointError: it has state of operators that the plan does not have, or that have other kinds under the same
+            uids, and dropping it was not allowed.
     """
     kinds = graph.kinds
     others = sorted(uid for uid in manifest.operators & kinds.keys() if not _takes(kinds[uid], manifest.kinds.get(uid)))
@@ -188,15 +188,15 @@ def matched(
 
 
 def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, what: str) -> PhysicalGraph:
-    """The plan with as many key groups as what it goes on from, unless the run asks for another number.
+    """The plan with as many key groups as the state that it restores, unless the run sets another number.
 
-    With another number the keys of the state are hashed anew, so no choice is for ever.
+    With another number the keys of the state are hashed again, so the number can be changed later.
 
     Args:
         graph: the plan.
         asked: the `max_parallelism` of the run.
-        max_parallelism: of what it goes on from.
-        what: that is, for errors.
+        max_parallelism: of the state to restore.
+        what: describes that state, for errors.
 
     Raises:
         CheckpointError: the plan has more subtasks of an operator.
@@ -214,15 +214,15 @@ def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, wha
 
 
 def _takes(kind: str, saved: str | None) -> bool:
-    """Whether an operator of this kind can take what one of the other has saved.
+    """Whether an operator of this kind can restore what an operator of the saved kind has saved.
 
-    Checkpoints of earlier versions do not say which windows an operator had, or do not say a kind at all.
+    Checkpoints of earlier versions do not record which windows an operator had, or do not record kinds at all.
     """
     return saved in (None, kind, kind.partition(" ")[0])
 
 
 def keep_held(begin: Beginning, driver: Driver) -> Heartbeat:
-    """Keep for this job what it has taken, and end the job when somebody else has it."""
+    """Renew ownership of the job's resources, and end the job when it has lost them."""
 
     def lost(error: Exception) -> None:
         master = driver.master

@@ -1,4 +1,4 @@
-"""Prepares the compiled kernels; on a machine's first run, which compiles them, a bar shows the progress."""
+"""Prepares the compiled kernels; a machine's first run, which compiles them, shows a progress bar."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from workbench.compiled.machinery.compiled import KERNELS
 
 Progress = Callable[[int, int, str], None]
 Show = Callable[[int, str], None]
-"""Takes the number of kernels that are ready and the name of the next one."""
+"""Receives the number of kernels that are ready and the name of the next one."""
 
 
 def prepare_kernels() -> None:
-    """Make all kernels ready, with a bar in a terminal or a notebook once one has to be compiled.
+    """Load all kernels, with a bar in a terminal or a notebook as soon as one has to be compiled.
 
-    Nothing is shown where all come from the cache on disk, which takes a fraction of a second.
+    Nothing is shown if all come from the cache on disk, which takes a fraction of a second.
     """
     if is_warm():
         return
@@ -35,15 +35,15 @@ def prepare_kernels() -> None:
 
 @contextmanager
 def compiling(function: str) -> Iterator[None]:
-    """Say in a terminal or a notebook that a user's function is being compiled, as long as it is."""
+    """Show in a terminal or a notebook that a user's function is being compiled, while it is."""
     with ExitStack() as stack:
         _bar(stack, 1, "compiling")(0, function)
         yield
 
 
 def _bar(stack: ExitStack, total: int, what: str = "compiling, once on this machine") -> Show:
-    """A bar that is there until `stack` is left."""
-    # Loaded here because a bar is seldom needed, and loading takes longer than a job's start.
+    """A bar that is shown until `stack` is closed."""
+    # Imported here because a bar is rarely needed, and the import takes longer than a job's start.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""Whether a job can go back to one of its savepoints, found out before it is stopped for that."""
+"""Whether a job can go back to one of its savepoints; checked before the job is stopped."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from workbench.runtime.storage import CheckpointStorage, Manifest
 
 
 def check_restorable(storage: CheckpointStorage, manifest: Manifest, logical: LogicalGraph) -> None:
-    """Read all that a restore would read, and change nothing; one task's state at a time is held.
+    """Read everything that a restore would read, and change nothing; holds one task's state at a time.
 
     Raises:
         CorruptCheckpointError: a file is missing, torn or altered.
-        SinkError: a sink has committed rows since, which would come twice.
+        SinkError: a sink has committed rows since, which would be written twice.
     """
     sinks = {uid for node, uid in logical.uids.items() if node.role == "sink"} - manifest.ignored
     states: dict[str, list[Snapshot]] = {}

@@ -1,4 +1,4 @@
-"""What a job asks its sinks before it starts: whether they may write where they would, and restore what is there."""
+"""Checks of a job's sinks before it starts: whether they may write to their places, and restore their state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.runtime.storage import CheckpointStorage, DirectoryStorage, Manif
 
 
 def check_places(logical: LogicalGraph) -> None:
-    """Refuse two sinks that would write to one place.
+    """Reject two sinks that would write to the same place.
 
     Raises:
         PlanError: with the place.
@@ -29,7 +29,7 @@ def check_places(logical: LogicalGraph) -> None:
 
 
 def check_fresh(logical: LogicalGraph, job: str) -> None:
-    """Refuse a fresh start onto the committed rows of another run.
+    """Reject a start without a checkpoint if the committed rows of another run exist.
 
     Raises:
         CommittedRowsError: there are some.
@@ -39,7 +39,7 @@ def check_fresh(logical: LogicalGraph, job: str) -> None:
 
 
 def hold_places(logical: LogicalGraph, job: str, run: str, storage: CheckpointStorage) -> tuple[Held, ...]:
-    """Take the places of a job's sinks for it.
+    """Acquire the places of a job's sinks.
 
     Raises:
         SinkError: another job writes to one of them.
@@ -62,7 +62,7 @@ def hold_places(logical: LogicalGraph, job: str, run: str, storage: CheckpointSt
 def check_restore(
     logical: LogicalGraph, storage: CheckpointStorage, manifest: Manifest, states: Mapping[str, Sequence[Snapshot]]
 ) -> None:
-    """Refuse to go back to a checkpoint, with these states by uid, that a sink could not restore."""
+    """Reject a checkpoint, with these states by uid, that a sink could not restore."""
     done = format_instant(manifest.completed_us)
     checkpoint = f"checkpoint {manifest.checkpoint_id} ({manifest.place} of job {manifest.job!r}, completed {done})"
     for node, uid, sink in _sinks(logical):
@@ -89,7 +89,7 @@ def _context(
 
 @contextmanager
 def _told_at(node: Node) -> Iterator[None]:
-    """What is wrong with the plan is told with the user's line."""
+    """Add the user's line to errors in the plan."""
     try:
         yield
     except PlanError as error:

@@ -1,4 +1,4 @@
-"""Two stepping jobs side by side: what differs between a run and another that went on from the same moment."""
+"""Comparison of two stepping jobs: what differs between two runs that continued from the same moment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.telemetry.scene import Scene
 
 
 def compare(left: Job, right: Job) -> Comparison:
-    """The pictures of two stepping jobs side by side, and a table of what differs.
+    """Show two stepping jobs side by side, with a table of what differs.
 
     Source: E10, what-if: two versions from one moment.
 
@@ -21,7 +21,7 @@ def compare(left: Job, right: Job) -> Comparison:
         left, right: the jobs, for example one and its `Stepper.fork`.
 
     Raises:
-        JobError: one of them runs live, or is no job.
+        JobError: one of them runs live, or is not a job.
 
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))

@@ -1,4 +1,4 @@
-"""How a job ends: it is stopped, it is canceled, and somebody waits for its end."""
+"""The end of a job: stopping it, canceling it, and waiting for it."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def stop(run: Run, wait: bool, timeout: Duration) -> None:
     seconds, over = _patience(wait, timeout), run.over
     if not over:
         run.check_process()
-        run.master.call(lambda: run.master.stop())  # whoever is the master then
+        run.master.call(lambda: run.master.stop())  # the master at that time
     _wait_for_end(run, seconds, PATIENCE_S)
     if seconds is not None and not over:
         _check_failed(run)
 
 
 def cancel(run: Run, wait: bool, timeout: Duration) -> None:
-    """End a job at once; see `Job.cancel`."""
+    """Cancel a job; see `Job.cancel`."""
     seconds = _patience(wait, timeout)
-    if not run.driver.ended.is_set():  # it may be over, and its last file be on the way to a store that hangs
+    if not run.driver.ended.is_set():  # it may be over, with its last file still being written to a store that hangs
         run.check_process()
         run.driver.leave_stalled_behind()
         run.master.call(lambda: run.master.cancel())  # as above
@@ -32,7 +32,7 @@ def cancel(run: Run, wait: bool, timeout: Duration) -> None:
 
 
 def wait(run: Run, timeout: Duration | None) -> str:
-    """Wait for the end of a job, and tell its last state; see `Job.wait`."""
+    """Wait for the end of a job, and return its last state; see `Job.wait`."""
     seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
     if not run.over:
         run.check_outside()
@@ -43,11 +43,11 @@ def wait(run: Run, timeout: Duration | None) -> str:
 
 
 def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) -> None:
-    """Wait for what has been asked for, unless the job waits for the caller; None: not at all. For a call that does
-    not return it waits `stalled_s` at most.
+    """Wait until the job has ended, unless the job is waiting for the caller; None: do not wait. If a call in the job
+    does not return, wait `stalled_s` at most.
 
     Raises:
-        JobError: it has not ended; says what it waits for.
+        JobError: it has not ended; names what it waits for.
     """
     if seconds is None or run.driver.within():
         return
@@ -66,6 +66,6 @@ def _check_failed(run: Run) -> None:
 
 
 def _patience(wait: bool, timeout: Duration) -> float | None:
-    """In seconds; None: nobody waits."""
+    """In seconds; None: do not wait."""
     seconds = parse_duration(timeout, "timeout") / 1e6
     return seconds if true_or_false(wait, "wait") else None

@@ -1,4 +1,4 @@
-"""Faults on purpose: what crashes a part of a job, or makes it slow."""
+"""Fault injection: crashes a part of a job, or slows it down."""
 
 from __future__ import annotations
 
@@ -46,10 +46,9 @@ class Faults:
         taskmanager: str | None = None,
         coordinator: bool = False,
     ) -> None:
-        """Make a part of the job fail; it recovers from its latest complete checkpoint, as its restart strategy says.
+        """Make a part of the job fail; it recovers from its latest complete checkpoint, following its restart strategy.
 
-        Where the graph allows it only the region of the failed tasks restarts: the tasks that exchange records with
-        them.
+        If the graph allows it, only the region of the failed tasks restarts: the tasks that exchange records with them.
 
         Source: D1, F2-2, F2-7, F2-16.
 
@@ -57,9 +56,8 @@ class Faults:
             task: an operator's subtask, ``"aggregate[1]"``, which crashes in its next step.
             slot: ``"tm-0/slot-1"``: all tasks of the slot die at once.
             taskmanager: ``"tm-1"``: all tasks in all its slots die at once.
-            coordinator: the job's master with its checkpoint coordinator is thrown away, and all tasks die with it.
-                Another one takes over: it knows the program, and finds the latest checkpoint where checkpoints are
-                kept.
+            coordinator: the job's master with its checkpoint coordinator is discarded, and all tasks die with it.
+                Another one takes over: it has the program, and finds the latest checkpoint in the storage.
 
         Raises:
             JobError: the job has ended, there is no such task, slot or TaskManager, or not exactly one thing was named.
@@ -83,20 +81,20 @@ class Faults:
 
     @remembered("faults")
     def slow_down(self, operator: str, by: Duration) -> None:
-        """Have an operator's tasks rest after every buffer, as if its function were slower.
+        """Make an operator's tasks rest after every buffer, as if its function were slower.
 
-        Other tasks of the slot go on meanwhile. What is in force is in ``job.status()["slow_down"]``, and stays in
-        force over restarts.
+        Other tasks of the slot continue in the meantime. ``job.status()["slow_down"]`` shows the setting, which is kept
+        over restarts.
 
         Source: F2-4.
 
         Args:
-            operator: its uid; what is chained with it is slowed down too.
-            by: time for each buffer, ``"5ms"``, at most a minute; ``"0ms"``: no longer.
+            operator: its uid; operators chained with it are slowed down too.
+            by: time for each buffer, ``"5ms"``, at most a minute; ``"0ms"`` ends it.
 
         Raises:
             JobError: no such operator.
-            SettingError: not such a time.
+            SettingError: not a valid time.
         """
         uid = self._operator(operator)
         us = parse_duration(by, "slow_down")
@@ -109,16 +107,16 @@ class Faults:
 
     @remembered("faults")
     def stall(self, operator: str, stalled: bool = True) -> None:
-        """Have an operator, such as a sink, take no records until ``stall(operator, False)``.
+        """Make an operator, such as a sink, take no records until ``stall(operator, False)``.
 
-        Barriers behind its records wait too, so no aligned checkpoint completes meanwhile; an unaligned one does,
-        because its barriers overtake. Those in front of it become back-pressured, up to the sources.
+        Barriers behind its records wait too, so no aligned checkpoint completes in the meantime; an unaligned one does,
+        because its barriers overtake records. Upstream tasks become back-pressured, up to the sources.
 
         Source: F2-4, D6.
 
         Args:
-            operator: its uid; what is chained with it stands still too.
-            stalled: False lets it go on.
+            operator: its uid; operators chained with it stall too.
+            stalled: False ends it.
 
         Raises:
             JobError: no such operator.
@@ -143,8 +141,7 @@ class Faults:
 
 
 def _task_named(name: str, graph: PhysicalGraph) -> str:
-    """A task by its own name, or by that of an operator that is chained in it: ``"filter[0]"`` runs in
-    ``"source[0]"``."""
+    """A task by its own name, or by that of an operator chained in it: ``"filter[0]"`` runs in ``"source[0]"``."""
     known = [task for vertex in graph.vertices for task in vertex.tasks]
     if name in known:
         return name

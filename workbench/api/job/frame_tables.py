@@ -1,4 +1,4 @@
-"""What a telemetry frame tells of a job, as tables for people."""
+"""Telemetry frames of a job as tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def metric_rows(frame: Frame | None) -> Table:
 
 
 def late_rows(frame: Frame | None, operator: str | None) -> Table:
-    """The last records that an operator, or any, has dropped as late; see `Job.late_records`.
+    """The last records that an operator, or any operator, has dropped as late; see `Job.late_records`.
 
     Raises:
         JobError: no such operator.
@@ -41,7 +41,7 @@ def late_rows(frame: Frame | None, operator: str | None) -> Table:
 
 
 def audit_rows(frame: Frame | None) -> Table:
-    """What failures made the job count twice; see `Job.audit`."""
+    """What the job counted twice because of failures; see `Job.audit`."""
     found = () if frame is None else frame.audit
     rows = [(f.checkpoint, format_instant(f.time_us), f.task, f.records) for f in found]
     return Table([dict(zip(("checkpoint", "restored", "task", "records"), row, strict=True)) for row in rows])

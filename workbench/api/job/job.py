@@ -1,7 +1,7 @@
-"""The handle of a job: everything that a person sees of it or does to it goes through here.
+"""The handle of a job: users observe and control a job through it.
 
-What is seen comes from telemetry frames; what is done is posted to the job's master, which applies it between two
-steps. `Job` has the methods that everyone uses; what they do stands in a module for each concern.
+Observations come from telemetry frames; commands are posted to the job's master, which applies them between two steps.
+`Job` has the methods that everyone uses; their implementation is in a module for each concern.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from workbench.telemetry.recorder import Recorder
 class Job:
     """A running or ended job; made by ``Pipeline.run``.
 
-    Facts come from telemetry, a tenth of a second old at most; what is asked of it is posted to the job and applied
-    between two steps. Blocks until a change is in force. `faults` crashes its parts and makes them slow; `stepper`
+    Observations come from telemetry and are at most a tenth of a second old. Commands are posted to the job and applied
+    between two steps; the methods block until they are in force. `faults` crashes or slows down its parts; `stepper`
     takes the steps of a job that runs with ``driver="stepping"``.
 
     Source: F2-1; Flink's ``JobClient``.
@@ -46,16 +46,16 @@ class Job:
         >>> clicks = pa.table({"user": ["a", "b"] * 500, "t": range(1000)})
         >>> counts = wb.Stream.from_table(clicks, event_time="t", rate=1000).key_by("user").aggregate(n=wb.count())
         >>> job = counts.sink_to(wb.TableSink("counts")).run("clicks", checkpoint_interval="50ms")
-        >>> job.pause(); job.status()["paused"]  # it reads no further, and what is in flight goes on
+        >>> job.pause(); job.status()["paused"]  # in-flight records are still processed
         True
         >>> status = job.tune(buffer_timeout="5ms", rate=5000)
         >>> status = job.rescale(2)
         >>> job.checkpoint()  # now
-        >>> job.fail("aggregate[1]")  # it goes on from the last complete checkpoint
+        >>> job.fail("aggregate[1]")  # it recovers from the last complete checkpoint
         >>> job.resume()
         >>> job.wait("60s"), job.name, job.state, job.over
         ('FINISHED', 'clicks', 'FINISHED', True)
-        >>> job.table("counts").num_rows  # each record once, in spite of all that
+        >>> job.table("counts").num_rows  # each record counts once, in spite of all that
         1000
         >>> len(job.checkpoints()) > 0, len(job.metrics()), len(job.graph().vertices)
         (True, 4, 2)
@@ -74,7 +74,7 @@ class Job:
     @property
     def state(self) -> str:
         """Flink's job state: CREATED, INITIALIZING, RUNNING, FAILING, RESTARTING, CANCELLING, CANCELED, FINISHED,
-        FAILED, SUSPENDED (it stands by).
+        FAILED, SUSPENDED (on standby).
 
         Source: Flink's ``JobStatus``.
         """
@@ -82,12 +82,12 @@ class Job:
 
     @property
     def over(self) -> bool:
-        """Whether it has ended for good."""
+        """Whether the job has ended and will not restart."""
         return self._run.over
 
     @property
     def live(self) -> bool:
-        """Whether it goes on by itself; with ``driver="stepping"`` a job goes on when its `stepper` takes steps."""
+        """Whether it runs by itself; with ``driver="stepping"`` a job advances when its `stepper` takes steps."""
         return not isinstance(self._run.driver, SteppingDriver)
 
     @property
@@ -100,7 +100,7 @@ class Job:
 
     @property
     def faults(self) -> Faults:
-        """Faults to inject, such as ``job.faults.stall("delays")``; see `Faults`.
+        """Fault injection, such as ``job.faults.stall("delays")``; see `Faults`.
 
         Source: D1, F2-4.
         """
@@ -114,13 +114,13 @@ class Job:
         """
         return Stepper(self._run)
 
-    # what is seen ------------------------------------------------------------------------------------------------
+    # observation -------------------------------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """State, settings in force, progress and health in one dictionary.
+        """State, settings, progress and health in one dictionary.
 
-        Durations are written as people write them (``"50ms"``), times are UTC text, rates are per second. It is at most
-        a tenth of a second old.
+        Durations are written as text (``"50ms"``), times are UTC text, rates are per second. It is at most a tenth of a
+        second old.
 
         Source: F2-1.
         """
@@ -151,16 +151,16 @@ class Job:
     def late_records(self, operator: str | None = None) -> Table:
         """The last records that were dropped as late, oldest first: at most 20 of each subtask of an operator.
 
-        Each row tells the operator and the task that dropped the record, its key, its event time and the watermark then
-        (UTC text), how far it was behind that (None once event time was at its end), the task that sent it (several
-        where small buffers of theirs were processed together), and the record itself as JSON text, with the columns
-        that the operator needs. Those that ``side_output("late")`` takes are not dropped. It is up to a second old;
-        `metrics` has the number of all, ``numLateRecordsDropped``.
+        Each row has the operator and the task that dropped the record, its key, its event time and the watermark at
+        that time (UTC text), how far it was behind that (None once event time was at its end), the task that sent it
+        (several if small buffers of theirs were processed together), and the record itself as JSON text, with the
+        columns that the operator needs. Records that ``side_output("late")`` takes are not dropped. It is up to a
+        second old; `metrics` has the total number, ``numLateRecordsDropped``.
 
         Source: late events that are dropped or logged, in the book's chapter on stream processing; see F2-5.
 
         Args:
-            operator: only those of this one.
+            operator: only records of this one.
 
         Raises:
             JobError: no such operator.
@@ -173,20 +173,22 @@ class Job:
         return frame_tables.late_rows(self.recorder.latest(), operator)
 
     def audit(self) -> Table:
-        """What failures made the job count twice: for each task and restore, the records that reached it a second time.
+        """What the job counted twice because of failures: per task and restore, the records that reached it a second
+        time.
 
         The sum of a task's records is what its state counts twice now. A job that goes back to one checkpoint several
-        times has one row for it, of the last time: each restore undoes what came of those before.
+        times
+        has one row for it, of the last time: each restore undoes the effects of those before.
 
-        Empty as long as the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's
-        snapshot holds records that came behind a barrier, and a job that goes on from it gets them again.
+        Empty while the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's snapshot
+        holds records that came behind a barrier, and a job that resumes from it receives them again.
 
         Source: F2-9 to F2-15, the at-least-once mode, which does not block during alignment.
         """
         return frame_tables.audit_rows(self.recorder.latest())
 
     def graph(self) -> PlanView:
-        """The physical graph: as a picture with the rates of this moment, and what runs where as text and data.
+        """The physical graph: as a picture with the present rates, and what runs where as text and data.
 
         Source: F1-2, F2-2.
         """
@@ -196,7 +198,7 @@ class Job:
     def table(self, name: str | None = None) -> pa.Table:
         """The committed rows of a TableSink; the name may be left out when there is only one.
 
-        Source: D1: rows are here once the checkpoint that ends their epoch is complete, and each once.
+        Source: D1: rows become visible once the checkpoint that ends their epoch is complete, each exactly once.
 
         Args:
             name: of the `TableSink`.
@@ -215,14 +217,14 @@ class Job:
         return tables.read(name)
 
     def dashboard(self, carrier: str | None = None) -> Any:
-        """The live dashboard, to be displayed in a cell.
+        """The live dashboard, for display in a cell.
 
         Source: Flink's web dashboard.
 
         Args:
-            carrier: what carries it to the page: ``"widget"`` (a Jupyter widget, for front ends that connect nothing
-                else to the kernel) or ``"comm"``; None: what the environment variable WORKBENCH_CARRIER says, and
-                without it a widget in VS Code and Colab and a comm elsewhere.
+            carrier: how it reaches the page: ``"widget"`` (a Jupyter widget, for front ends that connect nothing else
+                to the kernel) or ``"comm"``; None: the value of the environment variable WORKBENCH_CARRIER, and without
+                it a widget in VS Code and Colab and a comm elsewhere.
 
         Raises:
             SettingError: no such carrier.
@@ -230,8 +232,8 @@ class Job:
         return import_module("workbench.dashboard.shown.show").Dashboard(self, carrier=carrier)
 
     def view(self, name: str, carrier: str | None = None) -> Any:
-        """One part of the dashboard alone, to be displayed in a cell: graph, subtasks, watermarks, latency, buffers,
-        checkpoints, state, sink, events or controls; of a job with ``driver="stepping"`` also stepper.
+        """One part of the dashboard, for display in a cell: graph, subtasks, watermarks, latency, buffers, checkpoints,
+        state, sink, events or controls; with ``driver="stepping"`` also stepper.
 
         Source: Flink's web dashboard.
 
@@ -252,10 +254,10 @@ class Job:
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.
 
-        A slider in it goes back through moments of the run.
+        The file has a slider over the time of the run.
 
         Args:
-            path: of the HTML file; one that exists is replaced.
+            path: of the HTML file; an existing one is replaced.
 
         Raises:
             OSError: the file cannot be written.
@@ -269,12 +271,12 @@ class Job:
         return self._recorded().report(path)
 
     def recording(self, path: str | Path | None = None) -> Recording:
-        """What the flight recorder holds of the run: the last five minutes, as a `Recording`.
+        """The content of the flight recorder, the last five minutes of the run, as a `Recording`.
 
-        Source: ours, with Flink's metrics.
+        Source: not in Flink; the metrics are Flink's.
 
         Args:
-            path: of a file to write it to; None: none is written.
+            path: of a file to write it to; None: do not write a file.
 
         Raises:
             SettingError: the job has not been looked at yet.
@@ -290,14 +292,14 @@ class Job:
             recording.save(path)
         return recording
 
-    # what is changed while it runs -------------------------------------------------------------------------------
+    # control -----------------------------------------------------------------------------------------------------
 
     @remembered()
     @with_settings(OF_TUNE, TunableSettings, defaults=False)
     def tune(self, **settings: Unpack[TunableSettings]) -> Status:
-        """Change settings of the running job, whose names are in ``wb.SETTINGS``.
+        """Change settings of the running job; their names are in ``wb.SETTINGS``.
 
-        All are checked before any is applied; when this returns they are in force.
+        All of them are checked before any is applied; when this returns they are in force.
 
         Source: E4 for the buffer timeout, E7 for the checkpoint interval, which never changes results.
 
@@ -305,7 +307,7 @@ class Job:
             **settings: by name, such as ``buffer_timeout="5ms"``.
 
         Raises:
-            SettingError: an unknown setting or a bad value.
+            SettingError: an unknown setting or an invalid value.
             JobError: the job has ended, or cannot be rescaled.
         """
         tuning.tune(self._run, settings)
@@ -313,31 +315,31 @@ class Job:
 
     @remembered()
     def rescale(self, parallelism: int, *, timeout: Duration = "60s") -> Status:
-        """Go on at another parallelism, from a checkpoint taken for it, without losing the place.
+        """Change the parallelism: the job resumes from a checkpoint that is taken for it, without losing its position.
 
-        Operators with a parallelism of their own keep it. It is no failure: nothing is processed twice.
+        Operators with an explicit parallelism keep it. It is not a failure: nothing is processed twice.
 
-        Source: Flink's rescaling from a savepoint; state is dealt anew by key group.
+        Source: Flink's rescaling from a savepoint; state is redistributed by key group.
 
         Args:
             parallelism: subtasks of every operator, above zero.
-            timeout: how long to wait until the job goes on so, such as ``"60s"``.
+            timeout: how long to wait until the job runs with it, such as ``"60s"``.
 
         Raises:
-            SettingError: not a whole number above zero, or a timeout that is no duration.
+            SettingError: not a whole number above zero, or an invalid timeout.
             PlanError: the pipeline cannot run at this parallelism.
-            JobError: the job has ended or is about to, it is starting again after a failure, a source cannot be read
-                again from a position, the checkpoint failed or was not complete in time, or one of the job's own
-                functions calls.
+            JobError: the job has ended or is about to, it is restarting after a failure, a source cannot be read again
+            from a position, the checkpoint failed or was not complete in time, or one of the job's own functions calls
+            this.
         """
         tuning.rescale(self._run, parallelism, timeout)
         return self.status()
 
     @remembered()
     def pause(self) -> None:
-        """Stop reading the sources; what is in flight goes on, and so do checkpoints.
+        """Pause the sources; in-flight records are processed, and checkpoints continue.
 
-        A paused source is not idle: it holds event time where it is.
+        A paused source is not idle: it holds event time back.
 
         Raises:
             JobError: the job has ended.
@@ -346,7 +348,7 @@ class Job:
 
     @remembered()
     def resume(self) -> None:
-        """Read on after `pause`.
+        """Resume reading after `pause`.
 
         Raises:
             JobError: the job has ended.
@@ -357,17 +359,17 @@ class Job:
     def seek(self, position: str | datetime) -> None:
         """Go to another arrival time of the replayed history, forwards or backwards.
 
-        Event time never goes back: after a jump backwards the records read again are late. A failure goes back to the
-        latest checkpoint, to before a seek that came after it; one while the job restarts or is rescaled is followed
-        as soon as it goes on.
+        Event time never decreases: after a jump backwards the records that are read again are late. A failure goes back
+        to the latest checkpoint, which undoes later seeks; a seek while the job restarts or is rescaled is performed as
+        soon as it runs.
 
-        Source: F1-11 to F1-13: the past is played again as if it were live.
+        Source: F1-11 to F1-13: the past is replayed as if it were live.
 
         Args:
-            position: an arrival time, such as ``"2013-02-08 06:00"`` or a datetime; without a zone UTC is meant.
+            position: an arrival time, such as ``"2013-02-08 06:00"`` or a datetime; without a zone it is taken as UTC.
 
         Raises:
-            SettingError: no time, or one behind the last record of every history, where the replay would end.
+            SettingError: not a time, or one after the last record of every history, where the replay would end.
             JobError: the job has ended, or replays no history.
         """
         seeking.seek(self._run, position)
@@ -391,7 +393,7 @@ class Job:
 
     @remembered()
     def checkpoint(self) -> None:
-        """Ask for a checkpoint now, beside the periodic ones; returns at once, see `checkpoints` for what became of it.
+        """Request a checkpoint now, beside the periodic ones; returns at once, see `checkpoints` for its outcome.
 
         Source: F2-9.
 
@@ -403,7 +405,7 @@ class Job:
 
     @remembered()
     def savepoint(self, name: str, timeout: Duration = "60s") -> str:
-        """Take a checkpoint that is kept until you delete it, and wait for it.
+        """Take a checkpoint that is kept until you delete it, and wait until it is complete.
 
         Source: E10; Flink's savepoints.
 
@@ -415,10 +417,10 @@ class Job:
             Its folder; empty when checkpoints are kept in memory.
 
         Raises:
-            CheckpointError: the name cannot be a file name.
-            SettingError: a timeout that is no duration.
-            JobError: it exists or is being taken already, failed, was not complete in time, the job ended before, or
-                one of the job's own functions calls.
+            CheckpointError: the name is not valid as a file name.
+            SettingError: an invalid timeout.
+            JobError: the savepoint exists or is being taken already, failed, was not complete in time, the job ended
+            before, or one of the job's own functions calls this.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10)
@@ -428,7 +430,7 @@ class Job:
             >>> folder = job.savepoint("before-fix")
             >>> job.savepoints()
             ['before-fix']
-            >>> again = job.restore("before-fix")  # ends the job and goes back
+            >>> again = job.restore("before-fix")  # ends the job and starts it from the savepoint
             >>> job.state, again.name
             ('CANCELED', 'slow')
             >>> again.cancel(); again.wait("60s")
@@ -452,8 +454,8 @@ class Job:
             name: of the savepoint.
 
         Raises:
-            JobError: there is none of that name, a failed job would go on from it, the job has ended, or it is not
-                deleted within a minute.
+            JobError: there is no such savepoint, a failed job would resume from it, the job has ended, or the savepoint
+            is not deleted within a minute.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.DiscardSink())
@@ -469,17 +471,17 @@ class Job:
         savepointing.delete_savepoint(self._run, name)
 
     def restore(self, savepoint: str, *, allow_non_restored_state: bool = False) -> Job:
-        """Stop this job and run its pipeline again from a savepoint, with the settings now in force.
+        """Stop this job and run its pipeline again from a savepoint, with the present settings.
 
-        All files of the savepoint are read first: a job that cannot go back to it runs on. One that turns out not to
-        be able to when it has been stopped, because a sink has committed rows in between, goes on from its latest
+        All files of the savepoint are read first: if the job cannot go back to it, it keeps running. If that turns out
+        only after the job was stopped, because a sink has committed rows in between, it resumes from its latest
         checkpoint.
 
         Source: E10, F2-8.
 
         Args:
             savepoint: its name.
-            allow_non_restored_state: drop state that no operator of the pipeline takes, instead of refusing it.
+            allow_non_restored_state: drop state that no operator of the pipeline takes, instead of raising an error.
 
         Returns:
             The new job, under the same name.
@@ -487,7 +489,7 @@ class Job:
         Raises:
             CorruptCheckpointError: a file of it is missing or damaged.
             CheckpointError: it has state of operators that the pipeline does not have, which was not allowed.
-            SinkError: a sink has committed rows since, which would come twice.
+            SinkError: a sink has committed rows since, which would be written twice.
             WorkbenchError: the job cannot start from it for another reason; see `Pipeline.run`.
             JobError: there is no such savepoint, or it is in memory only.
         """
@@ -507,20 +509,21 @@ class Job:
 
     @remembered()
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end, and wait for that: the next run
-        can have its name and its checkpoint directory. A stepping job takes the steps to its end.
+        """Take a last checkpoint, so that everything processed is committed, then end, and wait for the end: the next
+        run can use its name and its checkpoint directory. A stepping job takes the steps to its end.
 
-        An interrupt, or the end of `timeout`, ends the waiting; the job stops nevertheless. A call from one of the
-        job's own functions, sinks or sources, for which the job waits in turn, returns at once.
+        An interrupt, or the end of `timeout`, ends the waiting; the job stops anyway. A call from one of the job's own
+        functions, sinks or sources, which the job is waiting for, returns at once.
 
         The checkpoint waits for a function, a sink or storage that does not return; ``job.status()["stalled"]`` names
         it, and `cancel` ends the job without it.
 
-        When a part of the job fails before that checkpoint is complete, it starts again as its restart strategy says,
-        and takes it then: it ends FAILED only where the strategy gives up.
+        If a part of the job fails before that checkpoint is complete, it restarts as its restart strategy allows, and
+        takes
+        the checkpoint then: it ends FAILED only if the strategy gives up.
 
-        A job that does not run at that moment, because it is starting again after a failure, has nothing to take a
-        checkpoint of: it ends as by `cancel`, and a run with ``resume=True`` goes on from its latest checkpoint.
+        A job that is restarting after a failure has no running state to take a checkpoint of: it ends as with `cancel`,
+        and a run with ``resume=True`` resumes from its latest checkpoint.
 
         Source: Flink's stop with a savepoint.
 
@@ -529,7 +532,7 @@ class Job:
             timeout: how long to wait for the end, such as ``"60s"``.
 
         Raises:
-            SettingError: `wait` is neither True nor False, or a timeout that is no duration.
+            SettingError: `wait` is neither True nor False, or an invalid timeout.
             JobError: it failed while it was stopping, or has not ended within `timeout`.
 
         Example:
@@ -545,13 +548,14 @@ class Job:
 
     @remembered()
     def cancel(self, *, wait: bool = True, timeout: Duration = "90s") -> None:
-        """End without a last checkpoint, and wait for that, as `stop` does.
+        """End without a last checkpoint, and wait for the end, as `stop` does.
 
-        What no complete checkpoint covers is not committed; a run with ``resume=True`` does it again. A task that is in
-        a call that does not return is left behind after ten seconds: the job is CANCELED, and nothing comes of that
-        call any more, but its thread stays until it returns. What such a call does elsewhere, such as a sink's to a
-        service, it may do beside a later run. Storage that does not return is waited for a minute; until it does, its
-        checkpoint directory stays taken.
+        What no complete checkpoint covers is not committed; a run with ``resume=True`` processes it again. A task in a
+        call
+        that does not return is left behind after ten seconds: the job is CANCELED, and the result of that call is
+            ignored, but its thread stays until it returns. External effects of such a call, such as a sink's writes to
+            a service, may happen during a later run. If the storage does not return, the job waits for a minute; until
+            then its checkpoint directory stays in use.
 
         Source: Flink's cancel, with its task.cancellation.timeout.
 
@@ -560,7 +564,7 @@ class Job:
             timeout: how long to wait for the end, such as ``"90s"``.
 
         Raises:
-            SettingError: `wait` is neither True nor False, or a timeout that is no duration.
+            SettingError: `wait` is neither True nor False, or an invalid timeout.
             JobError: it has not ended within `timeout`.
         """
         endings.cancel(self._run, wait, timeout)
@@ -569,26 +573,26 @@ class Job:
         """Wait until the job has ended; an interrupt ends the waiting, never the job.
 
         Args:
-            timeout: how long, such as ``"60s"``; None: for ever.
+            timeout: how long, such as ``"60s"``; None: without a limit.
 
         Returns:
             FINISHED or CANCELED.
 
         Raises:
-            SettingError: a timeout that is no duration.
+            SettingError: an invalid timeout.
             JobError: the job failed, or has not ended within `timeout`; or one of the job's own functions, sinks or
-                sources waits, for which the job waits in turn.
+            sources calls this, which the job is waiting for.
         """
         return endings.wait(self._run, timeout)
 
-    # inside ------------------------------------------------------------------------------------------------------
+    # internals ---------------------------------------------------------------------------------------------------
 
     def _pause(self, paused: bool) -> None:
         self._run.check_running()
         self._run.apply(lambda master: master.sources.set_paused(paused))
 
     def operator_state(self, operator: str) -> StateView:
-        """What an operator of the running job holds by key: ``job.operator_state("aggregate").get("JFK")``.
+        """The state of an operator of the running job by key: ``job.operator_state("aggregate").get("JFK")``.
 
         Source: Flink's queryable state.
 
@@ -618,10 +622,10 @@ class Job:
         return Recording(self.name, self.recorder.frames())
 
     def _go_on(self) -> None:
-        """Run on from the latest checkpoint, under this handle, if that can be."""
-        with suppress(WorkbenchError):  # why it could not be restored is what is told
+        """Resume from the latest checkpoint, under this handle, if possible."""
+        with suppress(WorkbenchError):  # the reason why it could not be restored is reported instead
             again = self._run.rerun(None, True)
-            forget(again)  # this handle is the one that is found by the name
+            forget(again)  # this handle is found by the name
             self._run.become(again._run)
             register(self)
 

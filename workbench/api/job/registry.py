@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 _jobs: dict[str, Job] = {}
 _taking = threading.Lock()
 REPLACE_PATIENCE_S = 30.0
-"""How long a job that is replaced may take for its last checkpoint."""
+"""How long the last checkpoint of a replaced job may take."""
 
 
 def _begin_anew() -> None:
-    """In a forked process: its parent's jobs run there."""
+    """Start empty in a forked process: its parent's jobs run there."""
     global _taking
     _jobs.clear()
     _taking = threading.Lock()
@@ -28,7 +28,7 @@ os.register_at_fork(after_in_child=_begin_anew)
 
 
 def jobs() -> dict[str, Job]:
-    """All jobs of this process, in the order of their start; one that ended stays until its name is used again.
+    """All jobs of this process, in the order of their start; an ended job stays until its name is used again.
 
     Example:
         >>> "no such job" in jobs()
@@ -41,7 +41,7 @@ def job(name: str) -> Job:
     """The job of that name.
 
     Args:
-        name: that it was run under.
+        name: the name that it runs under.
 
     Raises:
         JobError: there is none; the error lists all names.
@@ -59,7 +59,7 @@ def job(name: str) -> Job:
 
 
 def check_free(name: str) -> None:
-    """Refuse a name that a running job has.
+    """Reject a name that a running job has.
 
     Raises:
         JobError: such a job runs.
@@ -73,7 +73,7 @@ def check_free(name: str) -> None:
 
 
 def make_room(job: Job) -> None:
-    """Stop a job in whose place another one is to run; does nothing when it has ended.
+    """Stop a job that another one replaces; does nothing if it has ended.
 
     Raises:
         JobError: it has not stopped in time.
@@ -82,15 +82,15 @@ def make_room(job: Job) -> None:
         job.stop(timeout=f"{REPLACE_PATIENCE_S:g}s")
     except JobError as error:
         if job.over and job._run.driver.ended.is_set():
-            return  # it failed while it was stopping: there is room
+            return  # it failed while it was stopping, so the name is free
         raise JobError(f"{error.message}; job.cancel() ends it without a last checkpoint") from None
 
 
 def register(job: Job) -> None:
-    """Make a job known; it takes the place of an ended one of the same name.
+    """Register a job; it replaces an ended one of the same name.
 
     Raises:
-        JobError: another one has begun under this name meanwhile, on another thread.
+        JobError: another job has started under this name in the meantime, on another thread.
     """
     with _taking:
         check_free(job.name)
@@ -99,6 +99,6 @@ def register(job: Job) -> None:
 
 
 def forget(job: Job) -> None:
-    """Make a job unknown that could not be started, so that its name is free."""
+    """Remove a job that could not be started, so that its name is free."""
     if _jobs.get(job.name) is job:
         del _jobs[job.name]

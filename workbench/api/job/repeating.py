@@ -1,4 +1,4 @@
-"""Which jobs can run again up to a past step without side effects outside the job."""
+"""Which jobs can be repeated up to a past step without side effects outside the job."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from workbench.runtime.storage import CheckpointStorage, MemoryStorage
 
 
 def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> str:
-    """Why a job cannot take its steps again, in a sentence; empty when it can.
+    """Why a job cannot repeat its steps, in a sentence; empty if it can.
 
-    What it does must stay inside: what a second run writes into a folder or a database would be there twice.
+    It must have no external effects: what a second run writes to a folder or a database would be there twice.
     """
     if not isinstance(storage, MemoryStorage):
         return "its checkpoints are kept in a checkpoint_dir, which a second run would write to: run it without one"

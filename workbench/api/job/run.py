@@ -1,4 +1,4 @@
-"""One run of a pipeline: its master, to be asked and told, and its driver, to be waited for."""
+"""One run of a pipeline: its master, which takes commands, and its driver."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ if TYPE_CHECKING:
 
 
 APPLY_TIMEOUT_S = 2.0
-"""How long a command waits until the master has applied it while a task is in a step that does not end: the master may
-be waiting for that to start the job again, or to end it."""
+"""How long a command waits for the master if a task is in a step that does not end: the master may be waiting for that
+step to restart the job, or to end it."""
 PATIENCE_S = 10.0
-"""How long it waits otherwise: the master itself never does, so this is only for a busy machine."""
+"""How long it waits otherwise: the master itself never blocks, so this only matters on a busy machine."""
 
 
 class Run:
-    """What the handle of a job refers to.
+    """The internals that a job's handle refers to.
 
     Args:
         name: of the job.
         master: of the job.
         driver: steps it.
         recorder: its telemetry frames.
-        rerun: runs the pipeline again from a savepoint, or from the latest checkpoint; and whether state that no
+        rerun: runs the pipeline again from a savepoint, or from the latest checkpoint; takes whether state that no
             operator takes is dropped.
-        watch: has telemetry follow another master.
-        holder: tells which process has the checkpoint directory.
-        again: starts the run anew under a name, with frames from a step on; or why that cannot be.
+        watch: makes telemetry follow another master.
+        holder: returns the process that owns the checkpoint directory.
+        again: starts the run anew under a name, with frames from a step on; or says why that is impossible.
 
     Attributes:
-        journal: what a person asked of a stepping job.
+        journal: the commands that users gave to a stepping job.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class Run:
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended for good."""
+        """Whether the job has ended and will not restart."""
         return self.master.over
 
     def become(self, twin: Run) -> None:
-        """Go on in the place of another run of this job."""
+        """Continue in place of another run of this job."""
         self.__dict__.update({**vars(twin), "name": self.name})
 
     def hand_over(self, master: Master) -> None:
@@ -88,7 +88,7 @@ class Run:
         self.driver.hand_over(master)
 
     def check_process(self) -> None:
-        """Refuse to wait for what nobody does: a forked process has no threads of its parent.
+        """Reject waiting in a forked process, which has no threads of its parent.
 
         Raises:
             JobError: this is another process than the job's.
@@ -100,10 +100,10 @@ class Run:
             )
 
     def check_running(self) -> None:
-        """Refuse to ask anything of a job that has ended, or does not run yet.
+        """Reject commands to a job that has ended or does not run yet.
 
         Raises:
-            JobError: it has ended, stands by, or runs in another process.
+            JobError: it has ended, is on standby, or runs in another process.
         """
         self.check_process()
         if self.over:
@@ -115,10 +115,10 @@ class Run:
             )
 
     def check_outside(self) -> None:
-        """Refuse to wait for the job within one of its steps, for which the job waits, or in another process.
+        """Reject waiting for the job within one of its steps, which the job is waiting for, or in another process.
 
         Raises:
-            JobError: one of the job's own functions, sinks or sources calls.
+            JobError: one of the job's own functions, sinks or sources calls this.
         """
         self.check_process()
         if self.driver.within():
@@ -128,7 +128,7 @@ class Run:
             )
 
     def held_up(self) -> str:
-        """What an answer may be waiting for, to be put behind the sentence that says that there is none; or nothing."""
+        """What an answer may be waiting for, to be appended to the message that there is none; or empty."""
         if stalled := self.driver.stalled():
             return f": {stalled}; job.cancel() ends the job without waiting for it"
         if on_purpose := self.master.settings.shown().get("stall"):
@@ -136,10 +136,10 @@ class Run:
         return ""
 
     def apply(self, action: Callable[[Master], None]) -> None:
-        """Have whoever is the master run `action`, and wait until it has.
+        """Let the present master run `action`, and wait until it has.
 
         Raises:
-            SettingError: `action` refuses what is asked for.
+            SettingError: `action` rejects the request.
             JobError: the job has ended before, or the master is too busy to do it now.
         """
         done = threading.Event()

@@ -1,4 +1,4 @@
-"""How a job's savepoints are taken, deleted and gone back to."""
+"""Takes, deletes and restores a job's savepoints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.errors import JobError, unknown
 from workbench.runtime.storage import check_name
 
 DELETE_TIMEOUT_S = 60.0
-"""What is written before it goes first."""
+"""Wait for what is being written before it."""
 
 
 def savepoint_names(run: Run) -> list[str]:
@@ -22,7 +22,7 @@ def savepoint_names(run: Run) -> list[str]:
 
 
 def take_savepoint(run: Run, name: str, timeout: Duration) -> str:
-    """Take a savepoint, wait for it, and give its folder; see `Job.savepoint`."""
+    """Take a savepoint, wait for it, and return its folder; see `Job.savepoint`."""
     run.check_running()
     check_name(name, "savepoint")
     run.check_outside()
@@ -46,13 +46,13 @@ def take_savepoint(run: Run, name: str, timeout: Duration) -> str:
 
     try:
         alone = requests.await_savepoint(name, over)
-        # Only now: from here on nobody else's of that name can become complete.
+        # Only now: from here on no other savepoint of that name can complete.
         if run.master.storage.savepoint(name) is not None:
             raise JobError(f"the savepoint {name!r} exists already: choose another name")
         if not alone:
             raise JobError(f"the savepoint {name!r} is being taken already: wait for it, or choose another name")
         run.apply(lambda master: ask())
-    except BaseException:  # an interrupt comes anywhere: it is asked for by then, or never
+    except BaseException:  # an interrupt can come anywhere: the savepoint was requested by then, or never
         run.master.call(withdraw)
         raise
     run.driver.wait_for(done, seconds)
@@ -103,7 +103,7 @@ def delete_savepoint(run: Run, name: str) -> None:
 
 
 def check_restore(run: Run, savepoint: str, *, allow_non_restored_state: bool) -> None:
-    """Refuse to go back to what the job's pipeline cannot be run from; all files of the savepoint are read.
+    """Reject a savepoint that the job's pipeline cannot be run from; all files of the savepoint are read.
 
     Raises:
         JobError: there is no such savepoint, or it is in memory only.

@@ -1,4 +1,4 @@
-"""Going to another place of a replayed history."""
+"""Seeks to another place of a replayed history."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.errors import JobError, SettingError
 
 
 def seek(run: Run, position: str | datetime) -> None:
-    """Go to an arrival time; see `Job.seek`."""
+    """Seek to an arrival time; see `Job.seek`."""
     run.check_running()
     logs = [found.log for node in run.master.logical.nodes if (found := replayed(node.spec)) is not None]
     if not logs:

@@ -1,4 +1,4 @@
-"""A page of its own for the dashboards of jobs, beside or without a notebook."""
+"""A stand-alone page for the dashboards of jobs, with or without a notebook."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from workbench.api.job.registry import jobs
 def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
     """Serve dashboards as a stand-alone page on this machine, for a lecture without notebooks.
 
-    This is the one thing in the workbench that opens a port: on loopback only, and only for who knows the token in the
-    address, which the browser exchanges for a cookie. The pages act on the jobs as the dashboard in a notebook does.
+    Nothing else in the workbench opens a port. It is open on loopback only, and only to anyone with the token in the
+    URL, which the browser exchanges for a cookie. The pages control the jobs like the dashboard in a notebook.
 
     Args:
-        chosen: the jobs to show; none: all jobs of this process, also those that start later.
-        port: 0 for any that is free.
-        hosts: further names under which a browser reaches the page, such as that of a proxy: ``"lab.example"``. It is
-            refused under names that are neither these nor this machine's own, ``localhost`` and ``127.0.0.1``.
+        chosen: the jobs to show; none: all jobs of this process, including those that start later.
+        port: 0 for any free port.
+        hosts: further names under which a browser reaches the page, such as that of a proxy: ``"lab.example"``. Other
+            names are rejected, except this machine's own, ``localhost`` and ``127.0.0.1``.
 
     Returns:
-        The pages that are served: ``.url`` is what to open, ``.stop()`` closes the port.
+        The served pages: ``.url`` is the URL to open, ``.stop()`` closes the port.
 
     Raises:
-        SettingError: the port cannot be opened, or a host is no name.
+        SettingError: the port cannot be opened, or a host is not a valid name.
 
     Source: Flink's web dashboard (F2-1).
 

@@ -1,4 +1,4 @@
-"""Going on by hand, back and aside, for a job that runs with the stepping driver."""
+"""Manual control of a job that runs with the stepping driver: forwards, backwards and forks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 FRAMES = 300
-"""A job that went back knows the frames of so many steps before; what is further back is run again without a look."""
+"""A job that went back keeps the frames of this many earlier steps; older steps are repeated without frames."""
 
 
 class Stepper:
     """The steps of a job that runs with ``driver="stepping"``; reached as ``job.stepper``.
 
-    Each verb gives the picture of the moment at which it stopped, which is true when what was waited for has happened
-    and false when the job ended, or stood still, before.
+    Each verb returns the picture of the moment at which it stopped. The picture is true if the awaited event has
+    happened, and false if the job ended, or could not advance, before.
 
     Source: F2-5 to F2-15; a debugger's verbs.
 
@@ -51,7 +51,7 @@ class Stepper:
 
     @property
     def driver(self) -> SteppingDriver:
-        """The stepping driver, with its further verbs: ``job.stepper.driver.run_until(lambda: job.over)``.
+        """The stepping driver, with further verbs: ``job.stepper.driver.run_until(lambda: job.over)``.
 
         Raises:
             JobError: the job runs live.
@@ -67,9 +67,9 @@ class Stepper:
         return f"<Stepper of job {self._run.name!r}>"
 
     def step(self, count: int = 1) -> Steps:
-        """Take this many steps of a job that runs with ``driver="stepping"``; fewer when nothing can happen any more.
+        """Take this many steps of a job that runs with ``driver="stepping"``; fewer if nothing can happen any more.
 
-        Source: ours; what it shows is F2-9 to F2-15.
+        Source: not in Flink; it shows F2-9 to F2-15.
 
         Args:
             count: steps; each takes at most one element of one task.
@@ -88,7 +88,7 @@ class Stepper:
         return Steps([step for step in steps if step is not None], self._pictured(True))
 
     def scene(self) -> SceneView:
-        """The picture of this moment: every record, watermark and barrier on its channel, and what the operators hold.
+        """The picture of this moment: every record, watermark and barrier on its channel, and the operators' state.
 
         Source: F2-5 to F2-15.
 
@@ -108,9 +108,9 @@ class Stepper:
         return self._pictured(True)
 
     def next_record(self) -> SceneView:
-        """Go on until a task has taken in a record, from its source or from a channel; see `scene`.
+        """Continue until a task has taken a record, from its source or from a channel; see `scene`.
 
-        Source: F2-5, where single records are seen.
+        Source: F2-5, where single records are visible.
 
         Raises:
             JobError: the job runs live.
@@ -118,7 +118,7 @@ class Stepper:
         return self._pictured(self.driver.next_record())
 
     def next_buffer(self) -> SceneView:
-        """Go on until a task has taken a buffer of records from a channel; see `scene`.
+        """Continue until a task has taken a buffer of records from a channel; see `scene`.
 
         Source: F2-3.
 
@@ -128,7 +128,7 @@ class Stepper:
         return self._pictured(self.driver.next_buffer())
 
     def next_barrier(self) -> SceneView:
-        """Go on until a checkpoint barrier has moved: left a source, or been taken by a task; see `scene`.
+        """Continue until a checkpoint barrier has moved: left a source, or been taken by a task; see `scene`.
 
         Source: F2-9 to F2-15.
 
@@ -138,7 +138,7 @@ class Stepper:
         return self._pictured(self.driver.next_barrier())
 
     def next_watermark(self) -> SceneView:
-        """Go on until event time has advanced in some task; see `scene`.
+        """Continue until event time has advanced in a task; see `scene`.
 
         Source: F2-6.
 
@@ -148,7 +148,7 @@ class Stepper:
         return self._pictured(self.driver.next_watermark())
 
     def until_aligned(self) -> SceneView:
-        """Go on until the barriers of a task's inputs have all come, so that it has taken its snapshot; see `scene`.
+        """Continue until the barriers of all inputs of a task have arrived, so that it takes its snapshot; see `scene`.
 
         Source: F2-12, F2-13.
 
@@ -158,7 +158,7 @@ class Stepper:
         return self._pictured(self.driver.until_aligned())
 
     def until_checkpoint(self) -> SceneView:
-        """Go on until a checkpoint is complete; see `scene`.
+        """Continue until a checkpoint is complete; see `scene`.
 
         Source: F2-15.
 
@@ -168,12 +168,12 @@ class Stepper:
         return self._pictured(self.driver.next_checkpoint())
 
     def until_window_fires(self, operator: str | None = None) -> SceneView:
-        """Go on until a window has fired; see `scene`.
+        """Continue until a window has fired; see `scene`.
 
         Source: F1-6 to F1-10.
 
         Args:
-            operator: with windows; None: any.
+            operator: the one with the windows; None: any.
 
         Raises:
             JobError: the job runs live, or has no such operator.
@@ -190,13 +190,13 @@ class Stepper:
         return self._pictured(self.driver.until_window_fires(operator))
 
     def until(self, condition: Expression | str, operator: str) -> SceneView:
-        """Go on until an operator has emitted a record for which a condition is true; see `scene`.
+        """Continue until an operator has emitted a record for which a condition is true; see `scene`.
 
-        Source: C, F1-4 to F1-5, whose records are met one by one; as a debugger's conditional breakpoint.
+        Source: C, F1-4 to F1-5, whose records are shown one by one; like a debugger's conditional breakpoint.
 
         Args:
             condition: on the operator's records, ``"total > 5"`` or ``col("total") > 5``.
-            operator: that emits them; a source is one, a sink is not.
+            operator: the one that emits the records: any except a sink.
 
         Raises:
             JobError: the job runs live, or has no such operator.
@@ -210,13 +210,13 @@ class Stepper:
         """
         return self._pictured(self.driver.until(condition, operator))
 
-    # back and aside ----------------------------------------------------------------------------------------------
+    # back and forks ----------------------------------------------------------------------------------------------
 
     def back(self, count: int = 1) -> SceneView:
-        """Go back by so many steps; see `scene`.
+        """Go back by `count` steps; see `scene`.
 
-        The job runs again from its start, with every command at the step at which it was given; what was asked of it
-        after the step that is reached is forgotten.
+        The job runs again from its start, with every command at the step at which it was given; commands after the step
+        that is reached are forgotten.
 
         Source: F2-7, sources that can be read again; deterministic re-execution, as in reversible debuggers.
 
@@ -224,8 +224,8 @@ class Stepper:
             count: steps; with more than have been taken, back to the start.
 
         Raises:
-            JobError: the job runs live, writes outside, reads what cannot be read again, or did something else this
-                time.
+            JobError: the job runs live, has external effects, reads a source that cannot be read again, or took other
+            steps this time.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
@@ -245,18 +245,18 @@ class Stepper:
 
     @with_settings(OF_TUNE, TunableSettings, defaults=False)
     def fork(self, step: int | None = None, name: str | None = None, **settings: Unpack[TunableSettings]) -> Job:
-        """Another job that has done the same up to a step, and goes on from there with other settings.
+        """Create another job that has done the same up to a step, and continues from there with other settings.
 
         Source: E10, what-if: two versions from one moment.
 
         Args:
             step: a past one; None: this one.
             name: of the new job; None: this one's with a number.
-            **settings: as `Job.tune` takes them; they are in force there from that step on.
+            **settings: as for `Job.tune`; they are in force there from that step on.
 
         Raises:
             JobError: as for `back`, or the step has not been taken yet.
-            SettingError: an unknown setting or a bad value.
+            SettingError: an unknown setting or an invalid value.
 
         Example:
             >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
@@ -295,10 +295,10 @@ class Stepper:
             return SceneView(scene, reached)
 
     def _at(self, step: int, name: str) -> Job:
-        """This job, run again up to a step.
+        """This job, repeated up to a step.
 
         Raises:
-            JobError: it cannot be, or took another way.
+            JobError: it cannot be repeated, or took other steps.
         """
         run, driver = self._run, self.driver
         if isinstance(run.again, str):
@@ -329,13 +329,13 @@ class Stepper:
 
 
 def _close(run: Run) -> None:
-    """Give free what a run holds; nobody steps it any more."""
+    """Release the resources of a run that will not be stepped any more."""
     if run.master.execution is not None:
         run.master.execution.close()
 
 
 def _give(job: Job, given: Given) -> None:
-    """Give a command again; what it was refused for then, it is refused for again."""
+    """Repeat a command; one that was rejected then is rejected again."""
     try:
         attrgetter(given.name)(job)(*given.args, **given.kwargs)
     except (ReachedError, WorkbenchError):

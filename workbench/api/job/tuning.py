@@ -1,4 +1,4 @@
-"""What `Job.tune` was asked: all of it is checked before any of it is applied."""
+"""The changes of `Job.tune`: all of them are checked before any is applied."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class Tuning:
     """Changes that a running job can take.
 
     Attributes:
-        settings: by name, as people write them.
-        speed: of the replay; None: as it is.
+        settings: by name, as users write them.
+        speed: of the replay; None: unchanged.
         rates: by source, records per second or None for full speed.
-        parallelism: None: as it is.
+        parallelism: None: unchanged.
     """
 
     settings: Mapping[str, object]
@@ -34,10 +34,10 @@ class Tuning:
 
     @staticmethod
     def of(master: Master, values: Mapping[str, object]) -> Tuning:
-        """Check what a person wrote.
+        """Check what a user wrote.
 
         Raises:
-            SettingError: an unknown setting, a bad value, or one that this job has no use for.
+            SettingError: an unknown setting, an invalid value, or one that does not apply to this job.
         """
         plain: dict[str, object] = {}
         speed: float | None = None
@@ -63,10 +63,10 @@ class Tuning:
         return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:
-        """Put everything but the parallelism in force; called on the master's turn.
+        """Apply everything except the parallelism; called on the master's turn.
 
         Raises:
-            SettingError: somebody else has tuned meanwhile, and the settings do not go together any more.
+            SettingError: another change was made in the meantime, and the settings are no longer consistent.
         """
         changed = master.settings.with_values(self.settings)
         if self.settings:
@@ -79,14 +79,14 @@ class Tuning:
 
 
 def parse_replay_speed(replays: bool, value: object) -> float:
-    """The speed that a person wrote, for a job that replays something.
+    """Parse the speed that a user wrote, for a job with a replay.
 
     Args:
-        replays: whether it does.
+        replays: whether the job has one.
         value: what was written.
 
     Raises:
-        SettingError: it replays nothing, or this is no speed.
+        SettingError: there is no replay, or this is not a speed.
     """
     if not replays:
         raise SettingError("speed can be set for a replayed history only, and this job replays none")
@@ -106,7 +106,7 @@ def tune(run: Run, values: Mapping[str, object]) -> None:
 
 
 def rescale(run: Run, parallelism: int, timeout: Duration) -> None:
-    """Have a job go on at another parallelism; see `Job.rescale`."""
+    """Run a job at another parallelism; see `Job.rescale`."""
     run.check_running()
     run.check_outside()
     master = run.master
@@ -134,10 +134,10 @@ def rescale(run: Run, parallelism: int, timeout: Duration) -> None:
 
 
 def plan_for(job: str, master: Master, parallelism: int) -> PhysicalGraph:
-    """The plan by which a job goes on at another parallelism.
+    """The plan for a job at another parallelism.
 
     Raises:
-        JobError: it cannot go on from a checkpoint.
+        JobError: it cannot resume from a checkpoint.
         PlanError: it cannot run at this parallelism.
     """
     check_rescalable(job, master.logical)

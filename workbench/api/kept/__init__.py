@@ -1,5 +1,5 @@
-"""What is kept of jobs.
+"""Stored data about jobs.
 
-Belongs here: recordings, snapshots to look into, job records and journals.
-Does not: starting anything from them.
+Belongs here: recordings, snapshots to inspect, job records and journals.
+Does not: starting jobs from them.
 """

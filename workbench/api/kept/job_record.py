@@ -1,7 +1,7 @@
-"""What a job leaves in its checkpoint directory about itself, so that it can be found and continued later.
+"""The record that a job leaves in its checkpoint directory, so that it can be found and continued later.
 
-The record is data: name, settings and how the job was started, with the source of its cell when ``%%stream`` started
-it. Reading it runs nothing.
+The record is data: name, settings and how the job was started, with the source of its cell if ``%%stream`` started it.
+Reading it runs nothing.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Cell:
     """The notebook cell that started a job.
 
     Attributes:
-        line: what stands behind ``%%stream``.
+        line: the text after ``%%stream``.
         body: the lines below.
-        redacted: secrets have been taken out of it, so it cannot run as it stands.
+        redacted: secrets were removed, so it cannot be run as it is.
     """
 
     line: str
@@ -43,7 +43,7 @@ class Cell:
     redacted: bool = False
 
     def without_secrets(self) -> Cell:
-        """The cell as it may be written down."""
+        """The cell in the form that is stored."""
         line, body = redacted(self.line, code=True), redacted(self.body, code=True)
         return Cell(line, body, self.redacted or (line, body) != (self.line, self.body))
 
@@ -53,16 +53,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What is written down about a job.
+    """The stored facts about a job.
 
     Attributes:
         name: of the job.
-        state: as far as it was when the job's last process knew; RUNNING after that was killed.
-        started_us: when that process started it, microseconds since 1970.
-        settings: that were given, as people write them.
-        cell: that started it; None: a call of ``run``.
-        process: that wrote this.
-        directory: that it was written to, as people may see it.
+        state: the last one that the job's process recorded; still RUNNING if that was killed.
+        started_us: start time in that process, microseconds since 1970.
+        settings: the given ones, as users write them.
+        cell: the cell that started it; None: a call of ``run``.
+        process: the process that wrote this.
+        directory: that it was written to, with secrets masked.
     """
 
     name: str
@@ -75,17 +75,17 @@ class JobRecord:
 
     @property
     def writer(self) -> str:
-        """The process in words: `` by process 4321 on node-7 since 2026-07-01 12:00:00``; empty: not known."""
+        """The process as text: `` by process 4321 on node-7 since 2026-07-01 12:00:00``; empty: not known."""
         return "" if self.process is None else printable(f" by {self.process}")
 
     def to_json(self) -> bytes:
-        """The record's file; secrets in URLs of the cell are left out."""
+        """The record's file; secrets in URLs of the cell are masked."""
         kept = self if self.cell is None else replace(self, cell=self.cell.without_secrets())
         return json.dumps({"format": FORMAT, **asdict(kept)}, indent=1).encode()
 
     @staticmethod
     def from_json(content: bytes) -> JobRecord | None:
-        """The record in a file; None when it is not one, or one of another version."""
+        """Parse a record; None if it is not one, or of another version."""
         try:
             read = parsed(content)
             record = made(JobRecord, read) if read.pop("format") == FORMAT else None
@@ -99,7 +99,7 @@ _cell: ContextVar[Cell | None] = ContextVar("cell", default=None)
 
 @contextmanager
 def started_from(cell: Cell | None) -> Iterator[None]:
-    """Jobs that are started in this block say that this cell did it; None: that none did."""
+    """Record this cell as the one that starts the jobs in this block; None: none does."""
     token = _cell.set(cell)
     try:
         yield
@@ -108,22 +108,22 @@ def started_from(cell: Cell | None) -> Iterator[None]:
 
 
 def this_cell() -> Cell | None:
-    """The cell that starts jobs now, if one does."""
+    """The cell that starts jobs now, if any."""
     return _cell.get()
 
 
 class KnownDirectories:
-    """The checkpoint directories of the jobs that were started here, kept in a folder.
+    """The list of checkpoint directories of jobs that were started here, kept in a folder.
 
     Args:
-        folder: is made when the first directory is kept.
+        folder: created when the first directory is added.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def add(self, location: str) -> None:
-        """Keep a path or URI, unless there is a secret in it, which is not to be written down."""
+        """Add a path or URI, unless it contains a secret, which must not be stored."""
         if redacted(location) != location:
             return
         make_folder_durably(self._folder)
@@ -152,11 +152,11 @@ _known: KnownDirectories | None = None
 
 
 def remember_directories(folder: Path | None) -> None:
-    """Keep the directories of jobs in this folder from now on; None: keep none."""
+    """Keep the directories of jobs in this folder from now on; None: do not keep them."""
     global _known
     _known = None if folder is None else KnownDirectories(folder)
 
 
 def known_directories() -> KnownDirectories | None:
-    """Where directories are kept, if anywhere."""
+    """The list of directories, if it is kept."""
     return _known

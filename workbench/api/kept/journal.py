@@ -1,4 +1,4 @@
-"""What a person asked of a stepping job, and when: with it, the job can run again up to a past step."""
+"""The commands that users gave to a stepping job, and when: with them the job can be repeated up to a past step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Given:
     """One command.
 
     Attributes:
-        name, args, kwargs: the method of the job, such as ``tune`` or ``faults.fail``, and what it was called with.
-        at: steps that had been taken when it was given.
-        until: steps that had been taken when it returned; None: it has not yet.
+        name, args, kwargs: the method of the job, such as ``tune`` or ``faults.fail``, and its arguments.
+        at: number of steps taken before it.
+        until: number of steps taken when it returned; None: it has not yet.
 
     Example:
         >>> print(Given("tune", (), {"buffer_timeout": "5ms"}, at=12))
@@ -40,7 +40,7 @@ class Journal:
     """The commands given to one job, in order.
 
     Args:
-        taken: gives the number of steps taken.
+        taken: returns the number of steps taken.
 
     Example:
         >>> journal = Journal(lambda: 3)
@@ -57,7 +57,7 @@ class Journal:
 
     @contextmanager
     def giving(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Iterator[None]:
-        """Remember a command that is given now; those that it gives in turn are parts of it."""
+        """Record a command that is given now; commands that it gives in turn are parts of it."""
         if self._busy:
             yield
             return
@@ -72,7 +72,7 @@ class Journal:
 
 
 def remembered(of: str = "") -> Callable[[_F], _F]:
-    """Have a method of a job, or of one of its parts, write itself into the job's journal, if it keeps one.
+    """Decorate a method of a job, or of one of its parts, so that it is recorded in the job's journal, if there is one.
 
     Args:
         of: the part, such as ``"faults"``; empty: the job.

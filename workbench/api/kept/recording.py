@@ -1,4 +1,4 @@
-"""Flight recordings: what was seen of a run, kept in a file and looked at later."""
+"""Flight recordings: the telemetry of a run, stored in a file for later inspection."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from workbench.telemetry.recording import read_frames, write_frames
 
 
 class Recording:
-    """The frames of a run: what `Job.recording` keeps, to be looked at with the same views as a running job.
+    """The frames of a run, made by `Job.recording`; it has the same views as a running job.
 
-    It holds counts and names but no records, and nothing in it is code.
+    It holds counts and names but no records, and no code.
 
-    Source: ours; as a flight recorder. Its metrics are Flink's.
+    Source: not in Flink; like a flight recorder. Its metrics are Flink's.
 
     Args:
         job: the job's name.
@@ -31,7 +31,7 @@ class Recording:
 
     Attributes:
         name: the job's.
-        frames: immutable, about ten a second in the last half minute and two a second before.
+        frames: immutable, about ten per second in the last half minute and two per second before.
 
     Example:
         >>> import tempfile
@@ -56,10 +56,10 @@ class Recording:
         """Read a recording from a file.
 
         Args:
-            path: that `Job.recording` or `save` wrote.
+            path: of a file that `Job.recording` or `save` wrote.
 
         Raises:
-            SettingError: there is no such file, or it is no whole recording.
+            SettingError: there is no such file, or it is not a complete recording.
         """
         return Recording(*read_frames(path_of(path, "path")))
 
@@ -67,7 +67,7 @@ class Recording:
         """Write it to a file, as compressed JSON lines.
 
         Args:
-            path: of the file; one that exists is replaced.
+            path: of the file; an existing one is replaced.
 
         Raises:
             OSError: the file cannot be written.
@@ -77,7 +77,7 @@ class Recording:
         return target
 
     def dashboard(self, carrier: str | None = None) -> Any:
-        """The views of the dashboard with a slider over the time of the run, to be displayed in a cell.
+        """The views of the dashboard with a slider over the time of the run, for display in a cell.
 
         Args:
             carrier: as for `Job.dashboard`.
@@ -91,7 +91,7 @@ class Recording:
         """Write the run to one HTML file that needs no network; see `Job.report`.
 
         Args:
-            path: of the HTML file; one that exists is replaced.
+            path: of the HTML file; an existing one is replaced.
 
         Raises:
             OSError: the file cannot be written.

@@ -1,4 +1,4 @@
-"""What a checkpoint or savepoint holds, to be looked at without the program that wrote it."""
+"""Inspection of a checkpoint or savepoint, without the program that wrote it."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from workbench.runtime.tasks.source_task import WATERMARKS
 
 _FLOW = ("from", "side_output", "to", "input", "sender", "receiver", "receivers", "held")
 _PREFIXES = ("key:", "cell:", "state:", "column:", "held:")
-"""Of columns in snapshots: what people called them stands behind these."""
+"""Prefixes of columns in snapshots; the user's name follows."""
 
 
 class Snapshot:
-    """A complete checkpoint or savepoint: its state as Arrow tables, the positions of its sources, what was in flight.
+    """A complete checkpoint or savepoint: its state as Arrow tables, the positions of its sources, in-flight records.
 
-    Nothing is locked or changed, and every file is checked against its checksum when it is read.
+    Nothing is locked or changed, and every file is verified against its checksum when it is read.
 
     Source: F2-7, E10; Flink's State Processor API.
 
     Args:
-        files: around its folder; `Snapshot.open` knows them.
+        files: the directory around its folder; use `Snapshot.open`.
         place: the folder's name.
 
     Attributes:
-        manifest: what it consists of: job, kind, times, parallelism, files with sizes and checksums.
+        manifest: job, kind, times, parallelism, and the files with sizes and checksums.
 
     Raises:
         CorruptCheckpointError: its manifest is missing or damaged.
@@ -78,15 +78,15 @@ class Snapshot:
 
     @classmethod
     def open(cls, path: str | Path) -> Snapshot:
-        """The checkpoint or savepoint in a folder.
+        """Open the checkpoint or savepoint in a folder.
 
         Source: E10.
 
         Args:
-            path: of its folder, or a URI: what `Job.savepoint` returned, for example.
+            path: of its folder, or a URI, for example the result of `Job.savepoint`.
 
         Raises:
-            CheckpointError: there is none, or its directory cannot be looked into.
+            CheckpointError: there is none, or its directory cannot be read.
             CorruptCheckpointError: its manifest is damaged.
         """
         found = folder_named(path)
@@ -142,7 +142,7 @@ class Snapshot:
 
         Args:
             uid: of the operator.
-            table: its name, where there are several (`tables` has all of them, timers included); None: the main one.
+            table: its name, if there are several (`tables` has all of them, including timers); None: the main one.
 
         Raises:
             CheckpointError: no such operator, or no such table.
@@ -156,7 +156,7 @@ class Snapshot:
         return next(iter(tables.values())) if table is None else tables[table]
 
     def tables(self, uid: str) -> dict[str, pa.Table]:
-        """All tables of an operator's state by name: keyed state, timers, records that wait.
+        """All tables of an operator's state by name: keyed state, timers, waiting records.
 
         Source: F2-7.
 
@@ -176,7 +176,7 @@ class Snapshot:
             return {name: _plain(pa.concat_tables(parts, promote_options="default")) for name, parts in found.items()}
 
     def values(self, uid: str) -> list[dict[str, Json]]:
-        """What an operator's state holds besides tables, such as watermarks: by name, for each subtask.
+        """The parts of an operator's state that are not tables, such as watermarks: by name, for each subtask.
 
         Source: F2-7.
 
@@ -194,7 +194,7 @@ class Snapshot:
 
     @property
     def offsets(self) -> dict[str, list[dict[str, Json]]]:
-        """Where each source is to read on: by its uid, for each subtask."""
+        """The position from which each source resumes: by its uid, for each subtask."""
         found: dict[str, list[dict[str, Json]]] = {}
         for uid, snapshot in self._snapshots():
             if WATERMARKS in snapshot:
@@ -204,7 +204,7 @@ class Snapshot:
 
     @property
     def in_flight(self) -> list[dict[str, Any]]:
-        """The records that an unaligned barrier had overtaken: for each channel where they were, and a table of them.
+        """The records that an unaligned barrier had overtaken: for each channel its place, and a table of the records.
 
         An aligned checkpoint has none.
         """
@@ -261,7 +261,7 @@ class Snapshot:
 
     @contextmanager
     def _understood(self, uid: str) -> Iterator[None]:
-        """Where tables of an operator do not belong together, say so."""
+        """Add the operator's uid to errors about tables that do not belong together."""
         try:
             yield
         except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
@@ -276,7 +276,7 @@ class Snapshot:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The columns under the names that people gave them, where these are not twice; of each key the row that counts."""
+    """The columns under the names that users gave them, if these are unique; of each key the valid row."""
     if GONE.name in table.schema.names:
         latest = LatestRows([name for name in table.schema.names if name.startswith("key:")], table.schema)
         for batch in table.to_batches():
@@ -307,7 +307,7 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
     """
     files = open_files(checkpoint_dir)
     shown = redacted(str(checkpoint_dir))
-    if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # object stores know no empty folders
+    if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # object stores have no empty folders
         raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
     reader = CheckpointReader(files)
     with looked_into(files):
@@ -325,8 +325,8 @@ def delete_savepoint(path: str | Path) -> None:
         path: of its folder, or a URI.
 
     Raises:
-        CheckpointError: there is no savepoint, a job is running in its directory, or the directory's job would go on
-            from it.
+        CheckpointError: there is no savepoint, a job is running in its directory, or the directory's job would resume
+        from it.
 
     Example:
         >>> try:

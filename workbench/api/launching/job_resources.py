@@ -1,4 +1,4 @@
-"""What a running job holds besides its tasks: taken when it begins, given free when it has ended."""
+"""The resources of a running job besides its tasks: acquired when it starts, released when it has ended."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from workbench.runtime.storage import DirectoryStorage, Holder
 
 
 class JobResources(JobObserver):
-    """The checkpoint directory and the sinks' folders of one job with the heartbeat that keeps them, its executor, and
+    """The checkpoint directory and the sinks' folders of one job with the heartbeat that renews them, its executor, and
     the record by which it is found.
 
     Args:
-        begin: what it begins with.
+        begin: its initial resources.
         driver: of the job.
-        executor: calls functions of users beside its tasks.
+        executor: runs functions of users beside its tasks.
         record: of the job.
 
     Attributes:
-        standby: waits for the checkpoint directory of another process; None: nothing does.
+        standby: waits for the checkpoint directory of another process; None: it does not wait.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class JobResources(JobObserver):
         return storage if isinstance(storage, DirectoryStorage) else None
 
     def holder(self) -> Holder | None:
-        """Who has the checkpoint directory, if there is one and it is known."""
+        """The owner of the checkpoint directory, if there is one and it is known."""
         if (directory := self.directory) is not None:
             return directory.holder
         return None if self.standby is None else self.standby.holder
 
     def take(self, begin: Beginning) -> None:
-        """Hold this from now on, and keep it for the job."""
+        """Own these resources from now on, and keep them for the job."""
         self._begin = begin
         if (directory := self.directory) is not None:
             self._keep("RUNNING")
@@ -62,12 +62,12 @@ class JobResources(JobObserver):
             self._heartbeat = keep_held(begin, self._driver)
 
     def stop_heartbeat(self) -> None:
-        """Keep nothing any more."""
+        """Stop renewing ownership."""
         if self._heartbeat is not None:
             self._heartbeat.stop()
 
     def on_end(self, time_us: int) -> None:
-        """Give all free behind everything that is still to be written there."""
+        """Release everything after the last pending write."""
         self._executor.close()
         self.stop_heartbeat()
         if self.standby is not None:
@@ -76,7 +76,7 @@ class JobResources(JobObserver):
             self._driver.submit(self._leave, lambda result: None)
 
     def _keep(self, state: str) -> None:
-        """Write down what there is to know of the job, for a process that finds its directory."""
+        """Write the job's record, for processes that find its directory."""
         if (directory := self.directory) is not None:
             self._record = replace(self._record, state=state, directory=printable(directory.shown))
             directory.keep(RECORD, self._record.to_json())

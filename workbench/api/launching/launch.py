@@ -1,4 +1,4 @@
-"""Puts a job together: plan, storage, master, driver and telemetry, and starts it."""
+"""Assembles a job from plan, storage, master, driver and telemetry, and starts it."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def start_job(request: RunRequest) -> Job:
 
 
 def claimed(request: RunRequest, plan: Plan, run: str) -> Beginning:
-    """What a job begins with, taken so that nobody else can have it; `run` identifies the run that takes it.
+    """Acquire the initial resources of a job, so that no other job can have them; `run` identifies the run.
 
     Raises:
-        HeldError: another process has the checkpoint directory.
-        WorkbenchError: it cannot begin there; see `Pipeline.run`.
+        HeldError: another process owns the checkpoint directory.
+        WorkbenchError: it cannot start there; see `Pipeline.run`.
     """
     above_bytes = INCREMENTAL_ABOVE_BYTES if request.incremental else None
     storage, manifest, first_id = open_storage(request.checkpoint_dir, request.resumes, request.restore, above_bytes)
@@ -115,17 +115,17 @@ def _let_go(begin: Beginning) -> None:
 
 
 class Launch:
-    """One start of a pipeline: puts storage, master, driver and telemetry together, and starts the job.
+    """One start of a pipeline: assembles storage, master, driver and telemetry, and starts the job.
 
     Args:
-        request: what it was asked for.
+        request: the requested run.
         plan: of the run.
-        begin: what it begins with.
-        held: its checkpoint directory is another process's, for which it waits.
-        start_us: time by its clock; None: now. A job that takes the same steps again begins at the same time.
-        twin_of: the job whose steps it takes again; None: it is found by its name.
+        begin: its initial resources.
+        held: its checkpoint directory is owned by another process, which it waits for.
+        start_us: time by its clock; None: now. A job that repeats steps starts at the same time.
+        twin_of: the job whose steps it repeats; None: it is found by its name.
         first: number of its first frame.
-        run: identity of this run; empty: a new one.
+        run: identifies this run; empty: a new one.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Launch:
         """Start the job.
 
         Raises:
-            JobError: another job of this name has begun meanwhile, or it could not be started.
+            JobError: another job of this name has started in the meantime, or it could not be started.
         """
         master, name, held = self._master, self._request.name, self._held
         job = self._job()
@@ -236,7 +236,7 @@ class Launch:
         return Job(run)
 
     def _given(self) -> dict[str, str | int | float | bool | None]:
-        """The settings, as people write them."""
+        """The settings, as users write them."""
         shown = self._plan.settings.shown()
         return {
             setting: shown.get(setting, value if isinstance(value, int | str) else str(value))
@@ -254,9 +254,9 @@ class Launch:
         job._run.hand_over(successor)
 
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
-        """Run the pipeline again with what is in force now."""
+        """Run the pipeline again with the present settings."""
         master, values = self._driver.master, self._request.values
-        changes = OF_TUNE.keys() & values.keys() | {"max_parallelism"}  # all else is as it was asked for
+        changes = OF_TUNE.keys() & values.keys() | {"max_parallelism"}  # everything else is as requested
         in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
         directory = self._resources.directory
         with started_from(self._cell):
@@ -275,7 +275,7 @@ class Launch:
             )
 
     def _again(self, name: str, first: int) -> Job:
-        """Take the same steps again, in memory."""
+        """Repeat the same steps, in memory."""
         return Launch(
             replace(self._request, name=name),
             self._plan,
@@ -314,8 +314,8 @@ def build_master(
     seed: int | None = None,
     run: str = "",
 ) -> Master:
-    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to begin with, `run` says which
-    run of the job it is."""
+    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to start from, `run` identifies
+    the run of the job."""
     services = JobServices(
         job=name,
         clock=clock,

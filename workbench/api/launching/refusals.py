@@ -1,5 +1,5 @@
-"""What refuses a run and can be known before anything is taken or stopped for it: settings that cannot be, a pipeline
-that cannot run so, and a checkpoint directory that the run cannot begin in."""
+"""Checks that can reject a run before anything is acquired or stopped for it: invalid settings, a pipeline that cannot
+run with them, and a checkpoint directory that the run cannot start in."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIVE_TRANSIT_US = 4_000
 
 
 class Runnable(Protocol):
-    """What can be run: a pipeline."""
+    """Anything that can be run: a pipeline."""
 
     def logical_graph(self) -> LogicalGraph:
         """Its operators."""
@@ -48,13 +48,13 @@ class Runnable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What a run is asked for; see `Pipeline.run`.
+    """A request to run a pipeline; see `Pipeline.run`.
 
     Attributes:
-        pipeline: what runs.
+        pipeline: the pipeline.
         name: of the job.
-        values: settings, as people write them.
-        tempo: of the run whose place it takes; None: as the pipeline says.
+        values: settings, as users write them.
+        tempo: of the run that it replaces; None: as the pipeline says.
     """
 
     pipeline: Runnable
@@ -72,13 +72,13 @@ class RunRequest:
 
     @property
     def resumes(self) -> bool:
-        """Whether it goes on from what is in its checkpoint directory."""
+        """Whether it resumes from what is in its checkpoint directory."""
         return self.resume or self.standby
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a pipeline is to run: nothing but what it finds in a checkpoint directory can refuse it now."""
+    """How a pipeline is to run: after this, only the content of a checkpoint directory can reject it."""
 
     settings: Settings
     logical: LogicalGraph
@@ -118,15 +118,15 @@ def planned(request: RunRequest) -> Plan:
 
 
 def check_directory(request: RunRequest, running: Job | None) -> None:
-    """Refuse to begin afresh where checkpoints lie, or will lie when the job that is replaced has stopped, and to
-    restore what is not there.
+    """Reject a start without a checkpoint where checkpoints exist, or will exist when the replaced job has stopped, and
+    a restore of something that does not exist.
 
     Args:
-        request: of the run; where it names no checkpoint directory, there is nothing to refuse.
-        running: the job that is replaced, if there is one; nobody else may write to the directory.
+        request: of the run; without a checkpoint directory, nothing is checked.
+        running: the job that is replaced, if any; no other job may write to the directory.
 
     Raises:
-        CheckpointError: as above, or the directory cannot be looked into.
+        CheckpointError: as above, or the directory cannot be read.
     """
     if request.checkpoint_dir is None:
         return
@@ -158,8 +158,8 @@ def check_directory(request: RunRequest, running: Job | None) -> None:
 
 
 def check_beginning(request: RunRequest, running: Job | None, plan: Plan) -> None:
-    """Refuse a plan that cannot take the state that it would find when the job that it replaces has stopped, or that
-    would begin afresh onto the rows of another run.
+    """Reject a plan that cannot restore the state that it will find when the replaced job has stopped, or that would
+    start without a checkpoint where a sink has rows of another run.
 
     Args:
         request, running: as for `check_directory`.
@@ -186,7 +186,7 @@ def check_beginning(request: RunRequest, running: Job | None, plan: Plan) -> Non
 
 
 def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:
-    """The manifest of a savepoint by its name or folder."""
+    """The manifest of a savepoint, given its name or folder."""
     files = open_files(checkpoint_dir)
     reader = CheckpointReader(files)
     with looked_into(files):
@@ -197,6 +197,6 @@ def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:
 
 
 def _is_of(job: Job | None, checkpoint_dir: str) -> bool:
-    """Whether a running job keeps its checkpoints in this directory, where it leaves its last one."""
+    """Whether a running job keeps its checkpoints in this directory, where it writes its last one."""
     storage = None if job is None or job.over else job._run.master.storage
     return isinstance(storage, DirectoryStorage) and storage.place_of(folder_in(checkpoint_dir, "x")) == "x"

@@ -1,4 +1,4 @@
-"""A job that waits for the checkpoint directory of another process, and goes on with it when that one has died
+"""A job on standby: it waits for the checkpoint directory of another process, and continues when that has died
 (F2-16)."""
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def stand_by(
     claim: Callable[[], Beginning],
     hand_over: Callable[[Master, Beginning], None],
 ) -> Standby[Beginning]:
-    """Wait for a job that has been started with a master that stands by.
+    """Wait on behalf of a job that was started with a standby master.
 
     Args:
         name: of the job.
         holder: the current owner of the directory, if known.
         driver: runs it.
         claim: opens the directory, or raises a HeldError.
-        hand_over: gets the master that goes on with the job, and from where; called on the turn of the one that waits.
+        hand_over: receives the master that continues the job, and its start; called on the turn of the waiting master.
     """
 
     def won(begin: Beginning) -> None:
@@ -50,7 +50,7 @@ def stand_by(
 
         driver.master.call(take)
         while not settled.wait(LOOK_AGAIN_S):
-            if driver.ended.is_set():  # it was canceled at this moment, and takes nothing any more
+            if driver.ended.is_set():  # it was canceled at this moment, and acquires nothing any more
                 begin.close()
                 return
 

@@ -25,7 +25,7 @@ _STYLE = """
 
 
 def graph_svg(graph: PhysicalGraph, title: str, frame: Frame | None = None) -> str:
-    """The picture as text; with a frame, each box also tells the rates of that moment. All names are escaped."""
+    """The picture as text; with a frame, each box also shows the rates of that moment. All names are escaped."""
     heights = {vertex.id: _height(vertex) for vertex in graph.vertices}
     layers = sorted({vertex.x for vertex in graph.vertices})
     columns = {x: [vertex for vertex in graph.vertices if vertex.x == x] for x in layers}

@@ -1,4 +1,4 @@
-"""The physical graph of a pipeline or job, to look at: as a picture, as text and as data (F1-2, F2-2, F2-3)."""
+"""The physical graph of a pipeline or job, for display: as a picture, as text and as data (F1-2, F2-2, F2-3)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class PlanView:
     Source: F1-2, F2-2, F2-3.
 
     Attributes:
-        svg: the picture; with a frame also the rates of its moment.
+        svg: the picture; with a frame, including the rates of its moment.
         slots: the tasks in each slot, by the slot's name (``"tm-0/slot-1"``).
-        channels: how many channels the exchanges have.
-        buffers: how many buffers the receivers grant on them; the senders' pools come on top.
+        channels: the number of channels of all exchanges.
+        buffers: the number of buffers that receivers grant on them; the senders' pools are additional.
 
     Example:
         >>> import pyarrow as pa

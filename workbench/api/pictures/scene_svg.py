@@ -17,9 +17,9 @@ BOX_WIDTH = 186
 GAP = 320
 LINE = 15
 PORT = 54
-"""Room for one channel at the side of a box."""
+"""Space for one channel at the side of a box."""
 SPACING = 42
-"""Of marbles: the time of day below one is as wide as that."""
+"""The width of marbles: that of the time of day below one."""
 RADIUS = 12
 BETWEEN = 22
 MARGIN = 12
@@ -65,7 +65,7 @@ def colour_of(key: str) -> str:
 
 
 def scene_svg(scene: Scene) -> str:
-    """The picture as text; all that comes from data or users is escaped."""
+    """The picture as text; all text from data or users is escaped."""
     boxes = _places(scene)
     width = max(box.x for box in boxes.values()) + BOX_WIDTH + MARGIN
     height = max(box.y + box.height for box in boxes.values()) + MARGIN
@@ -88,7 +88,7 @@ def scene_svg(scene: Scene) -> str:
 
 
 def _places(scene: Scene) -> dict[str, _Box]:
-    """Columns from left to right, in each the tasks one above the other, all columns centred."""
+    """Columns from left to right, each with its tasks from top to bottom, all columns centred."""
     ins: dict[str, int] = {}
     outs: dict[str, int] = {}
     for channel in scene.channels:
@@ -102,7 +102,7 @@ def _places(scene: Scene) -> dict[str, _Box]:
         )
         for task in scene.tasks
     }
-    ordered = sorted(scene.tasks, key=lambda task: (task.x, task.y))  # stable: subtasks stay in order
+    ordered = sorted(scene.tasks, key=lambda task: (task.x, task.y))  # stable: subtasks keep their order
     columns = [list(column) for _, column in groupby(ordered, key=lambda task: task.x)]
     tallest = max(_total(column, heights) for column in columns)
     boxes = {}
@@ -136,13 +136,13 @@ class _Ends:
         return degrees(atan2(self.y2 - self.y1, self.x2 - self.x1))
 
     def before_end(self, distance: float) -> tuple[float, float]:
-        """A place so far from the receiver."""
+        """A point at this distance from the receiver."""
         share = 1 - distance / self.length
         return self.x1 + share * (self.x2 - self.x1), self.y1 + share * (self.y2 - self.y1)
 
 
 def _lines(scene: Scene, boxes: dict[str, _Box]) -> Iterator[tuple[ChannelScene, _Ends]]:
-    """Each channel has a port of its own on both boxes, so that lines do not meet where their marbles lie."""
+    """Each channel has its own port on both boxes, so that lines do not meet where their marbles are."""
     leaving: dict[str, list[ChannelScene]] = {}
     coming: dict[str, list[ChannelScene]] = {}
     for channel in scene.channels:
@@ -174,7 +174,7 @@ def _pipe(channel: ChannelScene, ends: _Ends) -> str:
 
 
 def _marbles(channel: ChannelScene, ends: _Ends) -> Iterator[str]:
-    """From the receiver backwards; what finds no room is counted."""
+    """The marbles from the receiver backwards; those that find no space are counted."""
     first = SPACING * (2.6 if channel.blocked else 0.7)
     room = max(1, int((ends.length - first - 16) // SPACING) + 1)
     shown = channel.marbles if len(channel.marbles) + channel.more <= room else channel.marbles[: room - 1]

@@ -1,4 +1,4 @@
-"""One moment of a stepping job, as a notebook shows it and as text."""
+"""One moment of a stepping job, for notebooks and as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from workbench.telemetry.scene import Marble, Scene
 
 
 class SceneView:
-    """What a verb of a stepping job gives: the picture, and whether what was waited for has happened.
+    """The result of a verb of a stepping job: the picture, and whether the awaited event has happened.
 
     Args:
         scene: the facts.
-        reached: what it is as a truth value.
+        reached: the truth value of the result.
 
     Example:
         >>> print(SceneView(Scene("lesson", "RUNNING", 0, "Nothing has happened yet.", 0)))
@@ -66,7 +66,7 @@ class SceneView:
 
 
 class Steps(list[Step]):
-    """Steps that were taken, with the picture of the moment behind them, which a notebook shows.
+    """Steps that were taken, with the picture of the moment after them, which notebooks show.
 
     Example:
         >>> Steps([Step("clock", "passed", 0)], SceneView(Scene("lesson", "RUNNING", 1, "", 0)))
@@ -82,10 +82,10 @@ class Steps(list[Step]):
 
 
 class Comparison:
-    """Two moments side by side; what `compare` gives.
+    """Two moments side by side; the result of `compare`.
 
     Args:
-        left, right: of the two jobs.
+        left, right: the moments of the two jobs.
         differences: rows (what, left, right) of the facts that differ.
     """
 

@@ -1,4 +1,4 @@
-"""Queryable state: what a running operator holds for a key."""
+"""Queryable state: the state of a running operator for a key."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from workbench.runtime.messages.queries import Question
 from workbench.state.key_columns import is_text
 
 Ask = Callable[[Question], None]
-"""Hands a question to the job's master."""
+"""Passes a question to the job's master."""
 
 Wait = Callable[[threading.Event, float], bool]
-"""Waits for an event, at most so many seconds."""
+"""Waits for an event, with a limit in seconds."""
 
 
 class StateView:
     """The state of one operator of a running job; made by ``Job.operator_state``.
 
-    Every answer is what the operator's owner found between two of its steps, so it is never half updated: all records
-    before some record have been counted, and none after it. Records that wait in buffers are not in it yet.
+    Every answer comes from the operator's owner between two of its steps, so it is consistent: all records before some
+    record have been counted, and none after it. Records that wait in buffers are not included.
 
     Source: Flink's queryable state.
 
@@ -45,7 +45,7 @@ class StateView:
         self._fields = [] if item is None else [item.schema.field(name) for name in item.keys]
 
     def get(self, *key: object, timeout: Duration = "5s", **named: object) -> dict[str, Any] | None:
-        """What the state holds for a key, or None when it does not know it.
+        """The state of a key, or None if there is none.
 
         Args:
             key, named: the key's values in the order of ``key_by``, or by column: ``get("JFK")``,
@@ -53,20 +53,20 @@ class StateView:
             timeout: how long to wait for the operator's owner, such as ``"5s"``.
 
         Raises:
-            JobError: the key does not fit, the operator keeps no such state, or nobody answered in time.
+            JobError: the key does not fit, the operator keeps no such state, or there was no answer in time.
         """
         answers = self._answers(self._key(key, named), 0, timeout)
         return next((dict(found) for found in answers if found is not None), None)
 
     def keys(self, limit: int = 100, *, timeout: Duration = "5s") -> list[dict[str, Any]]:
-        """At most `limit` of the keys that the state knows, each as a dictionary that ``get(**key)`` takes.
+        """At most `limit` of the keys in the state, each as a dictionary for ``get(**key)``.
 
         Args:
-            limit: keys at most; any of those that there are.
+            limit: maximum number of keys; which ones is not specified.
             timeout: how long to wait for the operator's owner, such as ``"5s"``.
 
         Raises:
-            JobError: the operator keeps no such state, or nobody answered in time.
+            JobError: the operator keeps no such state, or there was no answer in time.
         """
         found = [key for _, keys in self._answers(None, max(0, limit), timeout) for key in keys]
         return found[: max(0, limit)]
@@ -74,26 +74,26 @@ class StateView:
     def items(
         self, limit: int = 100, *, timeout: Duration = "5s"
     ) -> list[tuple[dict[str, Any], dict[str, Any] | None]]:
-        """At most `limit` keys of each subtask with what the state holds for them, as (key, value).
+        """At most `limit` keys of each subtask with their state, as (key, value).
 
         Args:
-            limit: keys at most of each subtask; any of those that there are.
+            limit: maximum number of keys of each subtask; which ones is not specified.
             timeout: how long to wait for the operator's owner, such as ``"5s"``.
 
         Raises:
-            JobError: the operator keeps no such state, or nobody answered in time.
+            JobError: the operator keeps no such state, or there was no answer in time.
         """
         answers = self._answers(None, max(0, limit), timeout, with_values=True)
         return [(dict(key), None if value is None else dict(value)) for _, items in answers for key, value in items]
 
     def size(self, *, timeout: Duration = "5s") -> int:
-        """How many keys the state knows; each subtask is asked for its own at a moment of its own.
+        """The number of keys in the state; each subtask counts its own at a different moment.
 
         Args:
             timeout: how long to wait for the operator's owner, such as ``"5s"``.
 
         Raises:
-            JobError: the operator keeps no such state, or nobody answered in time.
+            JobError: the operator keeps no such state, or there was no answer in time.
         """
         return sum(count for count, _ in self._answers(None, 0, timeout))
 
@@ -118,7 +118,7 @@ class StateView:
         try:
             if is_text(kind) and value is not None and not isinstance(value, str):
                 raise TypeError
-            return pa.array([value]).cast(kind)  # text too: so it is typed behind a magic
+            return pa.array([value]).cast(kind)  # converted from text too, as typed in a magic
         except (pa.ArrowException, TypeError, OverflowError, ValueError):
             raise JobError(
                 f"the key {field.name} of {self._uid!r} has type {kind}, which {value!r} does not fit"

@@ -1,4 +1,4 @@
-"""What `Job.status()` and `Job.metrics()` give: plain data that shows itself well."""
+"""The results of `Job.status()` and `Job.metrics()`: plain data with a readable form."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 class Status(dict[str, Any]):
     """A dictionary with a readable form.
 
-    Keys: job, state, paused; the settings in force, by the names of ``wb.SETTINGS``, and restart (speed and rate are
-    None where no source has one); slow_down and stall while somebody does that; position and watermark (UTC text);
+    Keys: job, state, paused; the present settings, by the names of ``wb.SETTINGS``, and restart (speed and rate are
+    None if no source has one); slow_down and stall while they are in use; position and watermark (UTC text);
     records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second; late_records;
-    restarts; restart_due (UTC text, while the next attempt is waited for); last_checkpoint (id), checkpoints
-    (complete); committed_rows (by table); backpressure; failure; stalled (which task is in a call that has not returned
-    for two seconds or more, since when and where, or that the checkpoints' storage has not for ten); lease (who holds
-    the checkpoint directory, since when).
+    restarts; restart_due (UTC text, while a restart is pending); last_checkpoint (id), checkpoints (complete);
+    committed_rows (by table); backpressure; failure; stalled (the task in a call that has not returned for two seconds
+    or more, since when and where, or the checkpoints' storage after ten seconds); lease (the owner of the checkpoint
+    directory, since when).
     """
 
     def __repr__(self) -> str:
@@ -39,7 +39,7 @@ class Status(dict[str, Any]):
 
 
 def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, frame: Frame | None) -> Status:
-    """The status from the newest frame; settings are those in force now. Before the first one there is no progress."""
+    """The status from the newest frame; settings are the present ones. Before the first frame there is no progress."""
     return Status(
         job=job, state=state, paused=paused, **settings, **(_no_progress() if frame is None else _progress(frame))
     )
@@ -89,7 +89,7 @@ def _no_progress() -> dict[str, Any]:
 
 
 class Table(list[dict[str, Any]]):
-    """A list of rows that shows itself as a table."""
+    """A list of rows that is displayed as a table."""
 
     def __repr__(self) -> str:
         return (
@@ -109,7 +109,7 @@ class Table(list[dict[str, Any]]):
 
 
 def _cell(text: str) -> str:
-    """A short text, such as the name of a slot, has no break in it, however many columns there are."""
+    """A cell; a short text, such as the name of a slot, is not wrapped, however many columns there are."""
     unbroken = ";white-space:nowrap" if len(text) <= SHORT else ""
     return f"<td style='{_CELL}{unbroken}'>{escape(text)}</td>"
 

@@ -1,4 +1,4 @@
-"""What is run.
+"""Pipelines and jobs.
 
 Belongs here: pipelines, jobs found on disk, and collecting a stream's first rows.
 Does not: building streams.

@@ -1,4 +1,4 @@
-"""Looking at what a stream gives: a job that runs until it has given enough rows, and the rows as text."""
+"""Shows the rows of a stream: a job runs until it has delivered enough of them, and the rows are printed as text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LOOK_S = 0.05
 
 
 class FirstRows:
-    """What a sink is called with: keeps the first rows that come.
+    """The function of a sink that keeps the first rows.
 
     Args:
-        limit: how many.
+        limit: the number of rows.
     """
 
     def __init__(self, limit: int) -> None:
@@ -39,19 +39,19 @@ class FirstRows:
                 self.enough.set()
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """The rows that have come."""
+        """The rows received so far."""
         with self._lock:
             return pa.Table.from_batches(self._batches, schema)
 
 
 def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: int, timeout_us: int) -> pa.Table:
-    """The first rows that a job gives to its sink; the job is ended then.
+    """The first rows that a job sends to its sink; then the job is ended.
 
     Args:
         start: starts the job with a sink.
         schema: of the rows.
-        limit: of rows.
-        timeout_us: how long to wait for them; what has come by then is given.
+        limit: maximum number of rows.
+        timeout_us: how long to wait for them; rows received by then are returned.
 
     Raises:
         JobError: the job failed.
@@ -66,7 +66,7 @@ def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: in
         if not job.over:
             job.cancel()
     if not rows.enough.is_set():
-        job.wait()  # says why it failed
+        job.wait()  # raises its failure
     return given_table(rows.table(schema), schema)
 
 

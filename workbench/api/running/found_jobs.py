@@ -31,11 +31,11 @@ _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
 
 @dataclass(frozen=True, slots=True)
 class FoundJob:
-    """A job that was found in a checkpoint directory; nothing of it runs in this process.
+    """A job that was found in a checkpoint directory; it does not run in this process.
 
     Attributes:
-        record: what it has left about itself.
-        directory: where, as a path or URI.
+        record: the record that it has left.
+        directory: its location, a path or URI.
         checkpoint: its latest complete checkpoint; None: it has none.
         holder: the process that seems to run it.
         problem: why its checkpoints cannot be read; None: they can.
@@ -68,12 +68,12 @@ class FoundJob:
 
     @property
     def resumable(self) -> bool:
-        """Whether it has something to go on from and to, and no other process runs it."""
+        """Whether there is something to resume and unfinished work, and no other process runs it."""
         return self.checkpoint is not None and self.holder is None and self.record.state != "FINISHED"
 
     @property
     def call(self) -> str:
-        """The call that continues it; its pipeline is in the program that started it. Secrets in a URI are hidden."""
+        """The call that continues it; its pipeline is in the program that started it. Secrets in a URI are masked."""
         usual = signature(Pipeline.run).parameters
         chosen = {
             setting: value
@@ -85,7 +85,7 @@ class FoundJob:
 
     @property
     def facts(self) -> tuple[str, str, str, str]:
-        """Name, how far it is or what is wrong with it, how it was started and where it is, in words."""
+        """Name, progress or problem, how it was started and where it is, as text."""
         reached = "no checkpoint yet"
         if self.checkpoint is not None:
             done = format_instant(self.checkpoint.completed_us)
@@ -102,7 +102,7 @@ class FoundJob:
 
 
 class FoundJobs(tuple[FoundJob, ...]):
-    """Found jobs, which show themselves as a table."""
+    """Found jobs, displayed as a table."""
 
     def __repr__(self) -> str:
         return "\n".join(map(repr, self)) or "no jobs"
@@ -115,17 +115,17 @@ class FoundJobs(tuple[FoundJob, ...]):
 
 
 def found_jobs(directory: str | Path | None = None) -> FoundJobs:
-    """The jobs in a checkpoint directory and the folders directly in it; nothing runs and nothing is changed.
+    """The jobs in a checkpoint directory and the folders directly in it; nothing is run or changed.
 
     Source: F2-16.
 
     Args:
         directory: a path or URI; None: all directories of jobs that were started in this working directory while
-            ``%load_ext workbench`` was in force.
+            ``%load_ext workbench`` was active.
 
     Returns:
-        At most one for each directory; `FoundJob.resumable` tells which can be continued, `FoundJob.problem` what is
-        wrong with one whose checkpoints are damaged.
+        At most one for each directory; `FoundJob.resumable` shows which can be continued, `FoundJob.problem` why the
+        checkpoints of one cannot be read.
 
     Raises:
         CheckpointError: the directory cannot be read.
@@ -173,7 +173,7 @@ def _is_folder(location: str) -> bool:
 
 
 def _found(location: str) -> FoundJob | None:
-    """The job in a directory; None where there is none, or where it cannot be looked into now."""
+    """The job in a directory; None if there is none, or if it cannot be read now."""
     try:
         files = open_files(location)
         reader = CheckpointReader(files)
@@ -183,17 +183,17 @@ def _found(location: str) -> FoundJob | None:
         holder = _holder(files, reader)
         try:
             return FoundJob(record, location, _latest(files, reader), holder)
-        except CheckpointError as error:  # of this job alone: the others are to be found all the same
+        except CheckpointError as error:  # of this job alone: the others must still be found
             return FoundJob(record, location, None, holder, sentence_of(error))
     except (OSError, CheckpointError):
         return None
 
 
 def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
-    """The checkpoint or savepoint from which the job would go on.
+    """The checkpoint or savepoint from which the job would resume.
 
     Raises:
-        CheckpointError: one of them is damaged, or it was taken back to one that is gone.
+        CheckpointError: one of them is damaged, or it was taken back to one that no longer exists.
     """
     places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
     places += [f"savepoints/{name}" for name in files.folders("savepoints")]

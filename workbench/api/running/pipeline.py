@@ -23,7 +23,7 @@ R = TypeVar("R")
 def with_the_settings_of(
     run: Callable[Concatenate[Any, P], R],
 ) -> Callable[[Callable[..., R]], Callable[Concatenate[Any, P], R]]:
-    """Tell type checkers and editors that a method takes the arguments of another one; neither is changed.
+    """Tell type checkers and editors that a method takes the arguments of another one; neither changes at run time.
 
     Example:
         >>> with_the_settings_of(Pipeline.run)(print) is print
@@ -33,9 +33,9 @@ def with_the_settings_of(
 
 
 class Pipeline:
-    """What `Stream.sink_to` gives; add pipelines to run several sinks as one job.
+    """One or more streams that end in sinks, made by `Stream.sink_to`; add pipelines to run several sinks as one job.
 
-    Source: F2-1; Flink's ``StreamExecutionEnvironment``, as far as it starts jobs.
+    Source: F2-1; the part of Flink's ``StreamExecutionEnvironment`` that starts jobs.
 
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2]}))
@@ -52,7 +52,7 @@ class Pipeline:
         return Pipeline(self._sinks + other._sinks)
 
     def logical_graph(self) -> LogicalGraph:
-        """The operators and what feeds them (F1-1).
+        """The operators and their inputs (F1-1).
 
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1]})).filter("n > 0").sink_to(wb.DiscardSink())
@@ -75,13 +75,13 @@ class Pipeline:
         max_parallelism: int | None = None,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
     ) -> PlanView:
-        """What would run where: the physical graph as a picture, as text and as data; nothing runs.
+        """What would run where: the physical graph as a picture, as text and as data; nothing is run.
 
         Source: F1-2, F2-2.
 
         Args:
             parallelism: subtasks of every operator.
-            max_parallelism: number of key groups; None: by the parallelism, see `run`.
+            max_parallelism: number of key groups; None: depends on the parallelism, see `run`.
             slots_per_taskmanager: slots of one TaskManager.
 
         Raises:
@@ -133,30 +133,30 @@ class Pipeline:
         Args:
             name: of the job, one at a time.
             checkpoint_dir: where checkpoints are kept, a path or a URI such as ``"s3://bucket/prefix"``; without it
-                they live in memory, so the job recovers from a failed task but not from the end of the process.
-            resume: continue from the latest complete checkpoint of `checkpoint_dir` (start afresh where there is
-                none); without it a directory that holds checkpoints is refused.
+                they are in memory, so the job recovers from a failed task but not from the end of the process.
+            resume: continue from the latest complete checkpoint of `checkpoint_dir` (start without one if there is
+                none); without it a directory that holds checkpoints is rejected.
             restore: start from this savepoint instead: its name in `checkpoint_dir`, or the folder of a savepoint or
                 checkpoint of any job, which is copied to `checkpoint_dir` and not changed. The pipeline may be another
-                one: state goes to the operators of the same uid.
-            standby: when another process holds `checkpoint_dir`, wait in state SUSPENDED until it has ended or died,
-                then continue at once from the latest complete checkpoint (F2-16); the same pipeline runs in both.
-            allow_non_restored_state: drop state that no operator of this pipeline takes, instead of refusing it.
-            incremental: write what has changed in large tables of state since the latest checkpoint, not all of it;
-                this keeps a second copy of them in memory.
-            driver: ``"live"`` runs it on threads; with ``"stepping"`` it goes on only when `Job.stepper` takes steps.
-            replace: stop a running job of this name first, as `Job.stop` does. What can refuse this run is checked
-                before: the running job goes on then.
+                one: state goes to the operators with the same uid.
+            standby: if another process owns `checkpoint_dir`, wait in state SUSPENDED until it has ended or died, then
+                continue from the latest complete checkpoint (F2-16); the same pipeline runs in both.
+            allow_non_restored_state: drop state that no operator of this pipeline takes, instead of raising an error.
+            incremental: write the changes of large tables of state since the latest checkpoint, not all of it; this
+                keeps a second copy of them in memory.
+            driver: ``"live"`` runs it on threads; with ``"stepping"`` it advances only when `Job.stepper` takes steps.
+            replace: stop a running job of this name first, as `Job.stop` does. Everything that can reject this run is
+                checked before: then the running job continues.
             **settings: by name, such as ``buffer_timeout="50ms"``.
 
         Raises:
-            SettingError: a setting that cannot be.
+            SettingError: an invalid setting.
             PlanError: the pipeline cannot run, or cannot keep the guarantee.
             SinkError: a sink's folder holds rows of another run.
-            SourceError: what is to be read is not there.
+            SourceError: the input does not exist.
             JobError: a job of that name is running, or has not stopped within half a minute to be replaced.
-            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or what
-                is to be restored does not fit this pipeline.
+            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or the
+                state to restore does not fit this pipeline.
 
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("numbers"))

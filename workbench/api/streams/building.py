@@ -1,4 +1,4 @@
-"""What the fluent objects share: turning what people write into nodes, with the user's line in every error."""
+"""The common part of the fluent objects: turning arguments into nodes, with the user's line in every error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Made = TypeVar("Made", bound=AnyAggregation)
 
 
 def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
-    """The node of an operator; its errors get the user's line."""
+    """The node of an operator; its errors have the user's line."""
     schemas = [item.schema for item in inputs]
     with located(origin):
         side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
@@ -43,7 +43,7 @@ def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:
 
 @contextmanager
 def located(origin: Origin | None) -> Iterator[None]:
-    """Errors that are raised inside get the user's line, unless they have one."""
+    """Add the user's line to errors raised in this context, unless they have one."""
     try:
         yield
     except WorkbenchError as error:
@@ -51,13 +51,13 @@ def located(origin: Origin | None) -> Iterator[None]:
 
 
 def check_column(name: str, schema: pa.Schema, origin: Origin | None) -> None:
-    """Refuse the name of a column that does not exist, with the nearest one."""
+    """Reject the name of a column that does not exist, and suggest the nearest one."""
     if name not in schema.names:
         raise ExpressionError(unknown("column", name, schema.names), origin=origin)
 
 
 def expression(value: str | Expression | float | bool | None, origin: Origin | None) -> Expression:
-    """What a person wrote as an expression: SQL text, a ``col(...)`` tree or a plain value."""
+    """Convert what a user wrote to an expression: SQL text, a ``col(...)`` tree or a plain value."""
     if isinstance(value, Expression):
         return value
     if isinstance(value, str):
@@ -72,7 +72,7 @@ def named_aggregates(
     """The aggregates by output column, and the input with the columns that are computed for them.
 
     Raises:
-        PlanError: none, or what is no aggregate.
+        PlanError: none, or something that is not an aggregate.
         ExpressionError: an expression that does not fit the columns.
     """
     if not aggregates:

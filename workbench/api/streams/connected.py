@@ -1,4 +1,4 @@
-"""Two streams that one function gets."""
+"""Two streams that one function processes."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ class ConnectedStreams:
         Source: Flink's ``KeyedCoProcessFunction`` and ``BroadcastProcessFunction``.
 
         Args:
-            function: a `CoProcessFunction`. What it gives has the event time of the record that it is called for.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            function: a `CoProcessFunction`. Its results have the event time of the record that it is called for.
+            schema: of its results, a pyarrow.Schema or a dict of Arrow types by name.
             side_outputs: schema of each side output by its tag, for ``ctx.output(tag, record)``.
 
         Raises:
-            PlanError: the function, a key or a schema cannot be used; keyed state without keys, or broadcast state
-                without a broadcast stream.
+            PlanError: the function, a key or a schema is not valid; keyed state without keys, or broadcast state
+            without a broadcast stream.
             RecordError: while running, when the function raises or returns something else.
 
         Example:
@@ -90,17 +90,17 @@ class ConnectedStreams:
         return self._node(spec, origin)
 
     def map(self, first: Callable[[Record], Record], second: Callable[[Record], Record], schema: SchemaLike) -> Stream:
-        """Turn each record of both streams into one of `schema`, with a function for each stream.
+        """Convert each record of both streams to one of `schema`, with a function for each stream.
 
         Source: F1-4; Flink's ``CoMapFunction``.
 
         Args:
             first: from a record (a dict) of the first stream to a record of `schema`.
             second: the same for the second stream.
-            schema: of what both give, a pyarrow.Schema or a dict of Arrow types by name.
+            schema: of the results of both, a pyarrow.Schema or a dict of Arrow types by name.
 
         Raises:
-            PlanError: a bad schema.
+            PlanError: an invalid schema.
             RecordError: while running, when a function raises or returns something else.
 
         Example:

@@ -1,4 +1,4 @@
-"""What people say about event time, at a source or behind an operator, as a strategy."""
+"""Turns arguments about event time, at a source or after an operator, into a strategy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workbench.plan.logical import Input, Node
 from workbench.plan.watermark_strategy import WatermarkStrategy
 
 WatermarksLike = Watermarks | Callable[[], WatermarkGenerator] | None
-"""What `wb.watermarks` has, a subclass of `WatermarkGenerator`, or None for a bound."""
+"""A value from `wb.watermarks`, a subclass of `WatermarkGenerator`, or None for a bound."""
 
 
 def timestamped(
@@ -44,11 +44,11 @@ def watermark_strategy(
     align: str | bool | None = True,
     max_drift: Duration | None = None,
 ) -> WatermarkStrategy:
-    """The strategy for what a person wrote; see `Stream.from_table` and `Stream.assign_timestamps`.
+    """The strategy for a user's arguments; see `Stream.from_table` and `Stream.assign_timestamps`.
 
     Raises:
-        SettingError: a bad duration, two ways to tell the watermarks, or half of an alignment.
-        PlanError: something about event time where there is none.
+        SettingError: an invalid duration, two kinds of watermarks, or half of an alignment.
+        PlanError: an argument about event time where there is none.
     """
     bound_us = parse_duration(out_of_orderness, "out_of_orderness")
     idle_us = None if idle_after is None else parse_duration(idle_after, "idle_after")
@@ -73,7 +73,7 @@ def watermark_strategy(
 
 
 def event_time_column(event_time: EventTimeColumn) -> str | None:
-    """The column that a source's reader takes event times from."""
+    """The column from which a source's reader takes event times."""
     return None if event_time is None or isinstance(event_time, EventTime) else column_name(event_time, "event_time")
 
 

@@ -1,4 +1,4 @@
-"""The nodes of streams that meet and part."""
+"""The nodes of streams that are joined or split."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def joined(
 
 
 def by_keys(end: Input, keys: tuple[str, ...]) -> Input:
-    """The same records, all those of a key at one subtask."""
+    """The same records, partitioned by key."""
     return replace(end, exchange="hash", keys=keys, partitioner=None)
 
 
@@ -103,7 +103,7 @@ def _bounds(between: Times) -> tuple[int, int]:
 
 
 def _bound(value: Duration) -> int:
-    """Microseconds in a duration that may be negative."""
+    """The microseconds of a duration that may be negative."""
     if isinstance(value, str) and value.strip().startswith("-"):
         return -parse_duration(value.strip().removeprefix("-"), "between")
     if isinstance(value, timedelta) and value < timedelta():

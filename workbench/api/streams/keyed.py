@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class KeyedStream:
-    """A stream partitioned by key; what follows keeps its state per key.
+    """A stream partitioned by key; the operators after it keep their state per key.
 
     Source: F1-3; Flink's ``KeyedStream``.
 
@@ -60,17 +60,17 @@ class KeyedStream:
         Source: F1-6 to F1-10; Flink's ``window``, with its assigner, trigger and evictor.
 
         Args:
-            window: for example ``wb.tumbling("1h")``, or a `wb.windows.WindowAssigner` of your own.
-            time: ``"event"``: a record's event time; ``"processing"``: the clock's when the record gets here.
-            allowed_lateness: how long after its end a window takes further records, such as ``"1h"``; each makes it
-                fire again with the corrected result. Records that come later still go to the side output ``"late"``.
-            trigger: when windows fire, for example ``wb.triggers.early("1min")``, or a `wb.triggers.Trigger` of your
-                own; None: once, at their end.
-            evictor: which of a window's records stay when it fires, for example ``wb.windows.keep_last(100)``, or a
-                `wb.windows.Evictor` of your own; None: all.
+            window: for example ``wb.tumbling("1h")``, or your own `wb.windows.WindowAssigner`.
+            time: ``"event"``: a record's event time; ``"processing"``: the clock's time when the record arrives here.
+            allowed_lateness: how long after its end a window accepts records, such as ``"1h"``; each makes it fire
+                again with the corrected result. Records that arrive even later go to the side output ``"late"``.
+            trigger: when windows fire, for example ``wb.triggers.early("1min")``, or your own `wb.triggers.Trigger`;
+                None: once, at their end.
+            evictor: which of a window's records stay when it fires, for example ``wb.windows.keep_last(100)``, or your
+                own `wb.windows.Evictor`; None: all.
 
         Raises:
-            SettingError: a lateness that is no duration, or settings that do not go together.
+            SettingError: an invalid lateness, or inconsistent settings.
 
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"user": ["a", "a"], "t": [0, 1]}), event_time="t")
@@ -89,9 +89,10 @@ class KeyedStream:
         )
 
     def aggregate(self, **aggregates: Aggregation) -> Stream:
-        """Rolling aggregates: for every record one record out, with the keys and the aggregates so far (F1-5).
+        """Rolling aggregates: each input record yields one output record with the keys and the aggregates so far
+        (F1-5).
 
-        Source: E2 is such a job.
+        Source: E2 is a job of this kind.
 
         Args:
             aggregates: by the name of the column: ``n=wb.count()``, ``worst=wb.max("dep_delay")``; those of whole
@@ -114,13 +115,13 @@ class KeyedStream:
         return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
 
     def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
-        """Fold each record of a key into what is held for the key, and emit the result (F1-5).
+        """Fold each record of a key into the record held for the key, and emit the result (F1-5).
 
         Args:
-            function: from the record held and a new one, both dicts, to the record held from then on; it has the
-                columns of the input. The first record of a key is held and emitted as it is.
-            on_error: what becomes of a record with which it fails; see `Stream.map`. What is held stays as it was; the
-                function is called again for some of the records that came with it.
+            function: takes the held record and a new one, both dicts, and returns the record to hold, with the columns
+                of the input. The first record of a key is held and emitted unchanged.
+            on_error: what happens to a record for which it fails; see `Stream.map`. The held record stays unchanged;
+                the function is called again for some of the records of the same batch.
 
         Raises:
             RecordError: while running, when the function raises or returns something else.
@@ -147,20 +148,20 @@ class KeyedStream:
 
         Args:
             function: a `ProcessFunction`, which can also have timers, or a function of (record, state) or (record,
-                state, ctx). It gives None, one record (a dict) or several (a list, or a generator). A record that it
-                gives has the event time of the one that it is called for.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name.
-            state: of a plain function, by name: Arrow types (None is read as long as nothing was written) or
-                descriptors such as ``wb.state.ValueState(pa.int64(), default=0)``.
+                state, ctx). It returns None, one record (a dict) or several (a list, or a generator). The results have
+                the event time of the record that it is called for.
+            schema: of its results, a pyarrow.Schema or a dict of Arrow types by name.
+            state: of a plain function, by name: Arrow types (None until a value is written) or descriptors such as
+                ``wb.state.ValueState(pa.int64(), default=0)``.
             side_outputs: schema of each side output by its tag: ``ctx.output(tag, record)`` sends to it, and
                 ``side_output(tag)`` of the resulting stream reads it.
             state_backend: ``"memory"``, or ``"disk"`` for more state than memory holds (needs the extra
                 ``workbench[rocksdb]``).
-            on_error: what becomes of a record with which it fails; see `Stream.map`. What it has done to state, timers
-                and side outputs before it failed stays done. Timers have no record: a failure there fails the task.
+            on_error: what happens to a record for which it fails; see `Stream.map`. Changes to state, timers and side
+                outputs before the failure are kept. Timers have no record: a failure there fails the task.
 
         Raises:
-            PlanError, SettingError: the function, a schema or a state cannot be used.
+            PlanError, SettingError: the function, a schema or a state is not valid.
             RecordError: while running, when the function raises or returns something else.
 
         Example:

@@ -1,4 +1,4 @@
-"""Where streams begin: what a source becomes in the logical graph."""
+"""The start of streams: the nodes of sources in the logical graph."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def source_input(source: Source, strategy: WatermarkStrategy, parallelism: int |
     """The records of a source, with the user's line in its errors.
 
     Raises:
-        PlanError: it has no columns, or its event time cannot be told so.
+        PlanError: it has no columns, or its event time does not fit the strategy.
     """
     origin = caller()
     if not len(source.schema):
@@ -41,7 +41,7 @@ def source_input(source: Source, strategy: WatermarkStrategy, parallelism: int |
 
 
 def hybrid_input(history: Node, live: Node) -> Input:
-    """The records of a source that was made of two.
+    """The records of a source that combines two.
 
     Raises:
         PlanError: one of them is not a source, or they differ in columns or in their watermarks.
@@ -67,7 +67,7 @@ def hybrid_input(history: Node, live: Node) -> Input:
 
 
 def source_schema(schema: SchemaLike) -> pa.Schema:
-    """The schema that a person declared for a source."""
+    """The schema that a user declared for a source."""
     return declared_schema(schema, "the source", caller())
 
 
@@ -75,7 +75,7 @@ def opened_log(history: History | ReplayLog | str | Path) -> ReplayLog:
     """The replay log of a history.
 
     Raises:
-        HistoryError: it is none, or there is no log at that path.
+        HistoryError: it is not a history, or there is no log at that path.
     """
     if isinstance(history, ReplayLog):
         return history

@@ -1,7 +1,7 @@
 """Streams: immutable descriptions; every method returns a new one, and nothing runs until a pipeline does.
 
-The methods are thin: what they make of their arguments is a node of the logical graph, by functions that know inputs
-and nodes and no stream (``source_nodes``, ``transforming``, ``joining``, ``event_time``).
+The methods are thin: functions that know inputs and nodes but no streams (``source_nodes``, ``transforming``,
+``joining``, ``event_time``) turn their arguments into a node of the logical graph.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class Stream:
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
-    operators of other streams. A stream remembers how it was made and nothing else.
+    operators of other streams. A stream stores how it was made and nothing else.
 
-    Source: F1-1: the logical graph is what streams remember; Flink's ``DataStream``.
+    Source: F1-1: streams form the logical graph; Flink's ``DataStream``.
 
     Example:
         >>> table = pa.table({"n": [1, 2, 3]})
@@ -76,7 +76,7 @@ class Stream:
 
     def __init__(self, end: Input, hidden: tuple[str, ...] = ()) -> None:
         self._end = end
-        self._hidden = hidden  # columns of its input that were computed for aggregates, and are nobody else's
+        self._hidden = hidden  # columns of its input that were computed for aggregates and nothing else
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,7 +102,7 @@ class Stream:
         fields = ", ".join(f"{field.name} {field.type}" for field in self.schema)
         return f"Stream({fields}); nothing runs until sink_to(...).run(...)"
 
-    # where streams begin ------------------------------------------------------------------------------------------
+    # sources ------------------------------------------------------------------------------------------------------
 
     @classmethod
     def replay(
@@ -122,13 +122,13 @@ class Stream:
 
         Args:
             history: a `History`, an open replay log, or the path of one (no JVM is needed).
-            speed: seconds of history per second (``"600x"``), or ``"max"``; a running job can be tuned.
-            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``;
-                the watermark stays that far behind the largest event time seen on each channel.
+            speed: seconds of history per second (``"600x"``), or ``"max"``; it can be tuned while the job runs.
+            out_of_orderness: how far a record's event time may be behind the largest one before it, such as ``"5s"``;
+                the watermark stays this far behind the largest event time seen on each channel.
             watermarks, idle_after, align, max_drift: as for `from_table`, for each channel.
 
         Raises:
-            SettingError: a bad speed or duration.
+            SettingError: an invalid speed or duration.
             HistoryError: no replay log at that path.
 
         Example:
@@ -164,23 +164,23 @@ class Stream:
             table: the rows.
             event_time: column that carries event time (timestamp, date or int64 microseconds),
                 ``wb.watermarks.INGESTION`` for the time at which a record is read, or None. A record whose event time
-                is null goes on without one; one that is more than 2**61 microseconds (73,000 years) from 1970 fails the
-                job, or is a dead letter where the source has ``on_error="dead_letter"``.
-            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
-            watermarks: the watermark strategy instead: ``wb.watermarks.monotonous()``,
-                ``wb.watermarks.punctuated(...)`` or a subclass of `wb.watermarks.WatermarkGenerator`.
+                is null has none; one that is more than 2**61 microseconds (73,000 years) from 1970 fails the job, or
+                becomes a dead letter if the source has ``on_error="dead_letter"``.
+            out_of_orderness: how far a record's event time may be behind the largest one before it, such as ``"5s"``.
+            watermarks: a watermark strategy instead: ``wb.watermarks.monotonous()``, ``wb.watermarks.punctuated(...)``
+                or a subclass of `wb.watermarks.WatermarkGenerator`.
             rate: records per second over all subtasks; None for full speed.
-            idle_after: a source without records for so long (of the clock) no longer holds the watermark back.
+            idle_after: a source without records for this long (of the clock) stops holding the watermark back.
             align: True: subtasks of one source, and sources whose records meet before a window, join or another
-                operator of event time, wait for one another; None or False: this source waits for nobody. The name of a
+                event-time operator, wait for one another; None or False: this source waits for no other. The name of a
                 group instead: one of its sources that is ahead of the others' event time by more than `max_drift` stops
-                reading until they have come as far.
-            max_drift: of event time, for example ``"30s"``; None: about sixteen reads, or where event time is told
-                anew behind the meeting a 25th of that ``out_of_orderness``.
+                reading until they have caught up.
+            max_drift: of event time, for example ``"30s"``; None: about sixteen reads, or, if event time is assigned
+                again after the sources have met, a 25th of that ``out_of_orderness``.
 
         Raises:
-            PlanError: no such event-time column, not of a time type, or none where the rest is about event time.
-            SettingError: a rate or duration that cannot be.
+            PlanError: no such event-time column, not of a time type, or arguments about event time without one.
+            SettingError: an invalid rate or duration.
 
         Example:
             >>> clicks = pa.table({"user": ["ann"], "at": pa.array([0], pa.timestamp("s"))})
@@ -206,7 +206,7 @@ class Stream:
         align: str | bool | None = True,
         max_drift: Duration | None = None,
     ) -> Stream:
-        """Stream what a function computes: ``function(first, n)`` gives the `n` rows that start with row `first`.
+        """Stream computed rows: ``function(first, n)`` returns the `n` rows that start with row `first`.
 
         Source: Flink's ``DataGeneratorSource``.
 
@@ -214,12 +214,12 @@ class Stream:
             function: deterministic, so that a recovery reads the same rows again.
             schema: of the rows.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
-            limit: rows in all; None for a stream without end.
+            limit: total number of rows; None for an unbounded stream.
 
         Raises:
             PlanError: no such event-time column.
             SettingError: a rate or limit that is not above zero.
-            RecordError: while it runs, when the function fails or returns other rows.
+            RecordError: while running, when the function fails or returns other rows.
 
         Example:
             >>> def squares(first, n):
@@ -255,23 +255,23 @@ class Stream:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
 
         Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
-        an event time of its own. A recovery goes on at the row where it was. In CSV an empty value, NA, NaN, NULL
-        and their like are null, but in a column of text.
+        its own event time. A recovery resumes at the row that was reached. In CSV an empty value, NA, NaN, NULL and
+        similar ones are null, except in a column of text.
 
         Source: Flink's ``FileSource``.
 
         Args:
             paths: a file, a folder, a pattern such as ``"data/*.csv.gz"``, or several of them.
-            schema: names and types of the columns to be read; None takes them from the first file.
-            format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` where the names do not tell.
+            schema: names and types of the columns to read; None takes them from the first file.
+            format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` if the names do not show it.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
-            on_error: what becomes of a line of CSV or JSON that is no record of these columns: ``"fail"`` fails the
-                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its place. Values then have no line ends.
+            on_error: what happens to a line of CSV or JSON that is not a record of these columns: ``"fail"`` fails the
+                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its position. Values then have no line ends.
 
         Raises:
             SourceError: no such files, one that cannot be read, or files of different formats.
             PlanError: no such event-time column, or not of a time type.
-            SettingError: a rate or duration that cannot be, or an unknown format.
+            SettingError: an invalid rate or duration, or an unknown format.
 
         Example::
 
@@ -301,27 +301,27 @@ class Stream:
         max_drift: Duration | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
-        """Stream what a TCP server sends, one record to a line, as ``nc -lk 9999`` does; one subtask reads it.
+        """Stream records from a TCP server, one per line, as ``nc -lk 9999`` sends them; one subtask reads it.
 
-        Not resettable: what came between the last checkpoint and a failure is lost.
+        Not resettable: records between the last checkpoint and a failure are lost.
 
-        Source: F2-8: recovery needs resettable sources, and a socket is none; Flink's ``socketTextStream``.
+        Source: F2-8: recovery needs resettable sources, and a socket is not; Flink's ``socketTextStream``.
 
         Args:
             host, port: of the server; this side connects.
             schema: names and types of the columns, for ``"json"`` and ``"csv"``; text has one column, ``line``.
-            format: ``"text"``, ``"json"`` (an object to a line) or ``"csv"`` (values, without a header).
+            format: ``"text"``, ``"json"`` (an object per line) or ``"csv"`` (values, without a header).
             delimiter: ends a record.
-            retries: how often in a row to connect again when the server refuses or ends the connection; None for
-                ever. With 0 the stream ends when the server closes the connection.
-            retry_delay: time before each of them, such as ``"500ms"``.
+            retries: how often in a row to reconnect when the server refuses or ends the connection; None for no limit.
+                With 0 the stream ends when the server closes the connection.
+            retry_delay: time before each retry, such as ``"500ms"``.
             event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
-            on_error: what becomes of a line that is no record of these columns; see `from_files`.
+            on_error: what happens to a line that is not a record of these columns; see `from_files`.
 
         Raises:
-            SettingError: a port, format, delimiter, number or duration that cannot be.
-            PlanError: a schema that the format does not take, or no such event-time column.
-            SourceError: while running, when there is no connection, or a line that cannot be read.
+            SettingError: an invalid port, format, delimiter, number or duration.
+            PlanError: a schema that the format does not accept, or no such event-time column.
+            SourceError: while running, if there is no connection, or a line cannot be parsed.
 
         Example::
 
@@ -343,16 +343,16 @@ class Stream:
 
     @classmethod
     def hybrid(cls, history: Stream, live: Stream) -> Stream:
-        """Read a history to its end, then go on with a live source: the same program catches up with the present.
+        """Read a history to its end, then continue with a live source: the same program catches up with the present.
 
-        There is one line of watermarks through both. They tell event time in the same way; when a split is idle, and
-        with whom the source is aligned, is as `live` says. Nothing is read of it before the history has ended.
+        Watermarks continue from one to the other. Both derive event time in the same way; idleness and alignment are
+        those of `live`. Nothing is read of it before the history has ended.
 
         Source: F1-13: fast-forward; Flink's ``HybridSource``.
 
         Args:
-            history: a stream just made from a bounded source: ``replay``, ``from_files``, ``from_table``, ...
-            live: one just made from the source of the present, with the same columns.
+            history: a stream made directly from a bounded source: ``replay``, ``from_files``, ``from_table``, ...
+            live: a stream made directly from a live source, with the same columns.
 
         Raises:
             PlanError: one of them is more than a source, or they differ in columns or in their watermarks.
@@ -368,7 +368,7 @@ class Stream:
                 raise PlanError(f"{name} is {as_given(stream)}: give hybrid two streams just made", origin=caller())
         return cls(hybrid_input(history._end.node, live._end.node))
 
-    # from records to records --------------------------------------------------------------------------------------
+    # records to records -------------------------------------------------------------------------------------------
 
     def filter(
         self,
@@ -384,11 +384,11 @@ class Stream:
         Source: E1 (grep); Flink's ``filter``.
 
         Args:
-            conditions: expressions, or one Python function, which gives True, False or None. It gets the record (a
+            conditions: expressions, or one Python function, which returns True, False or None. It takes the record (a
                 dict), or the values of `columns`.
-            columns: what the function takes instead of the record; see `map`.
-            compiled: make the function machine code; see `map`.
-            on_error: what becomes of a record with which the function fails; see `map`. Expressions give null instead.
+            columns: the function's arguments instead of the record; see `map`.
+            compiled: compile the function to machine code; see `map`.
+            on_error: what happens to a record for which the function fails; see `map`. Expressions yield null instead.
 
         Raises:
             ExpressionError: an unknown column, or no condition.
@@ -427,7 +427,7 @@ class Stream:
         return self._followed_by(WithColumns(named, origin), origin)
 
     def select(self, *columns: ColumnName, **named: str | Expression) -> Stream:
-        """Keep these columns, in this order, and computed ones after them.
+        """Keep these columns, in this order, followed by computed ones.
 
         Source: Spark's ``select``.
 
@@ -437,7 +437,7 @@ class Stream:
             named: computed columns by name, as expressions or SQL text.
 
         Raises:
-            ExpressionError: an unknown column, with the nearest name, or two of one name.
+            ExpressionError: an unknown column, with the nearest name, or duplicate names.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "dep_delay": [20]}))
@@ -449,7 +449,7 @@ class Stream:
         return self._made(selected(self._end, columns, named, caller()))
 
     def drop(self, *columns: ColumnName) -> Stream:
-        """Keep all columns but these.
+        """Keep all columns except these.
 
         Source: Spark's ``drop``.
 
@@ -467,7 +467,7 @@ class Stream:
         return self._made(without(self._end, column_names(columns, "drop"), caller()))
 
     def rename(self, names: Mapping[ColumnName, str] | Mapping[str, str]) -> Stream:
-        """Give columns other names; they keep their places.
+        """Rename columns; they keep their places.
 
         Source: Polars' ``rename``; Spark's ``withColumnsRenamed``.
 
@@ -494,7 +494,7 @@ class Stream:
         compiled: bool = False,
         on_error: OnError = "fail",
     ) -> Stream:
-        """Turn each record into another with a Python function.
+        """Convert each record to another with a Python function.
 
         The function gets the record and returns a record, each a dict. With `columns` it gets the values of these
         columns as its arguments, in that order, and returns the value of the declared column, or a tuple with a value
@@ -504,16 +504,16 @@ class Stream:
 
         Args:
             function: of the record, or of the values of `columns`.
-            schema: of what it returns, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
-            columns: what the function takes instead of the record: ``"minutes"``, ``["distance", "minutes"]``.
+            schema: of its results, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+            columns: the function's arguments instead of the record: ``"minutes"``, ``["distance", "minutes"]``.
             keep: input columns that come first in the output, unchanged.
-            compiled: make a function of columns machine code. It takes and returns integers, floats and booleans,
-                computes with int64 and float64, and whole numbers beyond int64 wrap around. Instants and durations are
-                whole microseconds (since 1970). It is not called where one of its columns is null: the result is null.
-                What it reads from outside, such as a global number, stays as it is now.
-            on_error: what becomes of a record for which the function raises or returns something else: ``"fail"`` fails
-                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and goes on with the next. A compiled
-                function is then called again for some of the records that came with it.
+            compiled: compile a function of columns to machine code. It takes and returns integers, floats and booleans,
+                computes with int64 and float64, and integers beyond int64 wrap around. Instants and durations are whole
+                microseconds (since 1970). It is not called if one of its columns is null: the result is null. External
+                values that it reads, such as a global number, are those at the time of compilation.
+            on_error: what happens to a record for which the function raises or returns something else: ``"fail"`` fails
+                the task, ``"dead_letter"`` sends it to ``dead_letters()`` and continues with the next. A compiled
+                function is then called again for some of the records of the same batch.
 
         Raises:
             PlanError: the function takes other arguments, or cannot be compiled; with its line and the reason.
@@ -540,20 +540,20 @@ class Stream:
         keep: ColumnName | Sequence[ColumnName] = (),
         on_error: OnError = "fail",
     ) -> Stream:
-        """Turn each record into any number of records with a Python function.
+        """Convert each record to any number of records with a Python function.
 
         Source: F1-4; Flink's ``flatMap``.
 
         Args:
-            function: of the record, or of the values of `columns`, as for `map`. It returns any number of what that of
-                `map` returns: a list, a generator, or nothing in them. Each has the event time of the record.
-            schema: of the records that it gives, a pyarrow.Schema or a dict of Arrow types by name.
+            function: of the record, or of the values of `columns`, as for `map`. It returns any number of the results
+                of a `map` function: a list or a generator, possibly empty. Each has the event time of the record.
+            schema: of its results, a pyarrow.Schema or a dict of Arrow types by name.
             columns, keep: as for `map`.
-            on_error: what becomes of a record with which it fails; see `map`. Nothing of what it gave is kept.
+            on_error: what happens to a record for which it fails; see `map`. None of its results are kept.
 
         Raises:
-            PlanError: no schema that can be used, or a function that takes other arguments.
-            RecordError: while it runs, when the function fails or returns something else; with the record.
+            PlanError: no valid schema, or a function that takes other arguments.
+            RecordError: while running, when the function fails or returns something else; with the record.
 
         Example:
             >>> lines = wb.Stream.from_table(pa.table({"line": ["a b"]}))
@@ -575,22 +575,22 @@ class Stream:
         event_time: ColumnName | None = None,
         on_error: OnError = "fail",
     ) -> Stream:
-        """Turn each Arrow batch into another.
+        """Convert each Arrow batch to another.
 
         Source: F1-4; Spark's ``mapInArrow``.
 
         Args:
-            function: from a `pyarrow.RecordBatch` (n rows) to another; how records are cut into batches must not matter
-                to it.
-            schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None: that of the input.
-            event_time: column of the result that holds the event times, needed where rows are added, dropped or
+            function: from a `pyarrow.RecordBatch` (n rows) to another; it must not depend on how records are cut into
+                batches.
+            schema: of its results, a pyarrow.Schema or a dict of Arrow types by name; None: that of the input.
+            event_time: column of the result that holds the event times, required if rows are added, dropped or
                 reordered; None: row i keeps the event time of row i.
-            on_error: what becomes of records with which it fails; see `map`. It is called again for halves of the
-                batch, so that good records are not lost with bad ones.
+            on_error: what happens to records for which it fails; see `map`. It is called again for halves of the batch,
+                so that good records are not lost with bad ones.
 
         Raises:
-            PlanError: no schema that can be used, or no such event-time column.
-            RecordError: while it runs, when the function fails, or returns another schema or number of rows.
+            PlanError: no valid schema, or no such event-time column.
+            RecordError: while running, when the function fails, or returns another schema or number of rows.
 
         Example:
             >>> def doubled(batch):
@@ -605,8 +605,8 @@ class Stream:
     def union(self, *others: Stream) -> Stream:
         """Merge this stream with others that have the same columns.
 
-        Records of one stream keep their order; which stream's comes first is open. Event time is as far as that of the
-        slowest (F2-6).
+        Records of one stream keep their order; the order between streams is not specified. Event time is that of the
+        slowest stream (F2-6).
 
         Source: F1-4; Flink's ``union``.
 
@@ -642,7 +642,7 @@ class Stream:
 
         Raises:
             PlanError: no key.
-            ExpressionError: an unknown column, with the nearest name, or an expression that computes something.
+            ExpressionError: an unknown column, with the nearest name, or a computed expression.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK", "LGA", "JFK"]}))
@@ -677,7 +677,7 @@ class Stream:
             time, allowed_lateness, trigger, evictor: as for `KeyedStream.window`.
 
         Raises:
-            SettingError: a lateness that is no duration, or settings that do not go together.
+            SettingError: an invalid lateness, or inconsistent settings.
 
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"t": [0, 1, 1_000_000]}), event_time="t")
@@ -689,7 +689,7 @@ class Stream:
             window, time=time, allowed_lateness=allowed_lateness, trigger=trigger, evictor=evictor
         )
 
-    # streams that meet and part -----------------------------------------------------------------------------------
+    # several streams ----------------------------------------------------------------------------------------------
 
     @overload
     def join(self, other: pa.Table, on: On, *, how: How = "inner", suffix: str = "_right") -> Stream: ...
@@ -722,15 +722,15 @@ class Stream:
     ) -> Stream:
         """Join records of two streams, or records with rows of a table, by equal keys.
 
-        There are three joins. With a **table**, each record finds the table's rows at once, without state. With a
-        stream and a **window**, records of the same window find each other when the watermark ends it; the event time
-        is ``window_end`` - 1 microsecond. With a stream and **between**, records find each other whose event times are
-        near: ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it,
-        bounds included; a pair comes out at once, with the later of the two event times.
+        There are three joins. With a **table**, each record is joined with the table's rows immediately, without state.
+        With a stream and a **window**, records of the same window are joined when the watermark ends it; the event time
+        is ``window_end`` - 1 microsecond. With a stream and **between**, records with close event times are joined:
+        ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it, bounds
+        included; a pair is emitted immediately, with the later of the two event times.
 
-        What comes out has the left columns, then the right ones without the keys. A null key equals nothing. Records
-        whose window the watermark has ended (of an interval join: all that come at or behind the watermark) are dropped
-        and counted in ``numLateRecordsDropped``.
+        The output has the left columns, then the right ones without the keys. A null key equals nothing. Late records,
+        whose window the watermark has ended (in an interval join: all at or behind the watermark), are dropped and
+        counted in ``numLateRecordsDropped``.
 
         Source: Flink's window join, interval join and lookup join.
 
@@ -738,16 +738,16 @@ class Stream:
             other: the right side.
             on: key columns: ``"origin"``, ``["origin", "day"]`` or ``{"origin": "airport"}`` (left name: right name).
             window: of both sides, such as ``wb.tumbling("1h")``, ``wb.sliding("1h", "10min")`` or
-                ``wb.session("30min")``: records of both sides make up a key's sessions together.
-            between: the right record's event time relative to the left one's, at least and at most: two durations such
-                as ``("-5min", "10min")``.
-            how: ``"inner"``; ``"left"``: left records without a partner come out with nulls, as soon as the watermark
-                says that none will come; ``"outer"`` (with a window): those of both sides.
-            suffix: for right columns whose name the left side has as well.
+                ``wb.session("30min")``: records of both sides form a key's sessions together.
+            between: the minimum and maximum of the right record's event time relative to the left one's: two durations
+                such as ``("-5min", "10min")``.
+            how: ``"inner"``; ``"left"``: left records without a partner are emitted with nulls, as soon as the
+                watermark shows that none will come; ``"outer"`` (with a window): those of both sides.
+            suffix: for right columns with a name that the left side also has.
 
         Raises:
             PlanError: a column that does not exist, cannot be a key or clashes, or neither `window` nor `between`.
-            SettingError: a bad `how` or bad bounds.
+            SettingError: an invalid `how` or bounds.
 
         Example:
             >>> from workbench import Stream
@@ -762,7 +762,7 @@ class Stream:
         return self._made(joined(self._end, right, on, window, between, how, suffix, origin))
 
     def connect(self, other: Stream, on: On | None = None) -> ConnectedStreams:
-        """Connect two streams, to process both with one function and common state.
+        """Connect two streams, to process both with one function and shared state.
 
         Source: F1-4; Flink's ``connect``.
 
@@ -772,7 +772,7 @@ class Stream:
             on: key columns, as for `join`; with a broadcast stream those of this stream alone. None: not keyed.
 
         Raises:
-            PlanError: no stream, or no key column.
+            PlanError: not a stream, or no key column.
 
         Example:
             >>> from workbench import Stream
@@ -802,26 +802,27 @@ class Stream:
     ) -> Stream:
         """Add the result of a lookup by each record's key, such as a row of a database, without blocking the stream.
 
-        The function is called once for each distinct key of a batch, on threads of its own (a coroutine function: on an
-        event loop); while it is slow, backpressure holds the sources back. After a recovery the keys whose answers were
-        still out are asked about again.
+        The function is called once for each distinct key of a batch, on separate threads (a coroutine function: on an
+        event loop); while it is slow, backpressure slows down the sources. After a recovery it is called again for the
+        keys without an answer.
 
-        Source: Flink's asynchronous I/O; E6 enriches ad events so.
+        Source: Flink's asynchronous I/O; E6 enriches ad events this way.
 
         Args:
             function: called with the key's value (with several keys: one argument each); returns a dict of exactly the
-                columns of `schema`, or None where it knows nothing.
-            key: the key columns; a record with a null key is not asked about.
+                columns of `schema`, or None if it has no answer.
+            key: the key columns; the function is not called for a record with a null key.
             schema: the columns that the answers add.
-            concurrency: how many calls may be under way at a time, in each subtask.
+            concurrency: the maximum number of pending calls, in each subtask.
             timeout: such as ``"5s"``; a call that takes longer fails the job's attempt.
-            ordered: results in the order of the records; otherwise as the answers come, but not across watermarks.
-            how: ``"left"``: nulls where nothing is known; ``"inner"``: such records are dropped.
+            ordered: whether results keep the order of the records; otherwise they come as answers arrive, but not
+                across watermarks.
+            how: ``"left"``: nulls for records without an answer; ``"inner"``: such records are dropped.
 
         Raises:
             PlanError: a column that does not exist, cannot be a key or clashes.
-            SettingError: a bad concurrency, timeout or `how`.
-            RecordError: while running, when a call fails, takes too long or answers something else.
+            SettingError: an invalid concurrency, timeout or `how`.
+            RecordError: while running, when a call fails, takes too long or returns something else.
 
         Example:
             >>> from workbench import Stream
@@ -839,11 +840,11 @@ class Stream:
 
         Args:
             conditions: by the name of the stream, in the order in which they are tried.
-            rest: name of the stream of the records for which none is true.
+            rest: name of the stream of the records that satisfy none of them.
 
         Raises:
-            PlanError: no condition, or one that is called like `rest`.
-            ExpressionError: what is no condition.
+            PlanError: no condition, or one with the name of `rest`.
+            ExpressionError: an expression that is not a condition.
 
         Example:
             >>> from workbench import Stream
@@ -865,7 +866,7 @@ class Stream:
             tag: its name.
 
         Raises:
-            PlanError: the operator has no such side output; names those that it has.
+            PlanError: the operator has no such side output; lists those that it has.
 
         Example:
             >>> clicks = wb.Stream.from_table(pa.table({"t": [0]}), event_time="t")
@@ -879,16 +880,16 @@ class Stream:
         return output.drop(*self._hidden) if self._hidden and tag == LATE else output
 
     def dead_letters(self) -> Stream:
-        """The records that the operator before could not process; it has ``on_error="dead_letter"``.
+        """The records that the operator before could not process; requires ``on_error="dead_letter"``.
 
         Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text) and
         ``event_time``.
 
-        ``position`` is where the record stands in its source, so that it can be found again: ``data.csv, row 17``,
+        ``position`` is the position of the record in its source, so that it can be found again: ``data.csv, row 17``,
         ``data.parquet#0, row 17`` (of that row group), ``table, row 17``, ``generator, row 17``, ``flights.log, channel
-        0, offset 17``, counted from 0; ``data.csv, line 17``, counted from 1 as in editors, of text files that are read
-        with ``on_error="dead_letter"``; of a socket its address alone. It is known where the operator is chained to its
-        source and only ``filter``, ``select``, ``with_columns``, ``map``, ``flat_map`` and ``assign_timestamps`` stand
+        0, offset 17``, counted from 0; ``data.csv, line 17``, counted from 1 as in editors, for text files that are
+        read with ``on_error="dead_letter"``; for a socket its address alone. It is known if the operator is chained to
+        its source with only ``filter``, ``select``, ``with_columns``, ``map``, ``flat_map`` and ``assign_timestamps``
         between the two. Behind any exchange (``key_by``, ``rebalance``, ``union``, ...), a side output or another
         operator it is null.
 
@@ -926,24 +927,24 @@ class Stream:
     ) -> Stream:
         """Assign new event times to the records, and generate new watermarks from here on.
 
-        Watermarks of the input end here, only the one at its end goes on.
+        Watermarks of the input are replaced, except the one at its end.
 
         Source: F2-5; Flink's ``assignTimestampsAndWatermarks``.
 
         Args:
-            event_time: a column or expression (timestamp, date or int64 microseconds), or
-                ``wb.watermarks.INGESTION`` for the time at which a record comes here. Null means none, and what is more
-                than 2**61 microseconds (73,000 years) from 1970 fails the job:
-                ``"nullif(valid_until, 9223372036854775807)"`` makes null of what stands for ever.
-            out_of_orderness: how much later than a record with a later event time a record may come, such as ``"5s"``.
+            event_time: a column or expression (timestamp, date or int64 microseconds), or ``wb.watermarks.INGESTION``
+                for the time at which a record arrives here. Null means none, and a time more than 2**61 microseconds
+                (73,000 years) from 1970 fails the job: ``"nullif(valid_until, 9223372036854775807)"`` turns a value
+                that means "never" into null.
+            out_of_orderness: how far a record's event time may be behind the largest one before it, such as ``"5s"``.
             watermarks: instead of that bound, ``wb.watermarks.monotonous()``, ``wb.watermarks.punctuated(...)`` or a
                 `wb.watermarks.WatermarkGenerator`.
-            idle_after: a subtask without records for so long (of the clock), such as ``"10s"``, no longer holds event
-                time back; say it where some subtasks may get no records.
+            idle_after: a subtask without records for this long (of the clock), such as ``"10s"``, stops holding event
+                time back; set it where some subtasks may receive no records.
 
         Raises:
-            ExpressionError: the event time is no time, or does not fit the columns.
-            SettingError: a bad duration, or two ways to tell the watermarks.
+            ExpressionError: the event time is not a time, or does not fit the columns.
+            SettingError: an invalid duration, or two kinds of watermarks.
 
         Example:
             >>> import pyarrow as pa, workbench as wb
@@ -954,15 +955,15 @@ class Stream:
         strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after)
         return self._made(timestamped(self._end, event_time, strategy, caller()))
 
-    # who gets a record --------------------------------------------------------------------------------------------
+    # partitioning -------------------------------------------------------------------------------------------------
 
     def rebalance(self, *, local: bool = False) -> Stream:
-        """Send the records to the next operator's subtasks in turn (F1-3).
+        """Send the records to the next operator's subtasks, round robin (F1-3).
 
-        Source: Flink's ``rebalance`` and, of a sender's own share of the subtasks, its ``rescale``.
+        Source: Flink's ``rebalance`` and, for a sender's own share of the subtasks, its ``rescale``.
 
         Args:
-            local: to the sender's own share of the next operator's subtasks alone, which needs fewer channels.
+            local: only to the sender's own share of the next operator's subtasks, which needs fewer channels.
 
         Raises:
             SettingError: `local` is neither True nor False.
@@ -1013,9 +1014,9 @@ class Stream:
                 row; the subtask is that number modulo the number of subtasks.
 
         Raises:
-            PlanError: the expression does not give integers.
+            PlanError: the expression does not yield integers.
             ExpressionError: it does not fit the columns.
-            RecordError: while running, when the function fails or gives no integer for a row.
+            RecordError: while running, when the function fails or returns no integer for a row.
 
         Example:
             >>> flights = wb.Stream.from_table(pa.table({"origin": ["JFK"]}))
@@ -1027,16 +1028,16 @@ class Stream:
     # the operator that made the stream ----------------------------------------------------------------------------
 
     def uid(self, uid: str) -> Stream:
-        """Name the operator that made this stream; a checkpoint finds its state by this name.
+        """Name the operator that made this stream; a checkpoint identifies its state by this name.
 
-        Source: Flink's ``uid``: what a program that was changed finds its state by (E10).
+        Source: Flink's ``uid``: a changed program finds its state by it (E10).
 
         Args:
-            uid: a name that no other operator of the pipeline has; it is also the one in graphs and metrics.
+            uid: a name that no other operator of the pipeline has; graphs and metrics show it, too.
 
         Raises:
             SettingError: an empty name.
-            PlanError: when the pipeline is run or explained, two operators of one name.
+            PlanError: when the pipeline is run or explained, if two operators have the same name.
 
         Example:
             >>> stream = wb.Stream.from_table(pa.table({"n": [1]})).uid("numbers")
@@ -1046,7 +1047,7 @@ class Stream:
         return self._with_operator(uid=_named(uid, "uid"))
 
     def with_parallelism(self, parallelism: int) -> Stream:
-        """The number of subtasks of the operator that made this stream; otherwise it is the job's.
+        """Set the number of subtasks of the operator that made this stream; the default is the job's.
 
         Source: F1-2, F2-2; Flink's ``setParallelism``.
 
@@ -1073,7 +1074,7 @@ class Stream:
         Source: Flink's ``slotSharingGroup``.
 
         Args:
-            name: of the group; ``"default"`` is that of all operators that do not say otherwise.
+            name: of the group; ``"default"`` is that of all operators without one.
 
         Raises:
             SettingError: an empty name.
@@ -1085,10 +1086,10 @@ class Stream:
         """
         return self._with_operator(slot_sharing_group=_named(name, "slot_sharing_group"))
 
-    # where streams end --------------------------------------------------------------------------------------------
+    # sinks --------------------------------------------------------------------------------------------------------
 
     def sink_to(self, sink: Sink) -> Pipeline:
-        """End the stream in a sink; what comes back can be run.
+        """End the stream in a sink; the resulting pipeline can be run.
 
         Source: F1-1; Flink's ``sinkTo``.
 
@@ -1115,7 +1116,7 @@ class Stream:
             settings: those of `Pipeline.run`.
 
         Raises:
-            SettingError: a name that no table can have; and whatever `Pipeline.run` raises.
+            SettingError: a name that is not valid for a table; and whatever `Pipeline.run` raises.
 
         Example:
             >>> job = wb.Stream.from_table(pa.table({"n": [1, 2]})).filter("n > 1").run("large", parallelism=2)
@@ -1125,19 +1126,19 @@ class Stream:
         return self.sink_to(TableSink(name)).run(name, **settings)
 
     def collect(self, limit: int = 1_000, *, timeout: Duration = "60s") -> pa.Table:
-        """The first rows of the stream, to look at them: runs a job for it, and ends it.
+        """The first rows of the stream, for inspection: runs a job for it, and ends it.
 
         Source: Spark's ``take``; nothing is committed, and windows fire as they do in any job.
 
         Args:
-            limit: of rows.
-            timeout: how long to wait for them, such as ``"10s"``; what has come by then is given.
+            limit: the maximum number of rows.
+            timeout: how long to wait for them, such as ``"10s"``; rows received by then are returned.
 
         Returns:
             The rows, with the columns of the stream.
 
         Raises:
-            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            SettingError: a limit that is not a number above zero, or an invalid timeout.
             JobError: the job failed.
 
         Example:
@@ -1158,11 +1159,11 @@ class Stream:
         Source: Spark's ``show``.
 
         Args:
-            limit: of rows.
+            limit: the maximum number of rows.
             timeout: how long to wait for them, such as ``"10s"``.
 
         Raises:
-            SettingError: a limit that is no number above zero, or a timeout that is no duration.
+            SettingError: a limit that is not a number above zero, or an invalid timeout.
             JobError: the job failed.
 
         Example:
@@ -1176,7 +1177,7 @@ class Stream:
         """
         printed(self.collect(limit, timeout=timeout))
 
-    # building ----------------------------------------------------------------------------------------------------
+    # internals ----------------------------------------------------------------------------------------------------
 
     @classmethod
     def _made(cls, node: Node, hidden: tuple[str, ...] = ()) -> Stream:

@@ -1,4 +1,4 @@
-"""From records to records: the nodes of what filters, chooses columns, calls functions and spreads records."""
+"""Records to records: the nodes of operators that filter, select columns, call functions and partition records."""
 
 from __future__ import annotations
 

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
 
 LATE = "late"
-"""The side output of a window for records that come too late."""
+"""The side output of a window for late records."""
 
 
 class WindowedStream:
-    """A stream grouped by windows, to be aggregated.
+    """A stream grouped by windows, to be aggregated or processed by a function.
 
     Source: F1-6 to F1-10; Flink's ``WindowedStream``.
 
     Args:
         stream: the records.
-        keys: the key columns; none: all records are one group, and one subtask handles them.
-        window: which windows a record belongs to.
-        allowed_lateness: how long after its end a window takes further records.
-        time: what a record's time is.
+        keys: the key columns; none: all records are one group, processed by one subtask.
+        window: determines the windows of a record.
+        allowed_lateness: how long after its end a window accepts records.
+        time: the kind of a record's time.
         trigger: when windows fire; None: at their end.
         evictor: which records of a window stay when it fires; None: all.
 
@@ -73,8 +73,8 @@ class WindowedStream:
     def aggregate(self, **aggregates: AnyAggregation) -> Stream:
         """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates.
 
-        Of count windows the bounds are positions among the key's records; the global window has none. Counts, sums,
-        minima, maxima and means are folded as records come; with ``wb.median``, ``wb.top_k`` or ``wb.collect_list``
+        The bounds of count windows are positions among the key's records; the global window has none. Counts, sums,
+        minima, maxima and means are folded as records arrive; with ``wb.median``, ``wb.top_k`` or ``wb.collect_list``
         among them, or an evictor, the window keeps its records until it ends.
 
         Source: F1-7; Flink's ``aggregate``.
@@ -118,11 +118,11 @@ class WindowedStream:
             function: ``function(key, window, records)``: the key's value (a tuple of several, None without keys), the
                 `wb.windows.Window`, and a `pyarrow.Table` of its records in the order of arrival. It returns a record
                 (a dict), several, or None.
-            schema: of what it returns; the keys, ``window_start`` and ``window_end`` are put before it.
+            schema: of its results; the keys, ``window_start`` and ``window_end`` precede them.
 
         Raises:
-            PlanError: no schema that can be used.
-            RecordError: while it runs, when the function fails or returns something else.
+            PlanError: no valid schema.
+            RecordError: while running, when the function fails or returns something else.
 
         Example:
             >>> import pyarrow as pa

@@ -1,5 +1,5 @@
-"""What sources and sinks keep to.
+"""The contract of sources and sinks.
 
-Belongs here: the protocols, and what many connectors share: rates, runs, plain types, blocks.
+Belongs here: the protocols, and what several connectors share: rates, runs, plain types, blocks.
 Does not: any connector.
 """

@@ -1,4 +1,5 @@
-"""What a source and a sink are, and what a job asks them: the runtime knows no list of their classes."""
+"""The base classes of sources and sinks, and the questions that a job asks them: the runtime does not list
+connectors."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Records that a reader read from one of its splits (a replay channel, a file, a partition).
+    """Records that a reader has read from one of its splits (a replay channel, a file, a partition).
 
     Attributes:
         records: not empty.
-        split: which split they came from; every split has its own watermark.
-        dead_letters: what was read and is no record (columns of ``operators/functions/dead_letters.py``); `records` may
+        split: the split that they came from; every split has its own watermark.
+        dead_letters: input that is not a record (columns of ``operators/functions/dead_letters.py``); `records` may
             then be empty.
-        next_us: nothing more is due before this processing time; 0: there may be more at once.
-        where: tells where row i of `records` stands, in words by which it can be found again (``data.csv, row 17``);
-            rows and offsets count from 0, lines from 1. None: that is not known.
+        next_us: nothing more is due before this processing time; 0: there may be more now.
+        where: describes the position of row i of `records`, so that it can be found again (``data.csv, row 17``); rows
+            and offsets count from 0, lines from 1. None: not known.
     """
 
     records: Records
@@ -40,8 +41,8 @@ def counted(place: str, first: int) -> Callable[[int], str]:
     """The `where` of consecutive rows.
 
     Args:
-        place: what they are counted in, and how they are called, such as ``data.csv, row``.
-        first: the number of the first.
+        place: the place and unit that are counted, such as ``data.csv, row``.
+        first: the number of the first row.
 
     Example:
         >>> counted("data.csv, row", 10)(7)
@@ -52,7 +53,7 @@ def counted(place: str, first: int) -> Callable[[int], str]:
 
 @dataclass(frozen=True, slots=True)
 class WaitUntil:
-    """Nothing is due before this processing time; `time_us` None means: until a command changes something."""
+    """Nothing is due before this processing time; `time_us` None means: until a command arrives."""
 
     time_us: int | None
 
@@ -63,10 +64,10 @@ class Exhausted:
 
 
 class SourceReader(Protocol):
-    """One subtask's share of a source: passive, never waits; what it has read is in its snapshot.
+    """One subtask's share of a source: passive, never waits; its snapshot contains what it has read.
 
     Attributes:
-        shares_event_time: its splits are parts of one sequence, so the largest event time seen counts for all of them;
+        shares_event_time: its splits are parts of one sequence, so the largest event time seen applies to all of them;
             otherwise each split has its own.
     """
 
@@ -74,18 +75,18 @@ class SourceReader(Protocol):
 
     @property
     def rows_read(self) -> int | None:
-        """Rows that lie behind it, its offset; None: it does not count them."""
+        """The number of rows read so far, its offset; None: it does not count them."""
         return None
 
     def open(self, context: OperatorContext) -> None:
-        """Take over the splits of ``context.subtask`` of ``context.parallelism``."""
+        """Acquire the splits of ``context.subtask`` of ``context.parallelism``."""
         ...
 
     def splits(self) -> Sequence[str]:
         """The splits that this reader still reads.
 
-        What ``poll`` returns is of a split that was one of them before the call or is one after it. A reader that gives
-        the same tuple again says that nothing has changed.
+        The split of a result of ``poll`` was one of them before the call or is one after it. A reader that returns the
+        same tuple object again says that nothing has changed.
         """
         ...
 
@@ -94,7 +95,7 @@ class SourceReader(Protocol):
         ...
 
     def snapshot(self) -> Snapshot:
-        """The position of every split."""
+        """The state: the position of every split."""
         ...
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -116,14 +117,13 @@ class Source:
         schema: of its records, without the event timestamps, which travel beside them.
         event_time: the column that carries event time, or None.
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
-        replay: the part of it that replays a history at a pace which can be tuned (a `ReplaySource`); None: there is
-            none.
+        replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.
     """
 
     kind: ClassVar[str] = "source"
     replay: Any = None
 
-    if TYPE_CHECKING:  # properties here would be the defaults of a dataclass's fields
+    if TYPE_CHECKING:  # properties here would become the defaults of a dataclass's fields
 
         @property
         def resettable(self) -> bool: ...
@@ -139,21 +139,21 @@ class Source:
         event_time = None
 
     def describe(self) -> str:
-        """One line for graphs."""
+        """One line for the graph."""
         return self.kind
 
     def create(self) -> SourceReader:
-        """The reader of one subtask."""
+        """Create the reader of one subtask."""
         raise NotImplementedError  # abstract
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a sink writes. Two sinks of a job never write to one place.
+    """The place that a sink writes to. Two sinks of a job never write to the same place.
 
     Attributes:
         path: a file or folder, absolute and with links resolved; None: within the job.
-        table: in it; empty: the sink uses all of it.
+        table: the table in it; empty: the sink uses all of it.
 
     Example:
         >>> str(Place("/data/out.db", "delays")), str(Place(None, "delays"))
@@ -169,18 +169,18 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SinkContext:
-    """The job that asks a sink.
+    """The job that calls a sink.
 
     Attributes:
         job: its name.
         uid: of the sink.
         schema: of the rows.
-        run: identity of this run of the job, as in ``OperatorContext``.
-        directory: where its checkpoints are kept, as people may see it; empty: in memory.
+        run: identifies this run of the job, as in ``OperatorContext``.
+        directory: of its checkpoints, with secrets masked; empty: in memory.
         data_dir: as in ``OperatorContext``.
-        lease: by which the job holds its checkpoint directory, if by one.
-        ended: the lease that had ended when it took that directory.
-        checkpoint: that is to be restored, in words; empty: none.
+        lease: the lease by which the job owns its checkpoint directory, if any.
+        ended: the expired lease that it replaced when it acquired that directory.
+        checkpoint: description of the checkpoint to restore; empty: none.
     """
 
     job: str
@@ -195,7 +195,7 @@ class SinkContext:
 
 
 class Held(Protocol):
-    """A place that a job has for itself, from its start to its end."""
+    """A place that a job owns, from its start to its end."""
 
     def keep(self) -> None:
         """Called every few seconds while the job runs.
@@ -206,28 +206,28 @@ class Held(Protocol):
         ...
 
     def release(self) -> None:
-        """Let another job have it; never raises."""
+        """Let another job own it; never raises."""
         ...
 
 
 class Sink:
     """Base of the frozen descriptions of sinks; a subclass has a ``name`` and overrides what differs.
 
-    The logic is an Operator that emits nothing. A transactional sink pre-commits in ``snapshot(checkpoint_id)`` and
-    commits in ``notify_complete(checkpoint_id)``.
+    Its operator emits nothing. A transactional sink pre-commits in ``snapshot(checkpoint_id)`` and commits in
+    ``notify_complete(checkpoint_id)``.
 
     Attributes:
         guarantee: what a failure cannot change.
-        guarantee_reason: goes on where ``the sink 'name'`` leaves off; empty: what is usual for the guarantee.
-        writes_outside: whether somebody outside of the job sees what it writes; otherwise a job can take steps again.
-        upsert_key: columns by which a row takes the place of an earlier one; empty: it never does.
+        guarantee_reason: continues a sentence that begins with ``the sink 'name'``; empty: the usual reason.
+        writes_outside: whether its output is visible outside of the job; otherwise a job can repeat steps.
+        upsert_key: columns by which a row replaces an earlier one; empty: rows are only added.
     """
 
     kind: ClassVar[str] = "sink"
     writes_outside: ClassVar[bool] = True
     upsert_key: Sequence[str] = ()
 
-    if TYPE_CHECKING:  # a property here would be the default of a dataclass's field
+    if TYPE_CHECKING:  # a property here would become the default of a dataclass's field
 
         @property
         def name(self) -> str: ...
@@ -239,59 +239,59 @@ class Sink:
 
     @property
     def guarantee_reason(self) -> str:
-        """Why it is no more; empty: for the usual reason."""
+        """Why the guarantee is not stronger; empty: the usual reason."""
         return ""
 
     def describe(self) -> str:
-        """One line for graphs."""
+        """One line for the graph."""
         return self.name
 
     def create(self, schema: pa.Schema) -> Operator:
-        """The logic of one subtask."""
+        """Create the operator of one subtask."""
         raise NotImplementedError  # abstract
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse, with a WorkbenchError, what this sink cannot write; called when the graph is built."""
+        """Reject, with a WorkbenchError, rows that this sink cannot write; called when the graph is built."""
 
     def place(self) -> Place | None:
-        """Where it writes; None: nowhere, or that is not known."""
+        """The place that it writes to; None: none, or not known."""
         return None
 
     def hold(self, context: SinkContext) -> Held | None:
-        """Take the place for a job that starts, so that no other job writes there meanwhile; None: nothing to hold.
+        """Acquire the place for a job that starts, so that no other job writes to it; None: nothing to acquire.
 
         Raises:
-            SinkError: another job writes there.
+            SinkError: another job writes to it.
             PlanError: this job cannot have such a sink.
         """
         return None
 
     def check_fresh(self, context: SinkContext) -> None:
-        """Refuse a job that starts afresh where the rows of another run lie.
+        """Reject a start without a checkpoint if the place holds rows of another run.
 
         Raises:
-            CommittedRowsError: they do.
+            CommittedRowsError: it does.
         """
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Refuse a checkpoint that the sink could not restore, before the job is stopped for it.
+        """Reject a checkpoint that the sink could not restore, before the job is stopped to restore it.
 
         Args:
             context: names the checkpoint.
             snapshots: of all subtasks; at least one.
 
         Raises:
-            CommittedRowsError: the sink has committed rows since.
+            CommittedRowsError: the sink has committed rows since that checkpoint.
             CheckpointError: the snapshots are damaged, or of other rows.
         """
 
     def committed(self) -> Iterable[object] | None:
-        """What readers see now, in any order, for simulations; None: the sink cannot tell."""
+        """The rows that readers see now, in any order, for simulations; None: not known."""
         return None
 
 
 def table_of(spec: object) -> str:
-    """The table within the job that a sink commits to; empty: it commits to none, or is no sink.
+    """The table within the job that a sink commits to; empty: none, or not a sink.
 
     Example:
         >>> import workbench as wb

@@ -1,7 +1,7 @@
-"""Reading rows that have a number: an Arrow table, a generator.
+"""Reads numbered rows: an Arrow table, a generator.
 
 The rows are dealt to a fixed number of splits in blocks, like cards: block 0 to split 0, block 1 to split 1, and so on.
-Splits thus stay roughly aligned in event time, and each row belongs to the same split at every parallelism. A position
+So splits stay roughly aligned in event time, and each row belongs to the same split at every parallelism. A position
 is the number of rows read from a split, so a snapshot can be restored at any parallelism.
 """
 
@@ -26,7 +26,7 @@ from workbench.operators.snapshots.pieces import positions_in, value_in
 
 _BLOCK_ROWS_MAX = 1_048_576
 _POSITION_MAX = 2**53
-_SLOW_BLOCK_ROWS_MIN = 256  # a source may be made faster while it runs, and a look takes one block at most
+_SLOW_BLOCK_ROWS_MIN = 256  # the rate may be raised while the job runs, and a read takes one block at most
 _BLOCK_US = 50_000
 _BLOCKS_PER_SPLIT = 16
 
@@ -47,14 +47,14 @@ class Blocks:
 
     @staticmethod
     def dealt(splits: int, total: int | None, rate: float | None = None, most: int = _BLOCK_ROWS_MAX) -> Blocks:
-        """Blocks as large as the largest read; smaller ones where there are few rows, so that each split gets its
-        share, or where they come slowly, so that the splits' rows stay close to each other in time.
+        """Blocks as large as the largest read; smaller ones for few rows, so that each split gets its share, or for a
+        low rate, so that the splits' rows stay close to each other in time.
 
         Args:
             splits: number of splits.
             total: number of rows, None when they never end.
             rate: records per second of the whole source; None for full speed.
-            most: rows per block, at most.
+            most: the maximum number of rows per block.
         """
         block = most
         if total is not None:
@@ -68,13 +68,13 @@ class Blocks:
         return (position // self.block * self.splits + split) * self.block + position % self.block
 
     def room(self, split: int, position: int) -> int:
-        """Rows from `position` to the end of its block or of all rows; 0 when the split is exhausted."""
+        """The number of rows from `position` to the end of its block or of all rows; 0 when the split is exhausted."""
         left = self.block - position % self.block
         return left if self.total is None else max(0, min(left, self.total - self.row(split, position)))
 
 
 def check_event_time(schema: pa.Schema, column: str | None) -> None:
-    """Refuse an event-time column that does not exist, is there twice or holds no times.
+    """Reject an event-time column that does not exist, occurs twice or does not hold times.
 
     Raises:
         PlanError: with the column's type, or the nearest name.
@@ -94,7 +94,7 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
 
 
 def check_rate(rate: float | None) -> None:
-    """Refuse a rate that is not above zero.
+    """Reject a rate that is not above zero.
 
     Raises:
         SettingError: with the value.
@@ -106,17 +106,17 @@ def check_rate(rate: float | None) -> None:
 
 
 class BlockReader(SourceReader):
-    """Reads the splits of one subtask in the order of row numbers: at parallelism 1 the rows come in their order.
+    """Reads the splits of one subtask in the order of row numbers: at parallelism 1 the rows keep their order.
 
     Args:
         blocks: how rows are dealt to splits; split i is read by subtask i modulo the parallelism.
-        fetch: the rows [first, first + n) as one batch; called with rows of one block only.
+        fetch: returns the rows [first, first + n) as one batch; called with rows of one block only.
         event_time: column of the event times, or None.
         rate: records per second of the whole source, shared equally among its splits; None for no limit.
-        name: what the rows are of, for positions: ``table, row 17``.
+        name: the name of the rows, for positions: ``table, row 17``.
 
     Attributes:
-        rate: what it keeps to now.
+        rate: the present rate.
     """
 
     shares_event_time = True
@@ -144,7 +144,7 @@ class BlockReader(SourceReader):
         self._deal()
 
     def _deal(self) -> None:
-        """Take this subtask's splits, each from its beginning."""
+        """Acquire this subtask's splits, each from its beginning."""
         blocks, context = self._blocks, self._context
         used = [split for split in range(blocks.splits) if blocks.room(split, 0)]
         own = [split for split in used if split % context.parallelism == context.subtask]
@@ -153,7 +153,7 @@ class BlockReader(SourceReader):
         self._throttle = Throttle(Fraction(len(own), max(1, len(used))))
 
     def _look_again(self) -> None:
-        """Positions have changed: find out anew which splits are left, and which row is the next."""
+        """Positions have changed: determine which splits are left, and which row is next."""
         self._live = None
         self._room = 0
 
@@ -181,7 +181,7 @@ class BlockReader(SourceReader):
         return Fetched(Records(batch, times), str(split), None, self._throttle.look_again_us, where)
 
     def _next_block(self) -> bool:
-        """Turn to the block with the lowest row that is left; whether there is one."""
+        """Move to the block with the lowest remaining row; returns whether there is one."""
         blocks = self._blocks
         ready = [
             (blocks.row(split, position), split, room)
@@ -195,7 +195,7 @@ class BlockReader(SourceReader):
 
     @property
     def rows_read(self) -> int:
-        """Rows that lie behind it: its offset, over all its splits."""
+        """The number of rows read so far, over all splits."""
         return sum(self._positions.values())
 
     def snapshot(self) -> Snapshot:
@@ -220,7 +220,7 @@ class BlockReader(SourceReader):
         self._look_again()
 
     def _keep_block(self, layout: dict[str, Any]) -> None:
-        """Go on with blocks of the size that positions were counted in; it depends on the rate at the job's start."""
+        """Keep the block size that positions were counted with; it depends on the rate at the job's start."""
         block = layout.get("block")
         if block != self._blocks.block and layout == {**self._layout(), "block": block} and type(block) is int:
             if not 0 < block <= _BLOCK_ROWS_MAX:

@@ -1,9 +1,9 @@
-"""Columns as types whose rows can be chosen, put in order and compared.
+"""Conversion of columns to types whose rows can be selected, sorted and compared.
 
-Arrow can hold text and bytes as *views*, and values as runs of equal ones, but it cannot take rows of either. Tables of
-other libraries have such columns (``pyarrow.table(frame)`` of a polars frame has views), so sources convert them to the
-plain type with the same values. The field's metadata remembers a view type, and follows the column wherever it passes
-unchanged; sinks that keep Arrow types convert it back.
+Arrow can represent text and bytes as *views*, and values as runs of equal ones, but cannot select rows of either.
+Tables of other libraries have such columns (``pyarrow.table(frame)`` of a polars frame has views), so sources convert
+them to the plain type with the same values. The field's metadata records a view type, and is kept wherever the column
+passes unchanged; sinks that keep Arrow types convert it back.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _GIVEN = b"workbench:type"
 TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
 TypeTests = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
-"""Names of families of types, each with the tests of which one holds for its types."""
+"""Names of type families, each with the predicates of its types."""
 
 
 def family_of(kind: pa.DataType, families: TypeTests) -> str | None:
-    """The first family to which a type belongs."""
+    """The first family that a type belongs to."""
     return next((name for name, tests in families.items() if any(test(kind) for test in tests)), None)
 
 
 def decoded(kind: pa.DataType) -> pa.DataType:
-    """The type of the values, where they are dictionary-encoded."""
+    """The type of the values, if they are dictionary-encoded."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that holds the same values and of which rows can be taken; most types are that already.
+    """The type with the same values whose rows can be selected; most types are plain already.
 
     Example:
         >>> plain_type(pa.list_(pa.string_view()))
@@ -61,12 +61,12 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema with columns of plain types, which remember what they were."""
+    """The schema with columns of plain types, whose metadata records the original types."""
     return pa.schema([_remembering(field) for field in schema], schema.metadata)
 
 
 def plain_table(table: pa.Table) -> pa.Table:
-    """The table with columns of plain types; itself, if it has no others.
+    """The table with columns of plain types; itself, if all of them are plain.
 
     Example:
         >>> str(plain_table(pa.table({"word": pa.array(["a"], pa.string_view())})).schema.field(0).type)
@@ -80,17 +80,17 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 
 def forgetting(schema: pa.Schema) -> pa.Schema:
-    """The schema without what its fields remember, for whoever prints it."""
+    """The schema without the recorded types, for display."""
     return pa.schema([_split(field)[0] for field in schema], schema.metadata)
 
 
 def given_table(table: pa.Table, schema: pa.Schema, *, nested: bool = True) -> pa.Table:
-    """The table with the types that its columns had in their sources, for whoever reads it outside of the job.
+    """The table with the types that its columns had in their sources, for readers outside of the job.
 
     Args:
-        table: as the job has it.
-        schema: of the same columns, with what they remember.
-        nested: views within lists, structs and maps, too.
+        table: the table in the job's types.
+        schema: of the same columns, with the recorded types.
+        nested: also convert views within lists, structs and maps.
 
     Example:
         >>> words = pa.table({"word": pa.array(["a"], pa.string_view())})
@@ -109,12 +109,12 @@ def _given_field(field: pa.Field, nested: bool) -> pa.Field:
     if given is None or not (nested or field.type.num_fields == 0):
         return field
     kind = pa.ipc.read_schema(pa.py_buffer(given)).field(0).type
-    # An operator may have made something else of the column under the same name, such as the keys of an outer join.
+    # An operator may have changed the type of the column under the same name, as for the keys of an outer join.
     return field.with_type(kind) if plain_type(kind) == field.type else field
 
 
 def _split(field: pa.Field) -> tuple[pa.Field, bytes | None]:
-    """The field without what it remembers, and that."""
+    """The field without the recorded type, and that type."""
     metadata = dict(field.metadata or {})
     given = metadata.pop(_GIVEN, None)
     return (field if given is None else field.with_metadata(metadata or None)), given

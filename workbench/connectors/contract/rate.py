@@ -1,4 +1,4 @@
-"""A steady number of records per second, by a clock that the caller reads."""
+"""A constant number of records per second, by a clock that the caller reads."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
 LOOK_US = 1_000
-"""A reader looks for records that are due at most this often, unless its driver finds that it may do so more often."""
+"""The minimum interval between two polls for due records, unless a reader's driver allows more frequent ones."""
 
 
 class Rate:
-    """Records per second of one source, which may change while it is read; all its readers share one.
+    """Records per second of one source, which may change while it is read; shared by all its readers.
 
-    A command swaps one number, so readers need no lock and see it when they are polled next.
+    A command replaces one number, so readers need no lock and see the change at their next poll.
 
     Attributes:
         per_second: above zero; None for full speed.
-        look_us: a reader looks for records that are due at most this often.
+        look_us: the minimum interval between two polls for due records.
     """
 
     __slots__ = ("look_us", "per_second")
@@ -29,15 +29,15 @@ class Rate:
 
 @runtime_checkable
 class Rated(Protocol):
-    """A reader that keeps to a rate; the runtime lets all readers of a source share one, over all attempts."""
+    """A reader that keeps to a rate; the runtime makes all readers of a source share one, over all attempts."""
 
     rate: Rate
 
 
 class RateLimit:
-    """How many records are due; after a stall it catches up by at most one second's worth.
+    """The number of due records; after a stall it catches up by at most one second's worth.
 
-    Counts in whole numbers, so that the same times always give the same records.
+    It counts in integers, so that the same times always yield the same records.
 
     Args:
         per_second: records per second, above zero.
@@ -51,7 +51,7 @@ class RateLimit:
     __slots__ = ("_anchor_us", "_burst", "_records", "_taken", "_us")
 
     def __init__(self, per_second: Fraction) -> None:
-        self._records, self._us = (per_second / 1_000_000).as_integer_ratio()  # so many records in so many us
+        self._records, self._us = (per_second / 1_000_000).as_integer_ratio()  # numerator: records, denominator: us
         self._burst = max(1, _BURST_US * self._records // self._us)
         self._anchor_us: int | None = None
         self._taken = 0
@@ -71,7 +71,7 @@ class RateLimit:
         self._taken += count
 
     def next_us(self, earliest_us: int) -> int:
-        """When to ask again if nothing is due: at the next record, yet not before `earliest_us`."""
+        """When to poll again if nothing is due: at the next record, but not before `earliest_us`."""
         assert self._anchor_us is not None
         wait_us = -(-self._taken * self._us // self._records)
         return max(self._anchor_us + wait_us, earliest_us)

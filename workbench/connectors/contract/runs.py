@@ -1,7 +1,7 @@
-"""Which runs' commits belong to a job's past, where others may commit under the same name.
+"""Identifies whose commits belong to a job's past, if several jobs commit under the same name.
 
-Two jobs that begin with the same savepoint number their epochs alike. So the number of an epoch does not tell whose
-rows it holds; the run that committed it does.
+Two jobs that start from the same savepoint number their epochs alike. So an epoch is identified not by its number
+alone, but also by the run that committed it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from workbench.operators.contract.base import Json
 
 @dataclass(frozen=True)
 class Runs:
-    """A run, and the earlier ones that it goes on from.
+    """A run, and the earlier runs that it continues.
 
     Attributes:
-        own: identity of the run; empty: not known, as of checkpoints that earlier versions wrote.
-        before: of each earlier run the checkpoint up to which its epochs are this run's past.
+        own: identifies the run; empty: not known, as in checkpoints of earlier versions.
+        before: for each earlier run, the checkpoint up to which its epochs are this run's past.
 
     Example:
         >>> fork = Runs("first").gone_on("second", checkpoint_id=7)
@@ -34,15 +34,15 @@ class Runs:
         object.__setattr__(self, "before", {} if before is None else dict(before))
 
     def include(self, run: str, epoch: int) -> bool:
-        """Whether this epoch of that run is this run's or its past."""
+        """Whether this epoch of that run belongs to this run or its past."""
         return run == self.own or epoch <= self.before.get(run, 0)
 
     def gone_on(self, run: str, checkpoint_id: int) -> Runs:
-        """The run that goes on from this one's checkpoint; the same one where an attempt follows another."""
+        """The run that continues from this one's checkpoint; the same one if an attempt follows another."""
         return self if run == self.own else Runs(run, {**self.before, self.own: checkpoint_id})
 
     def among(self, seen: Collection[str]) -> Runs:
-        """Without the earlier runs that nothing is seen of any more."""
+        """Without the earlier runs that left no commits."""
         return Runs(self.own, {run: last for run, last in self.before.items() if run in seen})
 
     def to_json(self) -> Json:
@@ -51,7 +51,7 @@ class Runs:
 
     @classmethod
     def together(cls, known: Sequence[Runs | None]) -> Runs:
-        """What the subtasks of one checkpoint knew together; those of earlier versions know nothing."""
+        """The combined knowledge of the subtasks of one checkpoint; those of earlier versions have none."""
         told = [each for each in known if each is not None]
         before: dict[str, int] = {}
         for each in told:

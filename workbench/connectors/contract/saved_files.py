@@ -1,8 +1,8 @@
-"""What a sink's snapshot says of its files, believed only where it can be true: a savepoint may come from a stranger.
+"""Validates what a sink's snapshot says about its files: a savepoint may come from a stranger.
 
-A snapshot names files by their names alone, and the sink's folder is put before them. So a name that is anything else
-than one of the sink's own (``..``, a slash, a NUL, the name of another program's file) could reach any file of this
-machine, and so could a symbolic link under such a name.
+A snapshot contains file names only, which are joined to the sink's folder. So any name other than the sink's own ones
+(``..``, a slash, a NUL, the name of another program's file) could reach any file on this machine, and so could a
+symbolic link under such a name.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Saved = TypeVar("Saved")
 
 
 def saved_as(kind: type[Saved], value: object, name: str) -> Saved:
-    """What a sink's snapshot says, as the dataclass that the sink keeps.
+    """Convert what a sink's snapshot contains to the sink's dataclass.
 
     Args:
         kind: as for `made`.
-        value: a snapshot; the tables in it are left out.
+        value: a snapshot; its tables are ignored.
         name: of the value, for errors.
 
     Raises:
-        CorruptCheckpointError: it is something else; says which part of it and what it is.
+        CorruptCheckpointError: it has another form; names the part and its value.
 
     Example:
         >>> saved_as(tuple[int, ...], [1, 2], "the epochs")
@@ -49,15 +49,15 @@ def saved_as(kind: type[Saved], value: object, name: str) -> Saved:
 
 
 def own_name(pattern: re.Pattern[str], name: str, what: str) -> re.Match[str]:
-    """The parts of a file name that a snapshot tells, which is one that the sink gives.
+    """Match a file name from a snapshot against the names that the sink creates.
 
     Args:
-        pattern: of such names; has no slash in it, and no dots in a row.
-        name: as the snapshot says.
-        what: is called so, for errors.
+        pattern: of such names; allows no slash, and no consecutive dots.
+        name: from the snapshot.
+        what: names the file in errors.
 
     Raises:
-        CorruptCheckpointError: it is another name.
+        CorruptCheckpointError: any other name.
 
     Example:
         >>> own_name(re.compile(r"part-([0-9]+)"), "part-7", "a part")[1]
@@ -69,11 +69,11 @@ def own_name(pattern: re.Pattern[str], name: str, what: str) -> re.Match[str]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file that a snapshot names exists; a link, a folder or a device under its name is none.
+    """Whether a file that a snapshot names exists; links, folders and devices are rejected.
 
     Raises:
-        CorruptCheckpointError: there is something else.
-        UnreadableCheckpointError: the system does not tell now.
+        CorruptCheckpointError: the path is not a regular file.
+        UnreadableCheckpointError: the system cannot tell now.
     """
     try:
         mode = os.lstat(path).st_mode
@@ -88,12 +88,12 @@ def is_there(path: Path) -> bool:
 
 
 def check_columns(table: str, had: pa.Schema, has: pa.Schema) -> None:
-    """Refuse saved rows of other columns than a table has.
+    """Reject saved rows with other columns than a table has.
 
     Args:
         table: its name.
         had: the columns of the saved rows.
-        has: those of the rows that come now.
+        has: those of the present rows.
 
     Raises:
         CheckpointError: they differ.
@@ -110,7 +110,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def impossible(fact: str) -> CorruptCheckpointError:
-    """The error for what no sink writes to a snapshot.
+    """The error for a snapshot that no sink writes.
 
     Example:
         >>> str(impossible("epoch -1 was committed"))
@@ -120,7 +120,7 @@ def impossible(fact: str) -> CorruptCheckpointError:
 
 
 def shown(value: Any) -> str:
-    """A value from outside in an error: in one line of plain characters, and not too long.
+    """An external value for an error message: one line of printable characters, truncated.
 
     Example:
         >>> shown("a\\n")

@@ -1,5 +1,5 @@
-"""Whether what a library has read is what its type says: some of them take any bytes for text, and any keys for those
-of a dictionary."""
+"""Verifies that data matches its type after a library has read it: some accept any bytes as text, and any keys of a
+dictionary."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 def check_text(batch: pa.RecordBatch) -> None:
-    """Refuse columns of text whose bytes are no UTF-8, which user code would stumble over, and keys that lead out of
-    their dictionary; for plain ASCII that takes a hundredth of the time that reading it took.
+    """Reject text columns whose bytes are not UTF-8, on which user code would fail, and keys outside of their
+    dictionary; for plain ASCII that takes a hundredth of the time that reading it took.
 
     Raises:
         pa.ArrowInvalid: names the column.
@@ -24,7 +24,7 @@ def check_text(batch: pa.RecordBatch) -> None:
 
 
 def _may_be_none(column: pa.Array) -> bool:
-    """Whether its bytes have to be looked at one by one."""
+    """Whether its bytes have to be checked one by one."""
     if column.type.num_fields:
         return True
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):

@@ -1,4 +1,4 @@
-"""How many records a reader may read now, at a rate that may change meanwhile."""
+"""The number of records that a reader may read now, at a rate that may change."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from workbench.connectors.contract.rate import LOOK_US, Rate, RateLimit
 
 
 class Throttle:
-    """Keeps one reader to its share of a source's rate.
+    """Limits one reader to its share of a source's rate.
 
     Args:
         share: of this reader, above 0, at most 1.
 
     Attributes:
-        look_again_us: when to ask for more, though a call that comes earlier for another reason may get some; a time
-            that has passed: there may be more at once.
+        look_again_us: when to ask for more, though a call that comes earlier for another reason may return some; a time
+            in the past: there may be more now.
     """
 
     __slots__ = ("_limit", "_limited", "_rested_us", "_share", "look_again_us")
@@ -42,14 +42,14 @@ class Throttle:
         if count == 0:
             return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
         self._limit.take(count)
-        if count == due:  # or it would look again at once, and keep a core busy with a few records at a time
+        if count == due:  # otherwise it would poll again at once, and keep a core busy with a few records at a time
             self._rested_us = next_look_us(now_us, min(rate.look_us, LOOK_US))
             self.look_again_us = next_look_us(now_us, rate.look_us)
         return count
 
 
 def next_look_us(now_us: int, look_us: int) -> int:
-    """When to look again: at a multiple of the interval, so that readers look together and one waking does for all.
+    """When to poll again: at a multiple of the interval, so that readers poll together and wake up once.
 
     Example:
         >>> [next_look_us(now_us, 1_000) for now_us in (7_000, 7_030, 7_600)]

@@ -1,4 +1,4 @@
-"""The columns by which a row takes the place of an earlier one, alike in every sink that upserts."""
+"""The columns by which a row replaces an earlier one, for every sink that upserts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from workbench.state.key_columns import check_keys
 
 
 def upsert_key_of(given: ColumnName | Sequence[ColumnName]) -> tuple[str, ...]:
-    """The names of the columns that a person wrote: one or several, as text or ``col(...)``.
+    """The names of the columns that a user wrote: one or several, as text or ``col(...)``.
 
     Raises:
-        SettingError: something else.
-        ExpressionError: an expression that computes something.
+        SettingError: any other value.
+        ExpressionError: an expression that is not a column.
 
     Example:
         >>> upsert_key_of("origin"), upsert_key_of(["origin", "day"])
@@ -32,7 +32,7 @@ def upsert_key_of(given: ColumnName | Sequence[ColumnName]) -> tuple[str, ...]:
 
 
 def check_upsert_key(key: Sequence[str], schema: pa.Schema, table: str) -> None:
-    """Refuse key columns that do not exist or cannot be compared.
+    """Reject key columns that do not exist or cannot be compared.
 
     Raises:
         PlanError: names the table and the column.
@@ -44,7 +44,7 @@ def check_upsert_key(key: Sequence[str], schema: pa.Schema, table: str) -> None:
 
 
 def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> None:
-    """Refuse rows that no row could take the place of, as databases do.
+    """Reject rows with nulls in their key, as databases do: no later row could replace them.
 
     Raises:
         SinkError: names the column and the table.
@@ -55,7 +55,7 @@ def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> Non
 
 
 def no_key(name: str, table: str, what: str) -> SinkError:
-    """The error for a value that is no key."""
+    """The error for a value that cannot be a key."""
     return SinkError(
         f"the key {name!r} of a row for the table {table!r} is {what}, which finds no row to take the place of: filter "
         "such rows out, or fill them in (coalesce)"

@@ -1,5 +1,5 @@
-"""Reading files as streams.
+"""File sources.
 
-Belongs here: Parquet, CSV and JSON lines, and lines that are no records.
+Belongs here: Parquet, CSV and JSON lines, and lines that are not records.
 Does not: writing files (``parts``).
 """

@@ -16,13 +16,13 @@ from workbench.connectors.files.file_format import BLOCK_BYTES, Part, guessed_sc
 from workbench.errors import SourceError
 
 LARGEST_BLOCK_BYTES = 1 << 30
-"""No row may be longer."""
+"""The maximum length of a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """Comma-separated values; in a column that is not text an empty value is null, and so are NA, NaN, NULL and their
-    like.
+    """Comma-separated values; in a column that is not text, an empty value is null, and so are NA, NaN, NULL and
+    similar ones.
 
     Attributes:
         delimiter: between values.
@@ -48,7 +48,7 @@ class CsvFormat:
                 return [part]
             names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
             known = pa.schema([field for field in schema if field.name in names])
-            types = pc.ConvertOptions(column_types=known)  # refuses types that CSV cannot give, before reading
+            types = pc.ConvertOptions(column_types=known)  # rejects types that CSV cannot represent, before reading
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
         for name in schema.names:
             if (count := names.count(name)) > 1:
@@ -78,7 +78,7 @@ class CsvFormat:
 
     @contextmanager
     def _opened(self, path: Path, options: pc.ConvertOptions, block_bytes: int) -> Iterator[Any]:
-        # One thread: then errors can tell the row, and reading does not depend on how blocks are shared out.
+        # One thread: then errors name the row, and results do not depend on how blocks are distributed.
         how = pc.ReadOptions(block_size=block_bytes, use_threads=False)
         with open_text(path) as stream, pc.open_csv(stream, how, self._parsing(), options) as reader:
             yield reader
@@ -88,7 +88,7 @@ class CsvFormat:
 
 
 def _block_sizes() -> Iterator[int]:
-    """Bytes that are parsed at once: Arrow reads no row that is longer, so larger ones are tried where there is one."""
+    """Bytes that are parsed at once: Arrow reads no row that is longer, so larger sizes are tried for longer rows."""
     size = BLOCK_BYTES
     while size < LARGEST_BLOCK_BYTES:
         yield size
@@ -97,7 +97,7 @@ def _block_sizes() -> Iterator[int]:
 
 
 def _check_cut(error: pa.ArrowInvalid, block_bytes: int) -> None:
-    """Raise the error, unless a row was longer than its block and there are larger ones."""
+    """Raise the error, unless a row was longer than its block and a larger block size is left."""
     if "straddling object" not in str(error):
         raise error
     if block_bytes == LARGEST_BLOCK_BYTES:

@@ -1,4 +1,4 @@
-"""What a file format can do for a source: tell a schema, and stream the rows of a file from a row on."""
+"""The interface of a file format for a source: infer a schema, and stream the rows of a file from a given row."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
 BATCH_ROWS = 65_536
-"""Rows that are decoded at once where a format lets one choose."""
+"""Rows decoded at once, where the format has a choice."""
 
 BLOCK_BYTES = 1 << 20
-"""Bytes of text that are parsed at once."""
+"""Bytes of text parsed at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one subtask reads as a whole: a file, or a row group of one.
+    """The unit that one subtask reads: a file, or a row group of one.
 
     Attributes:
-        name: the path, with the number of the row group where there are some.
+        name: the path, with the number of the row group if there are several.
         path: of the file.
         index: of the row group, or 0.
-        rows: how many it has, where that is known before reading.
+        rows: their number, if known before reading.
         size: bytes of the whole file; a position in a file of another size means nothing.
     """
 
@@ -40,28 +40,28 @@ class Part:
 
 
 class FileFormat(Protocol):
-    """One way to keep rows in a file."""
+    """A format of rows in a file."""
 
     def schema(self, path: Path) -> pa.Schema:
-        """The columns of a file; text formats guess them from its first rows."""
+        """The columns of a file; text formats infer them from its first rows."""
         ...
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
-        """The parts of a file, in order; raises a SourceError when it cannot give rows of `schema`."""
+        """The parts of a file, in order; raises a SourceError when it cannot yield rows of `schema`."""
         ...
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         """The rows of a part from row `skip` on as batches of `schema`; close the iterator to close the file.
 
         Raises:
-            SourceError: while iterating; names the file and what is wrong with it.
+            SourceError: while iterating; names the file and the problem.
         """
         ...
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Say of whatever goes wrong in which file it did."""
+    """Add the file's name to errors raised in this context."""
     try:
         yield
     except FileNotFoundError as error:
@@ -94,7 +94,7 @@ def without(batches: Iterator[pa.RecordBatch], skip: int) -> Iterator[pa.RecordB
 
 
 def guessed_schema(found: pa.Schema) -> pa.Schema:
-    """The columns of a file of text: text where all values were null, and times of any unit in microseconds."""
+    """The columns of a text file: text if all values were null, and times of any unit in microseconds."""
     return pa.schema([pa.field(field.name, _guessed(field.type)) for field in found])
 
 

@@ -49,17 +49,17 @@ _COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 class FileSource(Source):
     """The rows of files, file after file in the order of their paths.
 
-    Which files there are is looked up when the source is made; those that are added later are read by a job that is
-    resumed with a new source. A position is a row of a file, so files must not change while they are read.
+    The list of files is read when the source is created; files that are added later are read by a job that is resumed
+    with a new source. A position is a row of a file, so files must not change while they are read.
 
     Args:
-        paths: a file, a folder (all its files but hidden ones), a pattern such as ``"data/*.parquet"``, or several.
-        columns: names and types; None takes them from the first file (text formats guess them from its first rows).
-            Columns of the files that it does not name are not read.
+        paths: a file, a folder (all its files except hidden ones), a pattern such as ``"data/*.parquet"``, or several.
+        columns: names and types; None takes them from the first file (text formats infer them from its first rows).
+            Other columns of the files are not read.
         event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
-        format: None tells it from the files' names.
+        format: None infers it from the files' names.
         rate: records per second over the whole source; None for full speed.
-        on_error: what becomes of a line of text that is no record.
+        on_error: what happens to a line of text that is not a record.
 
     Raises:
         SourceError: no such files, a file that cannot be read, or files of different formats.
@@ -104,11 +104,11 @@ class FileSource(Source):
         return f"{text} by {self.event_time}" if self.event_time else text
 
     def parts(self, file_format: FileFormat) -> list[Part]:
-        """The parts of all files, which stay where they are when the working directory changes; named as the paths were
-        given, because a checkpoint knows them by their names.
+        """The parts of all files, as absolute paths; their names are the paths as given, because checkpoints identify
+        them by these names.
 
         Raises:
-            SourceError: a file is gone, or cannot give rows of the schema.
+            SourceError: a file no longer exists, or cannot yield rows of the schema.
         """
         found: list[Part] = []
         for file, place in zip(self.files, self._places, strict=True):
@@ -123,12 +123,13 @@ class FileSource(Source):
 class FileReader(SourceReader):
     """Reads the parts of one subtask one after the other; part i belongs to subtask i modulo the parallelism.
 
-    The part that is being read is a split with its own event time. After a rescaling a subtask may have several that
-    were begun, and earlier ones that were not: parts are read in their order all the same, and all that were begun are
-    splits, so that nothing becomes late.
+    The part that is being read is a split with its own event time. After a rescaling a subtask may have several parts
+    that
+    were begun, and earlier ones that were not: parts are read in order all the same, and all that were begun are
+        splits, so that nothing becomes late.
 
     Attributes:
-        rate: what it keeps to now.
+        rate: the present rate.
     """
 
     shares_event_time = False
@@ -141,9 +142,9 @@ class FileReader(SourceReader):
         self._format: FileFormat = FORMATS[source.format]
         self._parts: dict[str, Part] = {}
         self._sizes: dict[str, int] = {}
-        self._rows: dict[str, int] = {}  # read so far, of parts that have been begun
+        self._rows: dict[str, int] = {}  # rows read, of parts that have been begun
         self._done: set[str] = set()
-        self._order: list[str] = []  # parts that are still to be read
+        self._order: list[str] = []  # parts not yet read completely
         self._batches: Iterator[pa.RecordBatch] | None = None
         self._batch: pa.RecordBatch | None = None
         self._offset = 0
@@ -161,7 +162,7 @@ class FileReader(SourceReader):
         return [name for place, name in enumerate(self._order) if place == 0 or name in self._rows]
 
     def pending_records(self) -> int | None:
-        """Records that are still to be read, where the format tells."""
+        """Records not yet read, if the format knows."""
         left = 0
         for name in self._order:
             rows = self._parts[name].rows
@@ -224,7 +225,7 @@ class FileReader(SourceReader):
         self._order = []
 
     def _next_batch(self) -> pa.RecordBatch | None:
-        """The next rows of the first part that has some, which is then the first in order."""
+        """The next rows of the first part that has any; it is then the first in order."""
         while self._order:
             name = self._order[0]
             if self._batches is None:
@@ -245,7 +246,7 @@ class FileReader(SourceReader):
 
 
 class LenientFileReader(FileReader):
-    """Does so with lines, of which some may be no records."""
+    """The same for lines, some of which may not be records."""
 
     _counts = "lines"
 
@@ -303,7 +304,7 @@ def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """The files that a path or pattern means; raises an OSError where a folder cannot be looked into."""
+    """The files that a path or pattern matches; raises an OSError if a folder cannot be read."""
     if path.is_dir():
         return [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
     if path.is_file():
@@ -315,8 +316,8 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _look_into_folders(pattern: Sequence[str]) -> None:
-    """Raise an OSError where a folder on the way of a pattern cannot be looked into: `glob` passes over it, and the
-    rows of its files would be missing."""
+    """Raise an OSError if a folder on the path of a pattern cannot be read: `glob` skips it, and the rows of its files
+    would be missing."""
     first = next((at for at, name in enumerate(pattern) if glob.has_magic(name)), len(pattern))
     for end in range(first, len(pattern) + (pattern[-1] == "**")):
         above = str(Path(*pattern[:end]))

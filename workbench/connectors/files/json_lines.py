@@ -1,4 +1,4 @@
-"""Rows as JSON objects, one to a line."""
+"""Rows as JSON objects, one per line."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _NULL = "null is no JSON object"
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NULL_FIRST = re.compile(rb"(\xef\xbb\xbf)?\s*null")
 _NULL_RECORD = re.compile(rb"\}\s*null")
-"""Takes as long as parsing, so it is looked for only where a row may come of one."""
+"""Takes as long as parsing, so it is searched for only where it could produce a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """Newline-delimited JSON; what a line lacks is null, what no column names is left out."""
+    """Newline-delimited JSON; missing values are null, and values without a column are ignored."""
 
     def schema(self, path: Path) -> pa.Schema:
         with reading(path), open_text(path) as stream:
@@ -50,12 +50,12 @@ class JsonLines:
                     "be guessed: name the columns with schema=..."
                 )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
-            # A name that is no UTF-8 is found here, when somebody asks for it.
+            # Names that are not UTF-8 raise an error only when they are converted.
             return guessed_schema(table.schema)
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
-            parse_json(b"{}\n", schema)  # refuses types that JSON cannot give, before reading
+            parse_json(b"{}\n", schema)  # rejects types that JSON cannot represent, before reading
             return [whole(path)]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
@@ -80,8 +80,8 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     """The objects of a block of whole lines as one batch of `schema`.
 
     Raises:
-        pa.ArrowInvalid: a line is no JSON object, or a value does not fit its column.
-        pa.ArrowNotImplementedError: JSON has no values of a column's type.
+        pa.ArrowInvalid: a line is not a JSON object, or a value does not fit its column.
+        pa.ArrowNotImplementedError: JSON cannot represent a column's type.
     """
     if not block.strip():
         return pa.RecordBatch.from_pylist([], schema=schema)
@@ -97,13 +97,13 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _check_first(block: bytes) -> None:
-    """Refuse a block that begins with null: Arrow's reader would end the process."""
+    """Reject a block that begins with null: Arrow's reader would crash the process."""
     if _NULL_FIRST.match(block):
         raise pa.ArrowInvalid(_NULL)
 
 
 def _depth(block: bytes) -> int:
-    """How deeply values are nested; Arrow's reader calls itself for each level of a column that it guesses."""
+    """The nesting depth of values; Arrow's reader recurses for each level of a column that it infers."""
     marks = np.frombuffer(_STRING.sub(b"", block), np.uint8)
     opened = (marks == ord("{")) | (marks == ord("["))
     closed = (marks == ord("}")) | (marks == ord("]"))
@@ -124,23 +124,23 @@ def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:
 
 
 def _culprit(block: bytes, schema: pa.Schema, error: pa.ArrowInvalid) -> tuple[int, str, str]:
-    """The first line that cannot be read by itself: its place in the block, its text and what is wrong with it."""
+    """The first line that cannot be parsed by itself: its index in the block, its text and the error."""
     lines = block.split(b"\n")
     begin, end = 0, len(lines)
-    while end - begin > 1:  # a block has many thousands, and one is read alone in a tenth of a millisecond
+    while end - begin > 1:  # a block has many thousands, and one is parsed alone in a tenth of a millisecond
         middle = (begin + end) // 2
         if _refused(b"\n".join(lines[begin:middle]), schema) is None:
             begin = middle
         else:
             end = middle
     own = _refused(lines[begin], schema)
-    if own is None:  # records of several lines
+    if own is None:  # a record that spans several lines
         return 0, "", first_line_of(error)
     return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), first_line_of(own)
 
 
 def _refused(block: bytes, schema: pa.Schema) -> pa.ArrowInvalid | None:
-    """Why these lines cannot be read; None if they can."""
+    """Why these lines cannot be parsed; None if they can."""
     try:
         parse_json(block, schema)
     except pa.ArrowInvalid as error:

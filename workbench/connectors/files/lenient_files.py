@@ -1,6 +1,6 @@
-"""Reading text files of which some lines are no records: those become dead letters, and the others go on.
+"""Reads text files in which some lines are not records: those become dead letters, and reading continues.
 
-A position is then a line of the file and not a row: so after a recovery no line is given twice, whichever kind it is.
+A position is then a line of the file and not a row: so no line is read twice after a recovery, record or not.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Parse = Callable[[Sequence[bytes]], pa.RecordBatch]
 
 @dataclass(frozen=True)
 class TextLines:
-    """A text format line by line: batches of a file are its lines as they are, behind a header.
+    """A text format line by line: the batches of a file are its raw lines, after a header.
 
     Attributes:
-        format: that tells the columns and which files there are.
+        format: determines the columns and the files.
         delimiter: of comma-separated values, which have a header; None: JSON objects.
     """
 
@@ -69,7 +69,7 @@ class TextLines:
             yield pa.record_batch([[rest]], schema=_LINE)
 
     def parser(self, path: Path, schema: pa.Schema) -> Parse:
-        """What makes records of lines of a file; raises pa.ArrowInvalid."""
+        """Create the parser for lines of a file; raises pa.ArrowInvalid."""
         if self.delimiter is None:
             return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema))
         with reading(path):
@@ -87,18 +87,18 @@ class TextLines:
         return one_to_a_line(parse)
 
     def first_line(self) -> int:
-        """The number of the first line that is a record, as editors count."""
+        """The number of the first line that is a record, counted from 1."""
         return 1 if self.delimiter is None else 2
 
 
 def sorted_out(
     lines: Sequence[bytes], parse: Parse, schema: pa.Schema, event_time: str | None
 ) -> tuple[pa.RecordBatch, list[tuple[int, str]]]:
-    """The records in some lines, and (place, what is wrong) of each line that is none; blank lines are neither.
+    """The records in some lines, and (index, error) of each other line; blank lines are ignored.
 
-    A record whose event time cannot be used is none.
+    A line whose event time is not valid is not a record.
 
-    Lines that cannot be read together are halved, down to single ones.
+    Lines that cannot be parsed together are halved, down to single ones.
 
     Args:
         lines: without their ends.
@@ -128,9 +128,9 @@ def sorted_out(
 
 
 def one_to_a_line(parse: Parse) -> Parse:
-    """Takes it for an error if there are more or fewer records than lines that are not blank.
+    """Wrap a parser so that it fails unless there are as many records as non-blank lines.
 
-    A quote that is not closed swallows the lines behind it, and two JSON objects may stand in one line.
+    A quote that is not closed consumes the lines after it, and one line may contain two JSON objects.
     """
 
     def checked(lines: Sequence[bytes]) -> pa.RecordBatch:
@@ -143,13 +143,13 @@ def one_to_a_line(parse: Parse) -> Parse:
 
 
 class LinesOfRecords:
-    """In which line each record stands, of lines that were sorted out, one record to a line.
+    """The line number of each record among parsed lines, with one record per line.
 
     Args:
-        place: of which lines, such as ``data.csv, line``.
-        first: the number of the first.
+        place: of the lines, such as ``data.csv, line``.
+        first: the number of the first line.
         lines: all of them.
-        bad: places of those that are no records.
+        bad: indices of the lines that are not records.
 
     Example:
         >>> where = LinesOfRecords("data.json, line", 1, [b"{}", b"", b"nonsense", b"{}"], {2})
@@ -162,20 +162,20 @@ class LinesOfRecords:
         self._first = first
         self._lines = lines
         self._bad = bad
-        self._good: list[int] | None = None  # not asked for yet
+        self._good: list[int] | None = None  # computed on first use
 
     def __call__(self, row: int) -> str:
-        """Where the record `row` stands."""
+        """The position of record `row`."""
         if self._good is None:
             self._good = [at for at, line in enumerate(self._lines) if line.strip() and at not in self._bad]
         return self.line(self._good[row])
 
     def line(self, at: int) -> str:
-        """The line at a place."""
+        """The position of the line at an index."""
         return f"{self._place} {self._first + at}"
 
 
 def line_letter(line: bytes, place: str, error: str) -> DeadLetter:
-    """The dead letter of a line that stands at `place`."""
+    """The dead letter of a line at the position `place`."""
     text = line[:_SHOWN].decode("utf-8", "replace")
     return DeadLetter(error, text, position=place)

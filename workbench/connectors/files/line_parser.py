@@ -1,4 +1,4 @@
-"""Records from lines that came over a wire: text, JSON objects or comma-separated values."""
+"""Parses lines received over a network: text, JSON objects or comma-separated values."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _SHOWN = 80
 
 
 def parse_lines(lines: Sequence[bytes], form: LineFormat, schema: pa.Schema, place: str) -> pa.RecordBatch:
-    """The lines as one batch; lines of nothing but blanks are left out, except of text.
+    """The lines as one batch; blank lines are skipped, except in text.
 
     Args:
         lines: without their ends.
-        form: how a record is written.
+        form: the format of a record.
         schema: of the records; one column of strings for text.
-        place: where they came from, for errors.
+        place: origin of the lines, for errors.
 
     Raises:
-        SourceError: a line cannot be read; with its text.
+        SourceError: a line cannot be parsed; shows its text.
     """
     parse = _PARSERS[form]
     try:
@@ -51,7 +51,7 @@ def _text(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _json(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
-    # Between values, JSON takes a line end for a blank; so records that are written over several lines become one.
+    # JSON allows line ends between values; so records that are written over several lines become one.
     return parse_json(b"\n".join(line.replace(b"\n", b" ") for line in lines) + b"\n", schema)
 
 

@@ -21,7 +21,7 @@ class ParquetFormat:
     def schema(self, path: Path) -> pa.Schema:
         with reading(path):
             schema = pq.read_schema(path).remove_metadata()
-            str(schema)  # Arrow looks at the bytes of names, of nested ones too, only when somebody asks for them
+            str(schema)  # Arrow validates the bytes of names, including nested ones, only when they are converted
             return schema
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:

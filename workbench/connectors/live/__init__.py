@@ -1,5 +1,5 @@
-"""Sources and sinks of the moment.
+"""Sources and sinks without stored data.
 
 Belongs here: generators, sockets, hybrid sources, callbacks and printing.
-Does not: anything that keeps files.
+Does not: connectors to files.
 """

@@ -1,4 +1,4 @@
-"""Sinks without a memory: a function called with every batch, and none at all."""
+"""Sinks without state: one that calls a function with every batch, and one that discards all rows."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from workbench.raised import PASSING, described
 
 @dataclass(frozen=True, slots=True)
 class CallbackSink(Sink):
-    """Calls ``function(batch)`` with every record batch; after a recovery rows may come again.
+    """Calls ``function(batch)`` with every record batch; after a recovery rows may be delivered again.
 
-    Source: D1: at least once, as Flink calls it; with idempotent calls the effect is exactly once.
+    Source: D1: at least once, in Flink's terms; with idempotent calls the effect is exactly once.
 
     Args:
-        function: takes a `pyarrow.RecordBatch`; called from the job's threads, by each subtask on its own.
+        function: takes a `pyarrow.RecordBatch`; each subtask calls it from one of the job's threads.
         name: of the sink in graphs.
         event_times: call ``function(batch, times)`` instead, with the event times of the rows in microseconds since
-            1970, shape (n,), or None where the stream has none.
+            1970, shape (n,), or None if the stream has none.
 
     Raises:
-        SettingError: no function, or `event_times` is neither True nor False.
+        SettingError: not a function, or `event_times` is neither True nor False.
 
     Example:
         >>> CallbackSink(print).describe()
@@ -73,9 +73,9 @@ class _CallbackSinkLogic(Operator):
 
 @dataclass(frozen=True, slots=True)
 class DiscardSink(Sink):
-    """Drops every record: for measuring what comes before.
+    """Discards every record: for measuring the job before it.
 
-    Source: E1, E2: what the throughput of a job is measured with; Flink's ``DiscardingSink``.
+    Source: E1, E2: the sink for throughput measurements; Flink's ``DiscardingSink``.
 
     Args:
         name: of the sink in graphs.

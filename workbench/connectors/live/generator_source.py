@@ -1,4 +1,4 @@
-"""A source whose rows a function computes from their numbers."""
+"""A source whose rows are computed from their numbers."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from workbench.raised import PASSING, described, shown
 class GeneratorSource(Source):
     """Rows computed by ``function(offset, n)``: those with the numbers [offset, offset + n), as one batch.
 
-    The function must give the same row for the same number every time, whatever the batch it is part of: then the
-    source can be read again from any position, and its rows do not depend on the parallelism. It is called from
-    several threads.
+    The function must return the same row for the same number every time, in any batch: then the source can be read
+    again from any position, and its rows do not depend on the parallelism. It is called from several threads.
 
     Args:
         function: from (offset, n) to a record batch of n rows with `schema`.
         schema: of the rows.
         event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
         rate: records per second over the whole source; None for full speed.
-        limit: number of rows; None for rows without end.
+        limit: number of rows; None for an unbounded source.
         splits: how many subtasks can share the reading.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A source that reads a history to its end and then goes on with the present: fast-forward (F1-11 to F1-13)."""
+"""A source that reads a history to its end and then switches to live data: fast-forward (F1-11 to F1-13)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from workbench.operators.snapshots.pieces import value_in
 
 @dataclass(frozen=True)
 class HybridSource(Source):
-    """One source made of two: the same program runs over the past, as fast as it can be read, then over the present.
+    """Two sources in one: the same program runs over the past, as fast as it can be read, then over live data.
 
-    Each subtask goes over to the live source when it has read its share of the history, and reads nothing of it before:
-    what it delivers must begin where the history ends, or overlap with it.
+    Each subtask switches to the live source when it has read its share of the history, and reads nothing of it before:
+    what the live source delivers must begin where the history ends, or overlap with it.
 
     Args:
-        history: bounded; a replay keeps its pace, and can be tuned, until it ends.
+        history: bounded; a replay keeps its pace, which can be tuned, until it ends.
         live: of the same columns.
 
     Raises:
@@ -55,28 +55,28 @@ class HybridSource(Source):
 
     @property
     def schema(self) -> pa.Schema:
-        """Of both; a column is nullable when it is in one of them."""
+        """The schema of both; a column is nullable if it is in one of them."""
         pairs = zip(self.history.schema, self.live.schema, strict=True)
         return pa.schema([a.with_nullable(a.nullable or b.nullable) for a, b in pairs])
 
     @property
     def event_time(self) -> str | None:
-        """The history's column; the live source may name another."""
+        """The history's event-time column; the live source may name another."""
         return self.history.event_time
 
     @property
     def replay(self) -> ReplaySource | None:
-        """That of the history."""
+        """The replay of the history, if any."""
         return cast("ReplaySource | None", self.history.replay)
 
     @property
     def resettable(self) -> bool:
-        """Whether both are."""
+        """Whether both sources are."""
         return self.history.resettable and self.live.resettable
 
     @property
     def on_error(self) -> OnError:
-        """Whether one of them keeps what is no record."""
+        """The policy of the source that keeps what is not a record, if there is one."""
         kept = [part for part in (self.history, self.live) if keeps_dead_letters(part)]
         return "dead_letter" if any(part.on_error == "dead_letter" for part in kept) else "fail"
 
@@ -84,15 +84,15 @@ class HybridSource(Source):
         return f"{self.history.describe()}, then {self.live.describe()}"
 
     def create(self, pace: Pace | None = None) -> SourceReader:
-        """A reader for one subtask; `pace` is for a replayed history."""
+        """Create a reader for one subtask; `pace` is for a replayed history."""
         history = self.history.create() if self.replay is None else self.replay.create(pace)
         return HybridReader(history, self.live.create(), self.schema)
 
 
 class HybridReader(SourceReader):
-    """Reads `history` until it is exhausted, then `live`; which of them it is at is in its snapshot.
+    """Reads `history` until it is exhausted, then `live`; the snapshot records which of them it reads.
 
-    After a rescaling a subtask may have both a rest of the history and a place in the live source: it reads the rest
+    After a rescaling a subtask may have both a rest of the history and a position in the live source: it reads the rest
     first, so that nothing becomes late.
     """
 
@@ -105,7 +105,7 @@ class HybridReader(SourceReader):
 
     @property
     def position_us(self) -> int | None:
-        """How far a replayed history is, as an arrival time; None once the present is read."""
+        """The position in a replayed history, as an arrival time; None once live data is read."""
         return None if self._is_live else getattr(self.history, "position_us", None)
 
     def open(self, context: OperatorContext) -> None:
@@ -121,7 +121,7 @@ class HybridReader(SourceReader):
         return [f"{phase} {split}" for split in self._current.splits()]
 
     def pending_records(self) -> int | None:
-        """Records of the history that are still to be read, where it tells."""
+        """Records of the history not yet read, if known."""
         pending = getattr(self.history, "pending_records", None)
         return None if pending is None else cast("int | None", pending())
 
@@ -129,7 +129,7 @@ class HybridReader(SourceReader):
         fetched = self._current.poll(max_records)
         if isinstance(fetched, Exhausted) and not self._is_live:
             self._begin_live()
-            return WaitUntil(self._clock.now_us() + 1)  # its splits are known before their first records come
+            return WaitUntil(self._clock.now_us() + 1)  # its splits are known before their first records arrive
         if not isinstance(fetched, Fetched):
             return fetched
         records = fetched.records
@@ -169,12 +169,12 @@ def _show(schema: pa.Schema) -> str:
 
 
 def rated(uid: str, reader: SourceReader) -> Iterator[tuple[str, Rated]]:
-    """What of a source's reader keeps to a rate, by the name to tune it by: ``clicks``, or ``clicks.live`` of a hybrid.
+    """The rated parts of a source's reader, by the name to tune them: ``clicks``, or ``clicks.live`` of a hybrid.
 
-    Past and present have separate rates, because a rate for reading the past does not suit the present.
+    Past and live data have separate rates, because a rate for reading the past does not suit live data.
     """
     for name, part in reader.parts(uid).items():
-        if hasattr(part, "rate"):  # all there is to being `Rated`, and much faster than to ask whether it is
+        if hasattr(part, "rate"):  # the only member of `Rated`, and much faster to check than the protocol
             yield name, cast(Rated, part)
 
 

@@ -27,8 +27,8 @@ class PrintSink(Sink):
     Source: Flink's ``PrintSink``.
 
     Args:
-        limit: rows that each subtask prints, after which it says that it stops; None for all.
-        write: takes each text with its line ends; by default it goes to the standard output of the moment.
+        limit: rows that each subtask prints before it announces that it stops; None for all.
+        write: receives each text with its line ends; by default it goes to the current standard output.
         name: of the sink in graphs.
 
     Raises:

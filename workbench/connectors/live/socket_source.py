@@ -1,4 +1,4 @@
-"""A source over a TCP connection: one record to a line, as `nc -lk 9999` sends them."""
+"""A source over a TCP connection: one record per line, as `nc -lk 9999` sends them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, check_on_error
 
 TEXT_SCHEMA = pa.schema([("line", pa.string())])
-"""Of a socket whose lines are taken as they are."""
+"""The schema of a socket whose lines are not parsed."""
 
 _RECEIVED_BYTES_MAX = 1 << 20
 _LINE_BYTES_MAX = 1 << 24
@@ -36,25 +36,26 @@ State = Literal["closed", "connecting", "connected", "ended"]
 
 @dataclass(frozen=True)
 class SocketSource(Source):
-    """Records from a TCP server, one to a line.
+    """Records from a TCP server, one per line.
 
-    What a connection has delivered cannot be asked for again: the source is *not resettable*. After a failure the
-    state goes on from the last checkpoint, and the records that came between it and the failure are lost.
+    Data that a connection has delivered cannot be requested again: the source is *not resettable*. After a failure the
+    state resumes from the last checkpoint, and the records between it and the failure are lost.
 
     Args:
         host, port: of the server; this side connects.
         delimiter: ends a record; the last one may lack it.
-        format: ``"text"`` gives one column, ``line``; ``"json"`` objects and ``"csv"`` values (without a header).
+        format: ``"text"`` yields one column, ``line``; ``"json"`` parses objects and ``"csv"`` values (without a
+            header).
         columns: names and types, for ``"json"`` and ``"csv"``.
         event_time: column that carries event time, or None.
-        retries: how often in a row to connect again when the server refuses or ends the connection; None: for ever.
+        retries: how often in a row to reconnect when the server refuses or ends the connection; None: no limit.
             With 0 the stream ends when the server closes the connection, and a refused connection is an error.
-        retry_delay_us: time before each of them.
-        on_error: what becomes of a line that is no record.
+        retry_delay_us: time before each retry.
+        on_error: what happens to a line that is not a record.
 
     Raises:
-        PlanError: no columns where there must be some, or no such event-time column.
-        SettingError: a port or number of retries that cannot be.
+        PlanError: columns are required but missing, or no such event-time column.
+        SettingError: an invalid port or number of retries.
     """
 
     host: str
@@ -101,9 +102,9 @@ class SocketSource(Source):
 
 
 class SocketReader(SourceReader):
-    """Reads what has arrived whenever it is polled, and never waits for more.
+    """Reads the data that has arrived whenever it is polled, and never waits for more.
 
-    There is one connection, that of subtask 0. While it is silent the reader rests, longer and longer up to 16 ms.
+    There is one connection, that of subtask 0. While it is silent the reader rests, for increasing times up to 16 ms.
     """
 
     shares_event_time = False
@@ -159,14 +160,14 @@ class SocketReader(SourceReader):
         times = None if column is None else event_times(rows.column(column), column)
         letters, self._letters = self._letters, []
         dead = as_records(letters, self._context, with_times=column is not None) if letters else None
-        place = self._place  # what has come over a wire cannot be found again by a number
+        place = self._place  # data from a network cannot be found again by a number
         return Fetched(Records(rows, times), place, dead, where=lambda row: place)
 
     def snapshot(self) -> Snapshot:
         return {}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """There is no position to go back to."""
+        """Does nothing: there is no position to restore."""
 
     def close(self) -> None:
         if self._socket is not None:
@@ -174,7 +175,7 @@ class SocketReader(SourceReader):
             self._socket = None
 
     def _receive(self, now_us: int) -> None:
-        """Go one step further: connect, or take what has come."""
+        """Make one step of progress: connect, or read what has arrived."""
         if self._state == "closed" and (self._retry_us is None or now_us >= self._retry_us):
             self._connect()
         if self._state == "connecting":
@@ -187,7 +188,7 @@ class SocketReader(SourceReader):
         family, kind, protocol, _, address = self._address
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
-        self._socket.connect_ex(address)  # how it went, select tells
+        self._socket.connect_ex(address)  # select reports the outcome
         self._state = "connecting"
 
     def _look_whether_connected(self, now_us: int) -> None:

@@ -15,21 +15,22 @@ from workbench.errors import SettingError, unknown
 class FileSink(PartSink):
     """Writes committed rows to ``path/part-<epoch>-<subtask>-<file>.csv``; an epoch is a checkpoint's number.
 
-    What another program finds under these names are the committed rows, at every moment; `Stream.from_files` reads
-    them.
+    The files with these names hold the committed rows, at every moment; other programs can read them, and
+    `Stream.from_files` does.
 
     Source: D1: exactly once, by Flink's two-phase commit; Flink's ``FileSink``.
 
     Args:
-        path: a folder of the sink's own; created when the job starts, and no other job writes to it until that ends.
-        format: ``"csv"`` (the first line names the columns, an empty value is a null; ``from_files`` reads NaN as
-            null, too), ``"json"`` (an object to a line, in ``.jsonl`` files; instants, dates and decimals as text, NaN
-            and the infinities as null) or ``"parquet"``.
+        path: a folder used by this sink alone; created when the job starts, and no other job writes to it until that
+            ends.
+        format: ``"csv"`` (the first line names the columns, an empty value is a null; ``from_files`` reads NaN as null,
+            too), ``"json"`` (an object per line, in ``.jsonl`` files; instants, dates and decimals as text, NaN and the
+            infinities as null) or ``"parquet"``.
 
     Raises:
         SettingError: no such format.
-        SinkError: where the stream ends in it or the job starts: columns that the format cannot hold, or a folder that
-            cannot be written, holds rows of another run, or is being written to by another job.
+        SinkError: when the pipeline is built or the job starts: columns that the format cannot represent, or a folder
+        that cannot be written, holds rows of another run, or is being written to by another job.
 
     Example:
         >>> FileSink("out/delays", "csv").name
@@ -46,5 +47,5 @@ class FileSink(PartSink):
 
     @property
     def part_format(self) -> PartFormat:
-        """How rows become a file."""
+        """The format of the files."""
         return PART_FORMATS[self.format]

@@ -21,12 +21,13 @@ class ParquetSink(PartSink):
     Source: D1: exactly once, by Flink's two-phase commit.
 
     Args:
-        path: a folder of the sink's own; created when the job starts, and no other job writes to it until that ends.
+        path: a folder used by this sink alone; created when the job starts, and no other job writes to it until that
+            ends.
         compression: ``"zstd"``, ``"snappy"``, ``"lz4"``, ``"gzip"``, ``"brotli"`` or ``"none"``.
 
     Raises:
         SettingError: no such compression.
-        SinkError: where the stream ends in it or the job starts: columns that Parquet cannot hold, or a folder that
+        SinkError: when the pipeline is built or the job starts: columns that Parquet cannot represent, or a folder that
             cannot be written, holds rows of another run, or is being written to by another job.
 
     Example:
@@ -44,11 +45,11 @@ class ParquetSink(PartSink):
 
     @property
     def part_format(self) -> PartFormat:
-        """How rows become a file."""
+        """The format of the files."""
         return _parquet(self.compression)
 
 
 @cache
 def _parquet(compression: str) -> PartFormat:
-    """One for each compression, so that two sinks have the same."""
+    """The format with a compression; cached, so that two sinks share it."""
     return PartFormat("Parquet", ".parquet", partial(encode_parquet, compression=compression), decode_parquet)

@@ -1,7 +1,7 @@
-"""Files that a sink writes once, durably, and names in its snapshot.
+"""Files that a sink writes once, durably, and lists in its snapshot.
 
-The order is: temporary name, fsync, rename, fsync of the directory; the checksum goes into the snapshot. A reader
-of the folder therefore finds a whole file or none.
+The order is: temporary name, fsync, rename, fsync of the directory; the checksum goes into the snapshot. So a reader of
+the folder finds a complete file or none.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def make_folder(folder: Path) -> None:
 
 
 def take_folder(folder: Path) -> None:
-    """Do so when a sink is opened, and make the names of the folders durable that exist already.
+    """Do so when a sink is opened, and make the names of existing folders durable.
 
     Raises:
         SinkError: it cannot be created, or one above it cannot be synced.
@@ -63,7 +63,7 @@ def _refused(folder: Path) -> Iterator[None]:
 
 
 def write_durably(path: Path, data: Any) -> None:
-    """Write bytes (any buffer) so that `path` holds all of them or does not exist, whatever happens meanwhile.
+    """Write bytes (any buffer) so that `path` holds all of them or does not exist, even after a crash.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
@@ -72,7 +72,7 @@ def write_durably(path: Path, data: Any) -> None:
 
 
 def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
-    """Do so with buffers, one behind the other, each of which is let go before the next is taken.
+    """Do the same for consecutive buffers, each of which is released before the next is taken.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
@@ -84,7 +84,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
         disk = DISK.get()
         with FileIO(
             temporary, "w", opener=open_no_link
-        ) as file:  # pieces are large, or there is one: nothing to be gained by buffers
+        ) as file:  # pieces are large, or there is only one: buffering gains nothing
             begun = True
             for piece in pieces:
                 disk.write(file, place, piece)
@@ -92,7 +92,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
         disk.rename(temporary, place)
         disk.sync_folder(os.path.dirname(place) or ".")
     except OSError as error:
-        if begun:  # where space is scarce, this must not take the rest of it
+        if begun:  # release its space, which may be scarce
             with suppress(OSError):
                 os.unlink(temporary)
         why = error.strerror or error
@@ -110,11 +110,11 @@ def _advice(error: OSError) -> str:
 
 
 def read_verified(path: Path, expected: str) -> bytes:
-    """The bytes of a file that a snapshot names with this checksum.
+    """The content of a file that a snapshot lists with this checksum.
 
     Raises:
-        CorruptCheckpointError: it is missing or a link, or its bytes are not those that were written.
-        UnreadableCheckpointError: the system does not read it now.
+        CorruptCheckpointError: it is missing or a link, or its bytes differ from what was written.
+        UnreadableCheckpointError: the system cannot read it now.
     """
     if not is_there(path):
         raise CorruptCheckpointError(
@@ -134,14 +134,14 @@ def read_verified(path: Path, expected: str) -> bytes:
 
 
 class PartFile:
-    """A file that is encoded and written at most once, by whichever thread asks first.
+    """A file that is encoded and written at most once, by the first thread that requests it.
 
-    Several checkpoints may name the same file while none is complete, and each of their writers must know that it is
-    on disk before it acknowledges; hence the lock, which no task ever waits for.
+    Several checkpoints may list the same file while none is complete, and each of their writers must know that it is on
+    disk before it acknowledges; hence the lock, which no task ever waits for.
 
     Args:
-        path: where the file goes.
-        encode: makes its bytes (any buffer); dropped, with the rows that it holds, as soon as they are on disk.
+        path: of the file.
+        encode: creates its bytes (any buffer); released, with its rows, as soon as they are on disk.
     """
 
     __slots__ = ("_checksum", "_encode", "_lock", "path")
@@ -161,7 +161,7 @@ class PartFile:
         return part
 
     def write(self) -> str:
-        """Write the file unless that is done; return its checksum.
+        """Write the file unless it is written already; return its checksum.
 
         Raises:
             SinkError: it cannot be written; the next call tries again.

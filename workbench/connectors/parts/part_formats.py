@@ -46,10 +46,10 @@ def decode_parquet(data: bytes) -> list[dict[str, Any]]:
 
 
 def encode_csv(rows: pa.Table) -> pa.Buffer:
-    """A line that names the columns, and a line for each row; text is quoted, so that an empty value is a null."""
+    """A line with the column names, and a line per row; text is quoted, so that an empty value is a null."""
     for item in rows.schema:
         kind = decoded(item.type)
-        if any(is_bytes(kind) for is_bytes in BYTES):  # Arrow writes them until some are no text
+        if any(is_bytes(kind) for is_bytes in BYTES):  # Arrow writes them unless some are not text
             raise pa.ArrowNotImplementedError(f"column {item.name!r} is {item.type}")
     buffer = pa.BufferOutputStream()
     pc.write_csv(rows, buffer)
@@ -57,10 +57,10 @@ def encode_csv(rows: pa.Table) -> pa.Buffer:
 
 
 def encode_json(rows: pa.Table) -> bytearray:
-    """A JSON object for each row, one to a line.
+    """A JSON object for each row, one per line.
 
     Instants, dates, times and decimals are text, durations are counted in the unit of their column, and floats that
-    JSON cannot say (NaN and the infinities) are null.
+    JSON cannot represent (NaN and the infinities) are null.
     """
     columns = [_for_json(rows.column(at), item) for at, item in enumerate(rows.schema)]
     made = bytearray()
@@ -89,7 +89,7 @@ def _is_json(kind: pa.DataType) -> bool:
 def _line(row: dict[str, Any]) -> str:
     try:
         return _ENCODER.encode(row)
-    except ValueError:  # seldom, so it is not looked for in every value
+    except ValueError:  # rare, so not every value is checked
         return _ENCODER.encode(_finite(row))
 
 
@@ -102,7 +102,7 @@ def _finite(value: Any) -> Any:
 
 
 def _text(value: object) -> object:
-    """What JSON has no word for."""
+    """The text of a value that JSON cannot represent."""
     if isinstance(value, datetime):
         return value.isoformat(" ")
     if isinstance(value, date | time):

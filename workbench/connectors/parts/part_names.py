@@ -1,8 +1,8 @@
-"""The names of a part sink's files, and which of them a snapshot may tell.
+"""The names of a part sink's files, and the validation of those in a snapshot.
 
 ``part-EPOCH-SUBTASK-NUMBER`` with the format's suffix is a committed file.
-``.pending-EPOCH-SUBTASK-ATTEMPT-NUMBER-RUN`` is one that is not committed yet. The latter's epoch is the one in which
-it was begun; where checkpoints failed since, it is committed with a later one.
+``.pending-EPOCH-SUBTASK-ATTEMPT-NUMBER-RUN`` is one that is not committed yet. Its epoch is the one in which it was
+begun; if checkpoints have failed since, it is committed with a later one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PENDING = re.compile(
 
 
 def part_name(epoch: int, subtask: int, number: int, suffix: str) -> str:
-    """Of a committed file.
+    """The name of a committed file.
 
     Example:
         >>> part_name(7, 0, 2, ".csv")
@@ -34,8 +34,8 @@ def part_name(epoch: int, subtask: int, number: int, suffix: str) -> str:
 
 
 def pending_name(epoch: int, subtask: int, attempt: int, number: int, run: str, suffix: str) -> str:
-    """Of a file that is not committed yet. With the run in it, jobs that begin with the same savepoint never write each
-    other's files.
+    """The name of a file that is not committed yet. It contains the run, so jobs that start from the same savepoint
+    never write each other's files.
 
     Example:
         >>> pending_name(7, 0, 1, 2, "ab", ".csv")
@@ -56,7 +56,7 @@ def order_of(name: str) -> tuple[int, int, int] | None:
 
 
 def writer_of(name: str) -> int | None:
-    """The subtask that wrote a hidden file, whole or not; None for any other name.
+    """The subtask that wrote a hidden file, complete or not; None for any other name.
 
     Example:
         >>> writer_of(".pending-00000007-0003-1-002-ab.csv.tmp")
@@ -68,11 +68,11 @@ def writer_of(name: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class SavedPart:
-    """A pre-committed file, as a snapshot tells it.
+    """A pre-committed file, as a snapshot describes it.
 
     Attributes:
         file: its name.
-        target: the name that it gets when its epoch is complete.
+        target: its name after its epoch is complete.
         checksum: of its bytes.
     """
 
@@ -82,13 +82,13 @@ class SavedPart:
 
     @property
     def epoch(self) -> int:
-        """The one that it is committed with."""
+        """The epoch that it is committed with."""
         order = order_of(self.target)
         assert order is not None, "names are checked before anybody asks"
         return order[0]
 
     def check(self, suffix: str, checkpoint: int) -> None:
-        """Refuse names that no sink with these suffixes gives, up to this checkpoint.
+        """Reject names that no sink with this suffix creates, up to this checkpoint.
 
         Raises:
             CorruptCheckpointError: with the name.
@@ -110,8 +110,8 @@ class SavedParts:
     """What one subtask of a part sink saves, or all of them together.
 
     Attributes:
-        checkpoint: that it was taken for.
-        pending: what was pre-committed and is not known to be committed.
+        checkpoint: the checkpoint that it was taken for.
+        pending: files that were pre-committed and are not known to be committed.
     """
 
     checkpoint: int
@@ -119,7 +119,7 @@ class SavedParts:
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], folder: Path, suffix: str) -> SavedParts:
-        """What the subtasks of one checkpoint saved together.
+        """The combined saved files of the subtasks of one checkpoint.
 
         Args:
             snapshots: of all subtasks; at least one is not empty.
@@ -127,7 +127,7 @@ class SavedParts:
             suffix: of its files.
 
         Raises:
-            CorruptCheckpointError: no sink saves that, or a file in the folder is a link.
+            CorruptCheckpointError: no sink saves this, or a file in the folder is a link.
         """
         saved = [saved_as(cls, snapshot, f"the state of the sink to {folder}") for snapshot in snapshots if snapshot]
         pending = tuple(part for each in saved for part in each.pending)

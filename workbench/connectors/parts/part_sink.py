@@ -1,13 +1,12 @@
-"""Sinks that commit files in two phases, exactly once; what ParquetSink and FileSink share.
+"""Sinks that commit files in two phases, exactly once; the common part of ParquetSink and FileSink.
 
 Phase one, before a checkpoint is acknowledged: the rows since the last barrier are on disk in hidden files, which the
-snapshot lists. Phase two, once the checkpoint is complete: they get the names ``part-*``. A crash between the two
-leaves hidden files that a restore commits; a crash before leaves hidden files that nobody lists and the next start
-deletes. So the rows in the ``part-*`` files are the committed ones, at every moment and to every reader.
+snapshot lists. Phase two, once the checkpoint is complete: they are named ``part-*``. A crash between the two leaves
+hidden files that a restore commits; a crash before phase one ends leaves unlisted hidden files, which the next start
+deletes. So the ``part-*`` files hold the committed rows, at every moment and for every reader.
 
-Committing adds the second name and deletes the hidden one once the second is durable. Unlike a rename this never
-replaces a file that somebody else put there, and a crash in between leaves two names of one file, which tells that it
-is committed.
+A commit adds the second name and deletes the hidden one once the second is durable. Unlike a rename this never replaces
+a file of another program, and a crash in between leaves two names of one file, which shows that it is committed.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ from workbench.operators.contract.base import Json, Operator, OperatorContext, O
 _FILE_ROWS_MAX = 1_048_576
 _FILE_BYTES_MAX = 128 * 1024 * 1024
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
-"""What file systems without hard links answer when they are asked for one."""
+"""The error numbers of file systems without hard links."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartFormat:
-    """How rows become a file.
+    """The format of part files.
 
     Attributes:
         name: of the format, for errors.
         suffix: of the files, such as ``".csv"``.
-        encode: makes a file's bytes (any buffer); raises pa.ArrowInvalid or pa.ArrowNotImplementedError for types that
-            the format cannot hold, also without a row.
+        encode: creates a file's bytes (any buffer); raises pa.ArrowInvalid or pa.ArrowNotImplementedError for types
+            that the format cannot represent, even without rows.
         decode: the rows of such bytes, or the lines that hold them.
     """
 
@@ -58,7 +57,7 @@ class PartFormat:
 
 
 class PartSink(Sink):
-    """A sink that writes parts into a folder of its own; a frozen dataclass with a `path` and a format.
+    """A sink that writes part files into its own folder; a frozen dataclass with a `path` and a format.
 
     Attributes:
         path: of the folder.
@@ -69,21 +68,21 @@ class PartSink(Sink):
 
     @cached_property
     def folder(self) -> Path:
-        """The folder as an absolute path, which stays when the working directory changes."""
+        """The folder as an absolute path, independent of the working directory."""
         return Path(self.path).expanduser().absolute()
 
     @property
     def name(self) -> str:
-        """Of the sink in graphs: the last part of its path."""
+        """The name of the sink in graphs: the last part of its path."""
         return self.folder.name
 
     @property
     def part_format(self) -> PartFormat:
-        """How rows become a file."""
+        """The format of the files."""
         raise NotImplementedError  # abstract
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a schema that the format cannot hold, or a folder that cannot be written; nothing is created.
+        """Reject a schema that the format cannot represent, or a folder that cannot be written; nothing is created.
 
         Raises:
             SinkError: with the type or the folder.
@@ -107,20 +106,20 @@ class PartSink(Sink):
         return Place(os.path.realpath(self.folder))
 
     def hold(self, context: SinkContext) -> SinkFolder:
-        """Lock the folder; whoever takes over the lease of a job's checkpoints takes over its folders, too."""
+        """Lock the folder; a job that takes over the lease of another job's checkpoints takes over its folders, too."""
         return SinkFolder(self.folder, context.job, context.lease, context.ended)
 
     def check_fresh(self, context: SinkContext) -> None:
-        """Refuse to start afresh in a folder that holds parts."""
+        """Reject a start without a checkpoint in a folder that holds parts."""
         _check_fresh(self.folder)
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Refuse to go back behind parts of later checkpoints."""
+        """Reject a checkpoint that is older than parts in the folder."""
         saved = SavedParts.of(snapshots, self.folder, self.part_format.suffix)
         _check_none_later(self.folder, saved.checkpoint, context.checkpoint)
 
     def committed(self) -> Iterable[object]:
-        """The rows in the parts; of text the lines."""
+        """The rows in the parts; for text formats the lines."""
         return [row for part in _parts(self.folder) for row in self.part_format.decode(part.read_bytes())]
 
     def describe(self) -> str:
@@ -132,18 +131,18 @@ class PartSink(Sink):
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """A pre-committed file and the name that it gets when its epoch is complete."""
+    """A pre-committed file and its name after its epoch is complete."""
 
     epoch: int
     file: PartFile
     target: Path
 
     def to_json(self) -> Json:
-        """The snapshot's line for this file; writes the file first, so it may take a while."""
+        """The snapshot's entry for this file; writes the file first, which may take a while."""
         return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
 
     def name(self) -> None:
-        """Give the file its name, beside the hidden one; done already means nothing to do."""
+        """Give the file its final name, beside the hidden one; does nothing if it has it already."""
         source, target = self.file.path, self.target
         try:
             DISK.get().link(str(source), str(target))
@@ -162,14 +161,14 @@ class _Pending:
             self._rename()
 
     def unhide(self) -> None:
-        """Delete the hidden name, once the other one is durable."""
+        """Delete the hidden name, once the final one is durable."""
         try:
             DISK.get().delete(str(self.file.path))
         except OSError as error:
             raise self._refused(error) from error
 
     def _rename(self) -> None:
-        """Where a file has one name only. The folder is held for this job, so nobody comes in between."""
+        """For file systems without hard links. The folder belongs to this job, so no other job interferes."""
         if os.path.lexists(self.target):
             raise self._taken()
         try:
@@ -204,12 +203,12 @@ class PartSinkLogic(Operator):
         self._parallelism = 1
         self._attempt = 0
         self._run = ""
-        self._since = 0  # the checkpoint up to which the folder's parts are known to be this job's
+        self._since = 0  # up to this checkpoint, the folder's parts are known to be this job's
 
     def open(self, context: OperatorContext) -> None:
         self._subtask, self._parallelism, self._attempt = context.subtask, context.parallelism, context.attempt
         self._run = context.run
-        if self._subtask == 0:  # which is opened whenever another one is
+        if self._subtask == 0:  # which is opened whenever another subtask is
             take_folder(self._folder)
         else:
             make_folder(self._folder)
@@ -220,7 +219,7 @@ class PartSinkLogic(Operator):
         self._rows += len(records)
         self._bytes += int(records.batch.nbytes)
         if self._rows >= _FILE_ROWS_MAX or self._bytes >= _FILE_BYTES_MAX:
-            # Written here and now, on the data path: the alternative to waiting is memory without bound.
+            # Written synchronously, on the data path: the alternative is unbounded memory.
             self._roll().write()
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
@@ -246,25 +245,25 @@ class PartSinkLogic(Operator):
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         if not any(snapshots):
-            return  # a sink that the restored job did not have: it starts afresh
+            return  # the restored job did not have this sink: it starts empty
         saved = SavedParts.of(snapshots, self._folder, self._format.suffix)
         _check_none_later(self._folder, saved.checkpoint)
         self._since = saved.checkpoint
         self._delete_strays({part.file for part in saved.pending})
-        if self._subtask == 0:  # the first subtask commits the files of all, however many there were
+        if self._subtask == 0:  # the first subtask commits the files of all former ones
             self._commit([self._recover(part) for part in saved.pending])
         self._epoch = saved.checkpoint + 1
         self._begun = True
 
     def _begin(self) -> None:
-        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
+        """Called before the first row of a job that was not restored, also after a recovery without a checkpoint."""
         if not self._begun:
             _check_fresh(self._folder)
             self._delete_strays(set())
             self._begun = True
 
     def _roll(self) -> PartFile:
-        """Turn the rows in memory into a file, which is written when it is asked to."""
+        """Turn the rows in memory into a file, which is written on request."""
         rows = pa.Table.from_batches(self._batches, self._schema)
         self._batches, self._rows, self._bytes = [], 0, 0
         number, suffix = len(self._rolled), self._format.suffix
@@ -279,14 +278,14 @@ class PartSinkLogic(Operator):
         self._check_alone({pending.target.name for pending in pendings})
         for pending in pendings:
             pending.name()
-        DISK.get().sync_folder(str(self._folder))  # until then a power failure may take the new names away
+        DISK.get().sync_folder(str(self._folder))  # until then a power failure may undo the new names
         for pending in pendings:
             pending.unhide()
         self._since = max(self._since, *(pending.epoch for pending in pendings))
 
     def _check_alone(self, own: set[str]) -> None:
-        """Refuse to commit where another job has, which the hold on the folder did not keep out: their rows would be
-        mixed. What other subtasks of this job commit meanwhile cannot be told from it."""
+        """Refuse to commit if another job has, despite the lock on the folder: their rows would be mixed. Commits of
+        other subtasks of this job are not detected as such."""
         first = part_name(self._since + 1, 0, 0, "")
         for path in _all_in(self._folder):
             order = order_of(path.name) if path.name >= first and path.name not in own else None
@@ -306,14 +305,14 @@ class PartSinkLogic(Operator):
     def _delete_strays(self, listed: set[str]) -> None:
         """Delete hidden files that no complete checkpoint lists: their rows will be read and written again.
 
-        Each subtask deletes those with its own number, so that none meets what another one writes already.
+        Each subtask deletes those with its own number, so that none deletes what another one is writing.
         """
         for path in _all_in(self._folder):
             writer = writer_of(path.name)
             if writer is None or path.name in listed:
                 continue
             if writer == self._subtask or (self._subtask == 0 and writer >= self._parallelism):
-                DISK.get().delete(str(path))  # one that is back after a power failure is deleted again
+                DISK.get().delete(str(path))  # one that reappears after a power failure is deleted again
 
 
 def _check_fresh(folder: Path) -> None:
@@ -326,7 +325,7 @@ def _check_fresh(folder: Path) -> None:
 
 
 def _check_none_later(folder: Path, checkpoint_id: int, checkpoint: str = "") -> None:
-    """Refuse to go back to this checkpoint where parts of later ones are."""
+    """Refuse to go back to this checkpoint if parts of later ones exist."""
     later = [part for part in _parts(folder) if _epoch(part) > checkpoint_id]
     if later:
         raise CommittedRowsError(
@@ -342,7 +341,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _all_in(folder: Path) -> list[Path]:
-    """All files of a folder; none where it does not exist."""
+    """All files of a folder; none if it does not exist."""
     try:
         with _looked_into(folder):
             return list(folder.iterdir())
@@ -352,7 +351,7 @@ def _all_in(folder: Path) -> list[Path]:
 
 @contextmanager
 def _looked_into(folder: Path) -> Iterator[None]:
-    """A folder that this user may not look into is told by name."""
+    """Name the folder in the error if this user cannot read it."""
     try:
         yield
     except PermissionError as error:
@@ -372,14 +371,14 @@ def _is_same(one: Path, other: Path) -> bool:
 
 @lru_cache(maxsize=64)
 def _refusal(part_format: PartFormat, schema: pa.Schema) -> pa.ArrowException | None:
-    """Why the format cannot hold such rows, found out by trying; asked whenever a pipeline is built."""
+    """Why the format cannot represent such rows, determined by encoding one; called whenever a pipeline is built."""
     try:
         part_format.encode(_a_row_of_nulls(schema))
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-        return error.with_traceback(None)  # the rows that it was tried with are not kept
+        return error.with_traceback(None)  # release the rows of the attempt
     return None
 
 
 def _a_row_of_nulls(schema: pa.Schema) -> pa.Table:
-    """What shows at once that a format lacks a type; without a row some would not."""
+    """A table that shows whether a format lacks a type; without a row some formats would not."""
     return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema=schema)

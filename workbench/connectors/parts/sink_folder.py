@@ -1,4 +1,4 @@
-"""A sink's folder, which one job at a time writes to: two would each find the other's rows among its own."""
+"""A sink's folder, which one job at a time may use: two jobs would each find the other's rows among its own."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from workbench.durable.holder import Holder
 from workbench.errors import SinkError
 
 LOCK = ".workbench-lock"
-"""Hidden, so that whatever reads the folder passes it over."""
+"""Hidden, so that readers of the folder ignore it."""
 
 
 class SinkFolder:
-    """A folder that a job has taken for one of its sinks, from its start until it ends.
+    """A folder that a job owns for one of its sinks, from its start to its end.
 
     Args:
-        folder: absolute; is made when it does not exist.
+        folder: absolute; created if it does not exist.
         job: its name.
-        lease: by which it has its checkpoint directory, if by one.
-        ended: the lease that had ended when it took that directory: the job that had it no longer counts.
+        lease: the lease by which it owns its checkpoint directory, if any.
+        ended: the expired lease that it replaced: the job that had it no longer counts.
 
     Raises:
-        SinkError: another job has it, or it cannot be written.
+        SinkError: another job owns it, or it cannot be written.
     """
 
     def __init__(self, folder: Path, job: str, lease: str = "", ended: str = "") -> None:
@@ -43,7 +43,7 @@ class SinkFolder:
             ) from error
 
     def keep(self) -> None:
-        """Called every few seconds as long as the job runs. Where the folder is gone the sink itself says so.
+        """Called every few seconds while the job runs. If the folder is gone, the sink itself reports it.
 
         Raises:
             SinkError: another job has taken the folder.
@@ -59,7 +59,7 @@ class SinkFolder:
                     ) from None
 
     def release(self) -> None:
-        """Let another job have it."""
-        with suppress(OSError):  # the disk is full or gone, and closing it sets it free, too
+        """Let another job own it."""
+        with suppress(OSError):  # the disk is full or gone; closing the lock file releases it, too
             self._lock.release()
         self._lock.forget()

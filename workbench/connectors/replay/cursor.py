@@ -18,15 +18,15 @@ from workbench.errors import HistoryError
 from workbench.raised import first_line_of
 
 _FEW = 4_096
-"""So many records are read by one thread: handing their columns to others takes longer than reading them."""
+"""Up to this many records are read by one thread: distributing their columns takes longer than reading them."""
 _SMALL_BYTES = 16_384
-"""A file of few records up to this size is read as a whole, and decoded once for all who read it: the most part of that
-time goes to what does not depend on its size."""
+"""A file of few records up to this size is read as a whole, and decoded once for all readers: most of that time does
+not depend on its size."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where one row group stands."""
+    """The position of a row group."""
 
     file: LogFile
     index: int
@@ -37,7 +37,7 @@ class _Place:
 
 
 class Cursor:
-    """Reads one channel in order of arrival; keeps at most one row group in memory, or one small file.
+    """Reads one channel in order of arrival; holds at most one row group in memory, or one small file.
 
     Not shared between threads; close it when done.
 
@@ -83,19 +83,19 @@ class Cursor:
         self._starts = [place.first_row for place in self._places]
         self._loaded: _Place | None = None
         self._parquet: tuple[LogFile, pq.ParquetFile] | None = None
-        self._batch: pa.RecordBatch  # and its arrivals: those of the place that is loaded
+        self._batch: pa.RecordBatch  # and its arrivals: those of the loaded row group
         self._arrivals: Int64s
 
     @property
     def exhausted(self) -> bool:
-        """No record follows."""
+        """Whether no record follows."""
         return self.position >= self.rows
 
     def seek(self, offset: int) -> None:
-        """Go to the record at `offset`; the number of rows means the end.
+        """Move to the record at `offset`; the number of rows means the end.
 
         Raises:
-            HistoryError: there is no such offset in the channel.
+            HistoryError: the channel has no such offset.
         """
         if not 0 <= offset <= self.rows:
             raise HistoryError(
@@ -104,7 +104,7 @@ class Cursor:
         self.position = offset
 
     def seek_time(self, arrival_us: int) -> None:
-        """Go to the first record whose arrival is at or after `arrival_us`; to the end when there is none."""
+        """Move to the first record whose arrival is at or after `arrival_us`; to the end if there is none."""
         index = bisect_left(self._places, arrival_us, key=lambda place: place.last_arrival_us)
         if index == len(self._places):
             self.position = self.rows
@@ -114,16 +114,16 @@ class Cursor:
         self.position = place.first_row + int(np.searchsorted(self._arrivals, arrival_us, side="left"))
 
     def peek_arrival_us(self) -> int | None:
-        """The arrival of the next record, None at the end."""
+        """The arrival of the next record; None at the end."""
         if self.exhausted:
             return None
         place = self._load_position()
         return int(self._arrivals[self.position - place.first_row])
 
     def read(self, max_records: int, arrival_limit_us: int | None = None) -> pa.RecordBatch | None:
-        """The next records, at most `max_records`, as a slice without copying, and move behind them.
+        """Return the next records, at most `max_records`, as a slice without copying, and move past them.
 
-        A slice never spans two row groups, so it may hold fewer records than are left.
+        A slice never spans two row groups, so it may hold fewer records than remain.
 
         Args:
             max_records: at least 1.
@@ -133,7 +133,7 @@ class Cursor:
             None when there is no such record.
 
         Raises:
-            HistoryError: the file is missing or damaged, or its arrivals are null or go back.
+            HistoryError: the file is missing or damaged, or its arrivals are null or decrease.
         """
         if self.exhausted:
             return None
@@ -148,7 +148,7 @@ class Cursor:
         return self._batch.slice(start, stop - start)
 
     def close(self) -> None:
-        """Let go of the file and of the loaded records; the cursor can be used again."""
+        """Release the file and the loaded records; the cursor can be used again."""
         if self._parquet is not None:
             self._parquet[1].close()
         self._parquet = self._loaded = None
@@ -201,14 +201,14 @@ class Cursor:
 
 @lru_cache(maxsize=128)
 def _decoded(content: bytes, rows: int, path: Path) -> pa.Table:
-    """The records of a small file, which must be so many: a file of some kilobytes may hold millions."""
+    """The records of a small file, whose number must match: a file of some kilobytes may hold millions."""
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
         _check_count(path, sum(_rows_in(parquet, group) for group in range(parquet.num_row_groups)), rows)
         return parquet.read(use_threads=False).combine_chunks()
 
 
 def _rows_in(parquet: pq.ParquetFile, group: int) -> int:
-    """The rows of a row group, as the file says; 0 where there is none of this number."""
+    """The number of rows of a row group, according to the file; 0 if there is no such row group."""
     return parquet.metadata.row_group(group).num_rows if group < parquet.num_row_groups else 0
 
 
@@ -218,7 +218,7 @@ def _check_count(path: Path, rows: int, expected: int) -> None:
 
 
 def _in_one(table: pa.Table) -> pa.RecordBatch:
-    """The rows as one batch; as a rule they are one already."""
+    """The rows as one batch; usually they already are."""
     batches = table.to_batches()
     return (
         batches[0] if len(batches) == 1 else pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())

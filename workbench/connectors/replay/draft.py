@@ -1,4 +1,4 @@
-"""Writing a replay log so that a crash never leaves part of one."""
+"""Writes a replay log so that a crash never leaves part of one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from workbench.durations import format_instant
 from workbench.errors import HistoryError, told_by
 
 _in_progress: dict[str, LogDraft] = {}
-"""Where this process writes logs now; a draft's folder is named by its process, so a place has one writer in it."""
+"""Where this process is writing logs; a draft's folder is named after its process, so each place has one writer."""
 
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Say where a log was to be of what the system refuses meanwhile.
+    """Add the log's place to errors of the file system.
 
     Raises:
         HistoryError: instead of an OSError.
@@ -33,21 +33,20 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        why = os.strerror(error.errno) if error.errno else told_by(error)  # Arrow tells more of itself than of the disk
+        why = os.strerror(error.errno) if error.errno else told_by(error)  # shorter than Arrow's text
         fix = "free some space or choose another path" if error.errno == errno.ENOSPC else "choose another path"
         raise HistoryError(f"no replay log can be written at {path} ({why}): {fix}") from error
 
 
 class LogDraft:
-    """A log that is being written, under a temporary name beside its place; only ``publish`` makes it a log.
+    """A log that is being written, under a temporary name beside its place; ``publish`` turns it into a log.
 
-    Whoever makes one calls ``discard`` in the end, published or not. Every file is on disk before the manifest, and the
-    manifest before the folder gets its name, so a crash at any line leaves either the log that was there or none, never
-    part of one.
+    The creator finally calls ``discard``, published or not. Every file is on disk before the manifest, and the manifest
+    before the folder gets its name, so a crash at any point leaves either the previous log or none, never part of one.
     """
 
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
-        self._place = os.path.realpath(path)  # what is written goes where a link leads
+        self._place = os.path.realpath(path)  # written to the target of a link
         place = Path(self._place)
         if not is_utf8(place):
             raise HistoryError(f"the path {self._place!r} is not UTF-8, which Arrow cannot open: choose another path")
@@ -70,25 +69,25 @@ class LogDraft:
                 _remove_leftovers(place)
                 make_folder_durably(place.parent)
                 self.folder.mkdir()
-        except BaseException:  # an interrupt, too: the place is free for the next one
+        except BaseException:  # an interrupt, too: release the place
             self._leave()
             raise
 
     @property
     def rows(self) -> int:
-        """Records added so far."""
+        """The number of records added so far."""
         return sum(file.rows for channel in self._channels for file in channel)
 
     def add_channel(self) -> None:
-        """Begin the next channel."""
+        """Start the next channel."""
         self._channels.append([])
         (self.folder / f"channel-{len(self._channels) - 1}").mkdir()
 
     def add_file(self, file: Path) -> None:
-        """Move a finished Parquet file to the end of the current channel; one without rows is removed.
+        """Move a finished Parquet file to the end of the current channel; a file without rows is deleted.
 
         Raises:
-            HistoryError: an arrival is null or goes back.
+            HistoryError: an arrival is null or decreases.
         """
         number = len(self._channels) - 1
         channel = self._channels[-1]
@@ -104,7 +103,7 @@ class LogDraft:
         channel.append(described)
 
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
-        """Write the manifest, dated `now_us`, and give the folder its name, in place of a log that was there."""
+        """Write the manifest, dated `now_us`, and give the folder its name, replacing an existing log."""
         channels = tuple(tuple(channel) for channel in self._channels)
         created_at = format_instant(now_us // 1_000_000 * 1_000_000)
         manifest = Manifest(
@@ -130,7 +129,7 @@ class LogDraft:
         shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
-        """Remove what was not published."""
+        """Delete what was not published."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._leave()
 
@@ -139,7 +138,7 @@ class LogDraft:
 
 
 def _remove_leftovers(path: Path) -> None:
-    """Remove the drafts of this log that were left by writers that no longer run."""
+    """Delete the drafts of this log from processes that no longer run."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.*"):
         writer, kind = leftover.name.split(".")[-2:]
         if kind in ("tmp", "old") and writer.isdigit() and (int(writer) == os.getpid() or not is_alive(int(writer))):

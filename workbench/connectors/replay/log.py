@@ -25,13 +25,13 @@ from workbench.errors import MISSING, HistoryError, remedy
 from workbench.raised import first_line_of
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of a stage, the steps done and the steps in all (0 while unknown)."""
+"""Called with the name of a stage, the steps done and the total number of steps (0 while unknown)."""
 
 ROW_GROUP_ROWS = 65_536
-"""Records that a cursor loads at once, at most."""
+"""The maximum number of records that a cursor loads at once."""
 
 _MANIFEST_MAX = 1 << 28
-"""Bytes; that of a log with a million row groups has half as many."""
+"""Bytes; a log with a million row groups has a manifest of half that size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReplayLog:
 
     Attributes:
         path: its folder.
-        manifest: what is in it.
+        manifest: describes its content.
 
     Example:
         >>> log = ReplayLog.open("workbench-data/flights.log")
@@ -53,14 +53,14 @@ class ReplayLog:
     _folder: Path = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_folder", self.path.absolute())  # it stays when the working directory changes
+        object.__setattr__(self, "_folder", self.path.absolute())  # independent of the working directory
 
     @staticmethod
     def open(path: str | Path) -> ReplayLog:
-        """Read the manifest and check that every file is there in its full size.
+        """Read the manifest and check that every file exists in its full size.
 
         Raises:
-            HistoryError: no such log, not a log, or one with missing or cut files.
+            HistoryError: no such log, not a log, or a log with missing or truncated files.
         """
         folder = path_of(path, "path")
         if not is_utf8(folder.absolute()):
@@ -115,7 +115,7 @@ class ReplayLog:
 
     @property
     def rows_without_event_time(self) -> int:
-        """Records whose event time is null: they are replayed, and operators on event time count and drop them."""
+        """Records whose event time is null: they are replayed, and event-time operators count and drop them."""
         return sum(file.without_event_time for file in self.manifest.files)
 
     @property
@@ -139,7 +139,7 @@ class ReplayLog:
         return self.manifest.arrival_time
 
     def cursor(self, channel: int) -> Cursor:
-        """A new cursor at the start of `channel`.
+        """Create a cursor at the start of `channel`.
 
         Raises:
             HistoryError: no such channel.
@@ -177,26 +177,27 @@ def write_log(
     compression: Literal["zstd", "none"] = "zstd",
     clock: Clock | None = None,
 ) -> ReplayLog:
-    """Write a replay log from Arrow data in memory, replacing one that is there.
+    """Write a replay log from Arrow data in memory, replacing an existing one.
 
     Records are sorted by arrival (equal arrivals keep their order) and dealt to the channels in turn, like cards, so
-    every channel spans the whole time. Timestamps become microseconds in UTC; one without a zone is taken as UTC.
+    every channel spans the whole time. Timestamps become microseconds in UTC; timestamps without a zone are taken as
+    UTC.
 
     Args:
         data: a table or at least one batch, all of one schema.
         path: folder of the log.
-        event_time: column with the time at which something happened; null where a record has none.
+        event_time: column with the time at which something happened; null if a record has none.
         arrival_time: column with the time at which it became known; never null.
         channels: number of channels, at least 1.
-        fingerprint: what the data was made from, to find out later whether the log is stale.
+        fingerprint: describes what the data was made from, to detect later whether the log is stale.
         notes: sentences for readers of the history.
-        progress: told about every channel written.
+        progress: called for every channel written.
         row_group_rows: records that a reader loads at once.
-        compression: of the Parquet files; ``"none"`` reads fastest where a reader loads few records at once.
+        compression: of the Parquet files; ``"none"`` is fastest to read if a reader loads few records at once.
         clock: dates the manifest; the machine's time by default.
 
     Raises:
-        HistoryError: a time column is missing or holds no times, an arrival is null, a time cannot be counted in
+        HistoryError: a time column is missing or does not hold times, an arrival is null, a time exceeds the range of
             microseconds, or `path` holds something else.
         RecordError: an event time or arrival more than 73,000 years from 1970.
 
@@ -249,7 +250,7 @@ def _unreadable(folder: Path, error: OSError) -> HistoryError:
 
 def log_schema(schema: pa.Schema) -> pa.Schema:
     """The schema of a log's records: without metadata, and with every timestamp, also within structs, lists and maps,
-    in microseconds and in UTC; one without a zone (Spark's TIMESTAMP_NTZ) is taken as UTC."""
+    in microseconds and in UTC; timestamps without a zone (Spark's TIMESTAMP_NTZ) are taken as UTC."""
     return pa.schema([pa.field(column.name, _log_type(column.type), column.nullable) for column in schema])
 
 
@@ -268,10 +269,10 @@ def _log_type(kind: Any) -> pa.DataType:
 
 
 def _in_log_types(table: pa.Table) -> pa.Table:
-    """The table in the types of a log; nanoseconds are cut off.
+    """The table in the types of a log; nanoseconds are truncated.
 
     Raises:
-        HistoryError: a time is too far from 1970 to be counted in microseconds.
+        HistoryError: a time is too far from 1970 for microseconds.
     """
     schema = log_schema(table.schema)
     columns = [_cast(table.column(at), kept) for at, kept in enumerate(schema)]
@@ -302,7 +303,7 @@ def _fits(column: pa.ChunkedArray[Any], options: pc.CastOptions) -> bool:
 
 
 def check_channels(channels: object) -> None:
-    """Refuse what is no number of channels.
+    """Reject an invalid number of channels.
 
     Raises:
         HistoryError: with the value.

@@ -1,14 +1,14 @@
-"""The manifest of a replay log: what is in its files, so that a reader can seek without opening them.
+"""The manifest of a replay log: describes its files, so that a reader can seek without opening them.
 
 A replay log is a folder::
 
     flights.log/
         manifest.json
-        channel-0/00000-4b1d5a0c9e21.parquet      the name ends in the file's checksum
+        channel-0/00000-4b1d5a0c9e21.parquet      the name ends with the file's checksum
         channel-1/00000-77e0d1f25c3b.parquet
 
-The manifest is written last and the folder gets its name last, so a folder without a manifest is a torn write. Because
-names carry checksums, a reader of a log that was replaced meanwhile finds a file missing and never mixes two versions.
+The manifest is written last and the folder gets its name last, so a folder without a manifest is an incomplete write.
+Because names contain checksums, a reader of a log that was replaced finds a file missing and never mixes two versions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """The unit that is loaded at once: `rows` records whose arrivals go from the first to the last one (us)."""
+    """The unit that is loaded at once: `rows` records with arrivals from the first to the last (us)."""
 
     rows: int
     first_arrival_us: int
@@ -52,8 +52,8 @@ class LogFile:
     Attributes:
         name: path below the log's folder, with ``/``.
         first_row: offset of its first record in the channel.
-        event_us: earliest and latest event time, None when no record of the file has one.
-        without_event_time: records whose event time is null.
+        event_us: earliest and latest event time, None if no record of the file has one.
+        without_event_time: number of records whose event time is null.
         bytes, sha256: of the whole file.
         groups: its row groups, in order; arrival times grow from each to the next.
     """
@@ -73,13 +73,13 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything that is known about a replay log without opening its Parquet files.
+    """All information about a replay log that is available without opening its Parquet files.
 
     Attributes:
         schema: of the records; timestamps are in microseconds, UTC.
         event_time, arrival_time: names of the time columns.
         channels: the files of each channel, in order of arrival.
-        fingerprint: by name, what the log was made from and how; a log is stale when one of them has changed.
+        fingerprint: by name, what the log was made from and how; a log is stale when an entry has changed.
         notes: sentences for readers of the history.
         created_at: date and time in UTC.
     """
@@ -102,7 +102,7 @@ class Manifest:
 
     @property
     def identity(self) -> str:
-        """The same for two logs exactly when they hold the same records at the same offsets."""
+        """Equal for two logs exactly when they hold the same records at the same offsets."""
         names = [[file.sha256 for file in channel] for channel in self.channels]
         return hashlib.sha256(json.dumps(names).encode()).hexdigest()
 
@@ -126,10 +126,10 @@ class Manifest:
 
     @staticmethod
     def from_json(text: str, folder: Path) -> Manifest:
-        """Read a manifest back.
+        """Parse a manifest.
 
         Raises:
-            HistoryError: not a manifest, or of a version that this release does not know.
+            HistoryError: not a manifest, or of a version that this release does not support.
         """
         try:
             content = parsed(text)
@@ -161,16 +161,16 @@ class Manifest:
 
 
 def _schema(text: str) -> pa.Schema:
-    """The schema in base64; raises a ValueError, an OSError or one of Arrow's."""
+    """Decode the schema from base64; raises a ValueError, an OSError or an Arrow error."""
     schema = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text, validate=True)))
-    str(schema)  # Arrow looks at the bytes of names, of nested ones too, only when somebody asks for them
+    str(schema)  # Arrow validates the bytes of names, including nested ones, only when they are converted
     if len(set(schema.names)) < len(schema):
         raise ValueError("two of its columns have the same name")
     return schema
 
 
 def _checked(channels: tuple[tuple[LogFile, ...], ...]) -> tuple[tuple[LogFile, ...], ...]:
-    """The channels, if their files lie in the log's folder and follow one another."""
+    """The channels, if their files are in the log's folder and consecutive."""
     if not channels:
         raise ValueError("it has no channel")
     for channel in channels:
@@ -194,7 +194,7 @@ def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:
     """The field of a time column.
 
     Raises:
-        HistoryError: no such column, or it holds no times.
+        HistoryError: no such column, or it does not hold times.
     """
     if name not in schema.names:
         raise HistoryError(unknown(f"{role} column", name, schema.names))
@@ -208,17 +208,17 @@ def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:
 
 
 def checked_arrivals(column: pa.Array, name: str, place: str, first_row: int, previous_us: int | None) -> Int64s:
-    """The arrival times in a column, in microseconds, none null and never going back.
+    """The arrival times in a column, in microseconds, checked: none is null, and they never decrease.
 
     Args:
         column: of one row group.
         name: of the column, for errors.
         place: the file, for errors.
         first_row: offset of the column's first row in the file, for errors.
-        previous_us: the arrival before the first one, None at the start of a channel.
+        previous_us: the arrival before the first row, None at the start of a channel.
 
     Raises:
-        HistoryError: a null arrival, or one that is before its predecessor; names the file, the row and both values.
+        HistoryError: a null arrival, or one before its predecessor; names the file, the row and both values.
         RecordError: an arrival before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     arrivals = event_times(column, name)
@@ -249,13 +249,13 @@ def describe_file(
 
     Args:
         path: the file.
-        name: its place in the log, for the manifest and for errors; ``{sha}`` in it stands for the checksum's start.
+        name: its path in the log, for the manifest and for errors; ``{sha}`` in it is replaced by the checksum's start.
         schema_names: the event-time and the arrival-time column.
         first_row: offset of its first record in its channel.
-        previous_us: the arrival that came before it in its channel.
+        previous_us: the preceding arrival in its channel.
 
     Raises:
-        HistoryError: its arrivals are null or go back.
+        HistoryError: its arrivals are null or decrease.
         RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     event_time, arrival_time = schema_names

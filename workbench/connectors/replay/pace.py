@@ -1,4 +1,4 @@
-"""How fast history passes: the map between processing time and the arrival times of a replayed history."""
+"""The pace of a replay: the map between processing time and the arrival times of the history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FAR_US = 2**62
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """At processing time `now_us` the replay stands at `history_us` and goes on with `speed`, or stands still."""
+    """From processing time `now_us` and position `history_us` on, the replay advances with `speed`, or stands still."""
 
     speed: float
     history_us: int
@@ -23,18 +23,18 @@ class _Line:
 
 
 class Pace:
-    """The pace of one replay, shared by all its readers; commands may come from any thread.
+    """The pace of one replay, shared by all its readers; any thread may call it.
 
-    All that a command changes is one immutable value that is swapped at once, so readers never see half a change and
-    need no lock. Commands themselves come from one thread at a time.
+    Everything that a command changes is one immutable value that is replaced at once, so readers never see half a
+    change and need no lock. Commands themselves come from one thread at a time.
 
     Args:
-        speed: seconds of history per second; ``math.inf`` for no pacing (everything is due, and the position is that
-            of the furthest record read).
+        speed: seconds of history per second; ``math.inf`` for no pacing (everything is due, and the position is that of
+            the last record read).
         start_us: arrival time at which the replay begins, us.
         now_us: processing time at which it begins, us.
         end_us: arrival time of the last record; the position stops there.
-        channels: number of channels whose readers report what they have read.
+        channels: number of channels whose readers report their progress.
 
     Example:
         >>> pace = Pace(600.0, start_us=0, now_us=1_000_000)
@@ -51,7 +51,7 @@ class Pace:
     ) -> None:
         self._line = _Line(speed, start_us, now_us, paused=False, generation=0, sought_us=start_us)
         self._end_us = end_us
-        # One slot for each channel, written by its reader alone.
+        # One slot for each channel, written only by its reader.
         self._reached_us = [start_us] * channels
 
     @property
@@ -61,7 +61,7 @@ class Pace:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is due."""
+        """Whether the replay is paused: nothing is due."""
         return self._line.paused
 
     @property
@@ -70,12 +70,12 @@ class Pace:
         return self._line.generation
 
     def sought(self) -> tuple[int, int]:
-        """The generation, and the arrival time its seek asked for; a reader that sees a new generation goes there."""
+        """The generation, and the arrival time of its seek; a reader that sees a new generation moves there."""
         line = self._line
         return line.generation, line.sought_us
 
     def position_us(self, now_us: int) -> int:
-        """How far the replay is at `now_us`, as an arrival time; records up to it are due unless paused."""
+        """The position at `now_us`, as an arrival time; records up to it are due unless paused."""
         return self._position(self._line, now_us)
 
     def limit_us(self, now_us: int) -> int | None:
@@ -97,17 +97,17 @@ class Pace:
         return line.now_us + (math.ceil(wait) if wait < _FAR_US else _FAR_US)
 
     def set_speed(self, speed: float, now_us: int) -> None:
-        """Go on from where the replay is with another speed; a paused replay stays paused."""
+        """Continue from the present position with another speed; a paused replay stays paused."""
         line = self._line
         self._line = replace(line, speed=speed, history_us=self._position(line, now_us), now_us=now_us)
 
     def pause(self, now_us: int) -> None:
-        """Stand still: nothing is due until ``resume``."""
+        """Pause: nothing is due until ``resume``."""
         line = self._line
         self._line = replace(line, paused=True, history_us=self._position(line, now_us), now_us=now_us)
 
     def resume(self, now_us: int) -> None:
-        """Go on from where the replay stood still."""
+        """Continue from the position of the pause."""
         line = self._line
         if line.paused:
             self._line = replace(line, paused=False, history_us=self._position(line, now_us), now_us=now_us)
@@ -121,7 +121,7 @@ class Pace:
         )
 
     def restart(self, position_us: int, now_us: int) -> None:
-        """Go on from `position_us` after a recovery; speed and pause stay as they are."""
+        """Continue from `position_us` after a recovery; speed and pause do not change."""
         self._reached_us = [position_us] * len(self._reached_us)
         self._line = replace(self._line, history_us=position_us, now_us=now_us)
 

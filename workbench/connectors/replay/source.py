@@ -22,7 +22,7 @@ from workbench.operators.snapshots.pieces import value_in
 class ReplaySource(Source):
     """A replay log as a source.
 
-    How the runtime uses it, unlike other sources, because all readers of a job share one pace::
+    The runtime uses it unlike other sources, because all readers of a job share one pace::
 
         pace = source.open_pace(clock.now_us())       # once per job, kept over its attempts
         reader = source.create(pace)                  # for every subtask, anew in every attempt
@@ -30,11 +30,11 @@ class ReplaySource(Source):
         reader.restore(snapshots)                     # after a recovery; moves the pace to the snapshots' position
         pace.restart(source.log.start_us, now_us)     # instead, when an attempt starts again without a checkpoint
 
-    Commands of the user (speed, pause, resume, seek) go to the pace. A recovery goes back to the checkpoint, so a seek
-    made after it is undone; speed and pause stay.
+    Commands of users (speed, pause, resume, seek) go to the pace. A recovery goes back to the checkpoint, so later
+    seeks are undone; speed and pause are kept.
 
     Attributes:
-        log: what is replayed.
+        log: the replayed log.
         speed: seconds of history per second at the start; ``math.inf`` for no pacing.
     """
 
@@ -62,29 +62,29 @@ class ReplaySource(Source):
         return f"{self.log.path.name}, {channels} channel{'s' if channels != 1 else ''}"
 
     def open_pace(self, now_us: int) -> Pace:
-        """A new pace that stands at the history's start at processing time `now_us`."""
+        """Create a pace at the history's start at processing time `now_us`."""
         return Pace(self.speed, self.log.start_us, now_us=now_us, end_us=self.log.end_us, channels=self.log.channels)
 
     def create(self, pace: Pace | None = None) -> ReplayReader:
-        """A reader for one subtask that keeps to `pace`; without one, the reader has a pace of its own."""
+        """Create a reader for one subtask that keeps to `pace`; without one, the reader has its own pace."""
         return ReplayReader(self, pace)
 
 
 BREATH_US = 5_000
-"""After a paced reader has read everything that was due it rests so long: a fast replay comes in chunks, not in single
+"""How long a paced reader rests after it has read everything that was due: a fast replay reads chunks, not single
 records, which would each cost a step."""
 
 
 class ReplayReader(SourceReader):
-    """Reads the channels i with ``i % parallelism == subtask``; each is a split, named by its number.
+    """Reads the channels i with ``i % parallelism == subtask``; each is a split, named after its number.
 
     It reads from the channel whose next record arrived first, up to a chunk: so with chunks of one record the channels
     are merged exactly by arrival, and with larger ones up to a chunk (results do not depend on it: every split has its
-    own watermark). A split that has ended stays ended, even when the replay is sought back; one that a seek moved
-    behind its last record, or that was empty from the start, leaves ``splits()`` without a last ``Fetched``.
+    own watermark). A split that has ended stays ended, even if a seek goes back; a split that a seek moved behind its
+    last record, or that was empty from the start, leaves ``splits()`` without a last ``Fetched``.
 
     Attributes:
-        records_read: records read by this reader since it was opened or restored.
+        records_read: number of records read by this reader since it was opened or restored.
     """
 
     shares_event_time = False
@@ -99,7 +99,7 @@ class ReplayReader(SourceReader):
         self.records_read = 0
 
     def open(self, context: OperatorContext) -> None:
-        """Take over this subtask's channels, from their start."""
+        """Acquire this subtask's channels, from their start."""
         self._clock = context.clock
         self._pace = self._given_pace or self._source.open_pace(context.clock.now_us())
         self._generation = self._pace.generation
@@ -114,11 +114,11 @@ class ReplayReader(SourceReader):
 
     @property
     def position_us(self) -> int:
-        """How far the replay is, as an arrival time."""
+        """The position, as an arrival time."""
         return self._pace.position_us(self._clock.now_us())
 
     def pending_records(self) -> int:
-        """Records of this reader's channels that are still to be read."""
+        """Records of this reader's channels that have not been read."""
         return sum(self._cursors[channel].rows - self._cursors[channel].position for channel in self._active)
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
@@ -156,17 +156,17 @@ class ReplayReader(SourceReader):
         return Fetched(Records(batch, times), str(channel), where=where)
 
     def snapshot(self) -> Snapshot:
-        """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; a seek before it counts, though a reader
-        that is paused has not been polled since."""
+        """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; it includes an earlier seek, even if a
+        paused reader has not been polled since."""
         self._follow_seek()
         offsets: dict[str, Json] = {str(channel): cursor.position for channel, cursor in self._cursors.items()}
         return {"log": self._source.log.manifest.identity, "offsets": offsets, "position_us": self.position_us}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """Continue from the offsets of this reader's channels, wherever they were read before.
+        """Continue from the offsets of this reader's channels, whichever subtasks read them before.
 
         Raises:
-            HistoryError: the log was rewritten since the snapshot, or the snapshots lack a channel.
+            HistoryError: the log was rewritten since the snapshot, or a channel is missing in the snapshots.
         """
         log = self._source.log
         offsets: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Rows that are appended to a database's table in two phases, exactly once."""
+"""Appends rows to a database table in two phases, exactly once."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PIECE = re.compile(rf"{_ROWS}-([0-9]{{1,19}})-([0-9]{{1,9}})")
 
 
 class AppendLogic(Operator):
-    """State: the rows of the epochs that are not known to be committed; the writer that they are of; its runs.
+    """State: the rows of the epochs that are not known to be committed; their writer; its runs.
 
-    The writer is the first job to write them, so that a job that goes on from its checkpoint under another name does
-    not commit rows again. Its runs tell it from others that go on from the same checkpoint.
+    The writer is the first job to write them, so that a job that resumes from its checkpoint under another name does
+    not commit rows again. Its runs distinguish it from others that resume from the same checkpoint.
     """
 
     def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
@@ -72,9 +72,9 @@ class AppendLogic(Operator):
             self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """The first subtask commits what is pending, of all former subtasks, however many there were."""
+        """The first subtask commits pending rows of all former subtasks, however many there were."""
         if not any(snapshots):
-            return  # a sink that the restored job did not have: it starts afresh
+            return  # the restored job did not have this sink: it starts empty
         saved = _Saved.of(snapshots, self._table, self._schema)
         self._begun = True
         self._writer = saved.writer
@@ -82,11 +82,11 @@ class AppendLogic(Operator):
         if self._subtask != 0:
             return
         _check_none_later(self._table, saved)
-        # In the name of the run that took the checkpoint: another run that starts from it finds them there.
+        # In the name of the run that took the checkpoint: another run that resumes from it finds them committed.
         self._table.commit(self._writer, saved.runs, saved.epochs, self._run)
 
     def _begin(self) -> None:
-        """Before the first row of a job that was not restored. A recovery without a checkpoint comes here again."""
+        """Called before the first row of a job that was not restored, also after a recovery without a checkpoint."""
         if not self._begun:
             if self._subtask == 0:
                 self._table.check_fresh(self._writer)
@@ -94,17 +94,17 @@ class AppendLogic(Operator):
 
 
 def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
-    """Refuse to go back behind committed rows, and what no sink saves.
+    """Reject a checkpoint that is older than committed rows, or that no such sink saves.
 
     Args:
-        table: that they are in.
+        table: the table.
         snapshots: of all subtasks, of one checkpoint; at least one is not empty.
         schema: of the rows.
-        checkpoint: in words.
+        checkpoint: its description.
 
     Raises:
         CommittedRowsError: the table has rows of later epochs.
-        CorruptCheckpointError: no sink of this kind saves that.
+        CorruptCheckpointError: no sink of this kind saves this.
         CheckpointError: the rows had other columns.
     """
     _check_none_later(table, _Saved.of(snapshots, table, schema), checkpoint)
@@ -121,7 +121,7 @@ def _check_none_later(table: SqlTable, saved: _Saved, checkpoint: str = "") -> N
 
 @dataclass(frozen=True, slots=True)
 class _SavedPieces:
-    """What one subtask saves beside rows; those of earlier versions save no runs."""
+    """The saved state of one subtask except rows; earlier versions save no runs."""
 
     checkpoint: int
     writer: str
@@ -130,7 +130,7 @@ class _SavedPieces:
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What the subtasks of one checkpoint saved together."""
+    """The combined saved state of the subtasks of one checkpoint."""
 
     checkpoint: int
     writer: str
@@ -159,7 +159,7 @@ class _Saved:
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:
-    """The names and types: a checkpoint may not say of repeated columns whether they have nulls."""
+    """The names and types: a checkpoint may not record whether repeated columns have nulls."""
     return pa.schema([(field.name, field.type) for field in schema])
 
 
@@ -168,7 +168,7 @@ def _piece(epoch: Epoch) -> str:
 
 
 def _rows_of(epoch: Epoch) -> Callable[[], pa.Table]:
-    """Put together by the checkpoint's writer, while records go on."""
+    """The rows, concatenated by the checkpoint's writer, while records are processed."""
     return partial(epoch.rows.combine_chunks)
 
 

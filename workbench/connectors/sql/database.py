@@ -1,7 +1,7 @@
-"""A database file that sinks write to: its address, its SQL, and transactions that only one subtask has at a time.
+"""A database file that sinks write to: its URL, its SQL, and transactions of one subtask at a time.
 
-A connection is open for one transaction. So nothing is left behind by a subtask that dies, and between two commits
-other programs can read the file, which DuckDB refuses while a process holds it open.
+A connection is open for one transaction. So a subtask that dies leaves nothing behind, and between two commits other
+programs can read the file, which DuckDB prevents while a process holds it open.
 """
 
 from __future__ import annotations
@@ -26,57 +26,57 @@ from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 WAIT_S = 10.0
-"""How long a transaction waits for other programs' transactions."""
+"""How long a transaction waits for transactions of other programs."""
 _SHOWN = 200
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
 
 
 class Engine(Protocol):
-    """What differs between databases: how a file is opened, its types, and how many rows are inserted at once."""
+    """The differences between databases: how a file is opened, the types, and how many rows are inserted at once."""
 
     name: ClassVar[str]
     stores_nan: ClassVar[bool]
-    """Whether NaN is a value; otherwise it becomes null."""
+    """Whether NaN is stored; otherwise it becomes null."""
 
     def rounds(self, kind: pa.DataType) -> bool:
-        """Whether it keeps less of values of an Arrow type, so that two of them may become one."""
+        """Whether it stores values of an Arrow type with less precision, so that distinct values may become equal."""
         ...
 
     def column_type(self, kind: pa.DataType) -> str | None:
-        """The column type for an Arrow type; None: there is none."""
+        """The column type for an Arrow type; None: not supported."""
         ...
 
     def check(self) -> None:
-        """Refuse to be used where a package is missing.
+        """Raise an error if a package is missing.
 
         Raises:
-            PlanError: with what to install.
+            PlanError: names the package to install.
         """
         ...
 
     def open(self, path: Path, wait_s: float) -> AbstractContextManager[Any]:
         """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises.
 
-        It waits so long for other programs' transactions.
+        It waits up to `wait_s` seconds for transactions of other programs.
         """
         ...
 
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
-        """Insert all rows; `conflict` is the end of the statement, for rows whose keys are there already."""
+        """Insert all rows; `conflict` is the end of the statement, for rows whose keys exist already."""
         ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What the database raises."""
+        """The exceptions that the database raises."""
         ...
 
     def is_unfit(self, error: Exception) -> bool:
-        """Whether one of these says that a statement cannot be for what the tables are, whenever it is tried."""
+        """Whether an exception says that a statement does not fit the tables, so that retrying cannot help."""
         ...
 
 
 class _Lock:
-    """For one file; a class, because a plain lock cannot be weakly referenced."""
+    """A lock for one file; a class, because a plain lock cannot be weakly referenced."""
 
     def __init__(self) -> None:
         self.held = threading.Lock()
@@ -107,10 +107,10 @@ class Database:
 
     @classmethod
     def at(cls, url: str, engines: Sequence[Engine]) -> Database:
-        """The database that a URL names.
+        """The database that a URL identifies.
 
         Raises:
-            SettingError: a URL of another form or of another database; the message hides credentials.
+            SettingError: not a valid URL, or another database; the message masks credentials.
         """
         match = _URL.fullmatch(text_of(url, "url", "sqlite:///delays.db"))
         engine = next((item for item in engines if match is not None and item.name == match["engine"]), None)
@@ -129,7 +129,7 @@ class Database:
         return cls(engine, Path(path).expanduser().absolute(), url)
 
     def check(self) -> None:
-        """Refuse a file that cannot be one; nothing is created.
+        """Reject a path that cannot be a database file; nothing is created.
 
         Raises:
             PlanError: a package is missing.
@@ -149,13 +149,13 @@ class Database:
         """A connection whose statements are committed together when the block ends, or not at all.
 
         Args:
-            purpose: what is being done, for errors: ``write to the table 'delays'``.
-            wait_s: how long other programs' transactions are waited for; None: `WAIT_S`; 0: nor are those of this
-                process.
+            purpose: the action, for errors: ``write to the table 'delays'``.
+            wait_s: how long to wait for transactions of other programs; None: `WAIT_S`; 0: do not even wait for those
+                of this process.
 
         Raises:
-            SinkError: the database refuses, or another program has it locked.
-            UnfitTableError: a table is not there, or not as a statement needs it.
+            SinkError: the database refuses, or another program has locked it.
+            UnfitTableError: a table does not exist, or does not fit a statement.
         """
         make_folder(self.path.parent)
         lock = _lock_of(Path(os.path.realpath(self.path)))
@@ -166,7 +166,7 @@ class Database:
             with self.engine.open(self.path, wait_s) as connection:
                 yield connection
         except self.engine.errors as error:
-            fact = first_line_of(error)  # below it DuckDB shows the statement
+            fact = first_line_of(error)  # DuckDB adds the statement below it
             kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
             raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
         finally:
@@ -179,7 +179,7 @@ def rest(seconds: float) -> None:
 
 
 def is_path(text: str) -> bool:
-    """Whether a file may have this path: a NUL or half of a surrogate pair is in none.
+    """Whether the text is valid as a path: a NUL or half of a surrogate pair is not.
 
     Example:
         >>> is_path("delays.db"), is_path("a\\0b")

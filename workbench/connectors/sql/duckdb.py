@@ -1,4 +1,4 @@
-"""DuckDB, of the package ``duckdb``."""
+"""DuckDB, from the package ``duckdb``."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ _LOOK_AGAIN_S = 0.02
 
 
 class DuckDB:
-    """Types: the same as Arrow's, with instants in UTC and to the microsecond; reads whole Arrow tables at once."""
+    """Types: the same as Arrow's, with instants in UTC and microseconds; inserts whole Arrow tables at once."""
 
     name: ClassVar[str] = "duckdb"
     stores_nan: ClassVar[bool] = True
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """The base of all that it raises."""
+        """The base class of its exceptions."""
         return (_package().Error,)
 
     def is_unfit(self, error: Exception) -> bool:
-        """What it raises when it does not find what a statement names."""
+        """The exceptions for names that do not exist."""
         return isinstance(error, _package().ProgrammingError)
 
     def rounds(self, kind: pa.DataType) -> bool:
-        """What it has to the microsecond: all times in nanoseconds but instants without a time zone."""
+        """Types stored in microseconds: all times in nanoseconds except instants without a time zone."""
         return pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns" and kind != pa.timestamp("ns")
 
     def column_type(self, kind: pa.DataType) -> str | None:
@@ -44,12 +44,12 @@ class DuckDB:
             return exact
         if pa.types.is_decimal(kind) and kind.precision <= 38:
             return f"DECIMAL({kind.precision}, {kind.scale})"
-        if pa.types.is_timestamp(kind):  # with a time zone: those without are above
+        if pa.types.is_timestamp(kind):  # with a time zone; those without are handled above
             return "TIMESTAMPTZ"
         return family_of(kind, _FAMILIES)
 
     def check(self) -> None:
-        """Refuse to be used where the package is missing.
+        """Raise an error if the package is missing.
 
         Raises:
             PlanError: it is not installed.
@@ -58,7 +58,7 @@ class DuckDB:
 
     @contextmanager
     def open(self, path: Path, wait_s: float) -> Iterator[Any]:
-        """A transaction; the file is given free behind it."""
+        """A transaction; the file is released at its end."""
         if not is_path(str(path)):
             raise SinkError(
                 f"DuckDB cannot open {path}, which is not UTF-8: rename its folders, or choose another file"
@@ -69,7 +69,7 @@ class DuckDB:
             yield connection
             connection.execute("COMMIT")
         finally:
-            connection.close()  # rolls back what is not committed
+            connection.close()  # rolls back uncommitted changes
 
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
         """All at once, from Arrow's memory."""
@@ -107,7 +107,7 @@ _FAMILIES = {
 
 
 def _connected(path: str, wait_s: float) -> Any:
-    """A connection, once no other process has the file open."""
+    """A connection, as soon as no other process has the file open."""
     for left in range(int(wait_s / _LOOK_AGAIN_S), -1, -1):
         try:
             return _package().connect(path)

@@ -1,14 +1,14 @@
-"""Which job writes to a table of a database: one at a time, noted in the same database.
+"""Ownership of a database table: one job at a time writes to it, recorded in the same database.
 
-The note is a row per table in ``workbench_owners``, taken in one transaction when a job starts, renewed while it runs
-and deleted when it ends. A row counts no more when
+The record is a row per table in ``workbench_owners``. It is inserted in one transaction when a job starts, renewed
+while the job runs and deleted when it ends. A row is void when
 
-- its process has died, as this machine can tell of its own processes;
-- it was not renewed for `LEASE_US`: that is how a job learns of the death of one on another machine;
-- its checkpoint directory is held by the job that asks: that one continues it.
+- its process has died, which is detected for processes on this machine;
+- it was not renewed for `LEASE_US`, because a job on another machine has died;
+- its checkpoint directory is owned by the requesting job, which continues it.
 
-An owner that stalls for longer than the lease may be followed by another one although it lives. So every commit looks
-at the row in its own transaction, and an owner that has lost the table commits nothing any more.
+An owner that stalls for longer than the lease may lose the table although it lives. So every commit checks the row in
+its own transaction, and an owner that has lost the table commits nothing any more.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ LEASE_US = 60_000_000
 RENEW_US = 15_000_000
 
 _RUNS: set[tuple[str, str, str]] = set()
-"""Of each table that this process holds: the run, the table and the database file."""
+"""For each table that this process owns: the run, the table and the database file."""
 
 
 class TableOwner:
-    """A table that a job has taken for one of its sinks, from its start to its end.
+    """A table that a job owns for one of its sinks, from its start to its end.
 
     Args:
-        database: that the table is in.
+        database: the database with the table.
         table: its name.
         context: the job.
-        clock: whose time the row tells.
+        clock: the clock of the renewals.
 
     Raises:
         SinkError: another job writes to the table, or the database refuses.
@@ -66,7 +66,7 @@ class TableOwner:
         _RUNS.add(self._key_of(self._run))
 
     def keep(self) -> None:
-        """Renew the row, unless that was done lately or the database is busy.
+        """Renew the row, unless it was renewed recently or the database is busy.
 
         Raises:
             SinkError: another job has taken the table.
@@ -81,10 +81,10 @@ class TableOwner:
         except CommittedRowsError:
             raise
         except SinkError:
-            pass  # busy now: the next beat tries again
+            pass  # the database is busy: the next beat tries again
 
     def release(self) -> None:
-        """Let another job have it; where the database is busy, the row counts no more all the same."""
+        """Let another job own it; if the database is busy, the row becomes void anyway."""
         _RUNS.discard(self._key_of(self._run))
         with suppress(SinkError):
             if self._database.path.exists():
@@ -97,7 +97,7 @@ class TableOwner:
         return run, self._table, os.path.realpath(self._database.path)
 
     def _other(self, connection: Any) -> Holder | str | None:
-        """Who else has the table; None: nobody."""
+        """The other owner of the table; None: there is none."""
         found = connection.execute(
             f"SELECT run, directory, holder, renewed_us FROM {OWNERS} WHERE table_name = ?", (self._table,)
         ).fetchall()
@@ -112,7 +112,8 @@ class TableOwner:
         return holder or "another job"
 
     def _is_dead(self, holder: Holder, run: str) -> bool:
-        """Whether the process is one of this machine that has ended, or this one, which no longer has the table."""
+        """Whether the owner is a process on this machine that has ended, or this one, which no longer owns the
+        table."""
         if holder.host != platform.node():
             return False
         if holder.pid == os.getpid():
@@ -130,7 +131,7 @@ class TableOwner:
 
 
 def create_owners(connection: Any) -> None:
-    """Create the table of owners where there is none."""
+    """Create the table of owners if it does not exist."""
     connection.execute(
         f"CREATE TABLE IF NOT EXISTS {OWNERS} (table_name VARCHAR NOT NULL PRIMARY KEY, run VARCHAR NOT NULL, "
         "directory VARCHAR NOT NULL, holder VARCHAR NOT NULL, renewed_us BIGINT NOT NULL)"
@@ -138,10 +139,10 @@ def create_owners(connection: Any) -> None:
 
 
 def check_owner(connection: Any, database: Database, table: str, run: str) -> None:
-    """Refuse to write to a table that another run has taken.
+    """Raise an error if another run has taken the table.
 
     Raises:
-        CommittedRowsError: it has; trying again changes nothing.
+        CommittedRowsError: it has; retrying does not help.
     """
     found = connection.execute(f"SELECT run, holder FROM {OWNERS} WHERE table_name = ?", (table.lower(),)).fetchall()
     if found and found[0][0] != run:

@@ -34,33 +34,31 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 class SqlSink(Sink):
     """Writes to a table of an SQLite or DuckDB file.
 
-    Appending is exactly once: the rows since the last barrier travel in the checkpoint, and when it is complete they
-    are committed in one transaction together with its number (table ``workbench_commits``). What was committed is not
-    committed again, and a checkpoint that lies behind it is not restored. Rows are kept in memory until the barrier.
+    Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is complete they
+    are committed in one transaction together with its number (table ``workbench_commits``). Committed rows are not
+    committed again, and an older checkpoint is not restored. Rows are kept in memory until the barrier.
 
-    One job at a time writes to a table (table ``workbench_owners``): another one that starts meanwhile is refused. Jobs
-    of different names may append to one table one after the other; of two that continue one savepoint, or that have one
-    name, the second one is refused also then, because their rows would be mixed.
+    One job at a time writes to a table (table ``workbench_owners``): another one that starts is refused. Jobs with
+    different names may append to one table one after the other. Of two jobs that continue the same savepoint, or have
+    the same name, the second one is refused even then, because their rows would be mixed.
 
-    Upserting writes as rows come, at least once a second, and before each checkpoint: readers need not wait for
-    checkpoints. After a failure rows are written again, so a reader may see a key go back for a while; then every key
-    has the row that it would have had. The input must be partitioned by the keys.
+    Upserts are written as rows arrive, at least once a second, and before each checkpoint: readers need not wait for
+    checkpoints. After a failure rows are written again, so readers may see an earlier row of a key for a while; then
+    every key has its correct row. The input must be partitioned by the keys.
 
-    Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as those of
-    E6.
+    Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as in E6.
 
     Args:
         url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``); four slashes before an absolute path.
         table: letters, digits and ``_``.
-        upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them a row takes the place of the one with the
-            same key. None of them may be null, nor NaN in SQLite, which takes that for null. Without them rows are
-            appended.
-        create: create the table where there is none; otherwise it must exist, with a column for each of the stream's
+        upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them a row replaces the one with the same key.
+            No value may be null, nor NaN in SQLite, which stores NaN as null. Without them rows are appended.
+        create: create the table if it does not exist; otherwise it must exist, with a column for each of the stream's
             and, for upserts, a unique index on the key.
 
     Raises:
-        SettingError: a URL, name or key that cannot be used.
-        ExpressionError: the key computes something.
+        SettingError: an invalid URL, name or key.
+        ExpressionError: the key is a computed expression.
 
     Example:
         >>> SqlSink("sqlite:///delays.db", "delays", upsert_key="origin").describe()
@@ -88,17 +86,17 @@ class SqlSink(Sink):
 
     @property
     def name(self) -> str:
-        """Of the sink in graphs: its table's."""
+        """The name of the sink in graphs: that of its table."""
         return self.table
 
     @property
     def guarantee(self) -> Guarantee:
-        """What it can keep: upserts are written again after a failure, to the same effect."""
+        """Upserts are written again after a failure, with the same effect; appended rows are committed once."""
         return "at-least-once" if self.upsert_key else "exactly-once"
 
     @property
     def guarantee_reason(self) -> str:
-        """Why it is no more."""
+        """Why the guarantee is not stronger."""
         if not self.upsert_key:
             return ""
         return (
@@ -108,15 +106,15 @@ class SqlSink(Sink):
 
     @cached_property
     def target(self) -> SqlTable:
-        """The table in its database, which stays when the working directory changes."""
+        """The table in its database, independent of the working directory."""
         return SqlTable(Database.at(self.url, ENGINES), self.table, self.upsert_key)
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse columns that the database cannot hold; nothing is created.
+        """Reject columns that the database cannot store; nothing is created.
 
         Raises:
-            PlanError: unknown or unfit key columns, or a package is missing.
-            SinkError: a column's name or type, or the file's path, cannot be used.
+            PlanError: key columns that are unknown or not valid, or a package is missing.
+            SinkError: a column's name or type, or the file's path, is not valid.
         """
         database = self.target.database
         database.check()
@@ -142,20 +140,20 @@ class SqlSink(Sink):
                 )
 
     def place(self) -> Place:
-        """The table in the file; SQL takes letters of both cases for the same."""
+        """The table in the file; SQL names are not case-sensitive."""
         return Place(os.path.realpath(self.target.database.path), self.table.lower())
 
     def hold(self, context: SinkContext) -> TableOwner:
-        """Take the table for the job."""
+        """Acquire the table for the job."""
         return TableOwner(self.target.database, self.table, context)
 
     def check_fresh(self, context: SinkContext) -> None:
-        """Refuse to start afresh behind the rows that this job has appended to the table."""
+        """Reject a start without a checkpoint if this job has appended rows to the table before."""
         if not self.upsert_key:
             self.target.check_fresh(f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Refuse to go back behind appended rows, and what no sink saves."""
+        """Reject a checkpoint that is older than appended rows, or that no such sink saves."""
         if not self.upsert_key:
             check_restore(self.target, snapshots, context.schema, context.checkpoint)
 

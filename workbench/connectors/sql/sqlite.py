@@ -1,4 +1,4 @@
-"""SQLite, of the standard library."""
+"""SQLite, from the standard library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from workbench.connectors.sql.database import quoted, quoted_list
 
 
 class SQLite:
-    """Types: what SQLite has no type for, dates, instants and decimals, is text that sorts and reads back unchanged.
+    """Types: dates, instants and decimals, which SQLite lacks, are text that sorts correctly and is read back
+    unchanged.
 
     Instants with a time zone are written in UTC with a ``Z``; durations are microseconds. SQLite stores NaN as null.
     """
@@ -25,34 +26,34 @@ class SQLite:
     errors: tuple[type[Exception], ...] = (sqlite3.Error,)
 
     def is_unfit(self, error: Exception) -> bool:
-        """Its code for a statement that makes no sense; a locked file or a full disk has another."""
+        """The error code of statements that are not valid; a locked file or a full disk has another."""
         return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
 
     def rounds(self, kind: pa.DataType) -> bool:
-        """Durations, which it has in microseconds."""
+        """Durations, which are stored in microseconds."""
         return bool(pa.types.is_duration(kind) and kind.unit == "ns")
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """One of SQLite's storage classes."""
         kind = decoded(kind)
-        if kind in (pa.uint64(), pa.float16()):  # beyond its integers; no value that its driver knows
+        if kind in (pa.uint64(), pa.float16()):  # beyond its integers; unknown to its driver
             return None
         return family_of(kind, _TYPES)
 
     def check(self) -> None:
-        """Always there."""
+        """Always available."""
 
     @contextmanager
     def open(self, path: Path, wait_s: float) -> Iterator[sqlite3.Connection]:
-        """A transaction that holds the right to write from its beginning."""
-        # Python's own way of beginning transactions is switched off: it does not cover all statements.
+        """A transaction that locks the database for writing from its start."""
+        # Python's automatic transactions are switched off: they do not cover all statements.
         connection = sqlite3.connect(path, timeout=wait_s, isolation_level=None, check_same_thread=False)
         try:
             connection.execute("BEGIN IMMEDIATE")
             yield connection
             connection.execute("COMMIT")
         finally:
-            connection.close()  # rolls back what is not committed
+            connection.close()  # rolls back uncommitted changes
 
     def insert(self, connection: sqlite3.Connection, table: str, rows: pa.Table, conflict: str) -> None:
         """Row by row, in C."""
@@ -80,7 +81,7 @@ _TYPES = {
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column as values that SQLite's driver takes."""
+    """The column as values that SQLite's driver accepts."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         column = column.cast(kind.value_type)

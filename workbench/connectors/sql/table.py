@@ -1,9 +1,9 @@
-"""A table in a database that a sink writes to, and the note beside it of which epochs are in it.
+"""A database table that a sink writes to, and the record of its committed epochs.
 
-The note is a row per writer and subtask in the table ``workbench_commits`` of the same database, written in the same
-transaction as the rows. So whether an epoch's rows are there can be looked up after any crash, and committing them
-again does nothing. It says, too, which run committed them: jobs that begin with the same savepoint write under one name
-with the same numbers, and only one of them can go on in one table.
+The record is a row per writer and subtask in the table ``workbench_commits`` of the same database, written in the same
+transaction as the rows. So it shows after any crash whether an epoch's rows are committed, and committing them again
+does nothing. It also names the run that committed them: jobs that start from the same savepoint write under one name
+with the same numbers, and only one of them can continue in one table.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ COMMITS = "workbench_commits"
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The rows that one subtask got between two barriers.
+    """The rows that one subtask received between two barriers.
 
     Attributes:
         number: of the checkpoint that ends it.
-        subtask: that got them.
-        rows: in the order in which they came.
+        subtask: the subtask that received them.
+        rows: in the order of arrival.
     """
 
     number: int
@@ -43,9 +43,9 @@ class SqlTable:
     """A table.
 
     Attributes:
-        database: that it is in.
+        database: the database with the table.
         name: of the table.
-        keys: its primary key, where rows replace one another; else empty.
+        keys: its primary key, if rows replace one another; otherwise empty.
     """
 
     database: Database
@@ -53,14 +53,14 @@ class SqlTable:
     keys: tuple[str, ...] = ()
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
-        """Create what is not there, and make sure that rows of `schema` could be written.
+        """Create what does not exist, and check that rows of `schema` can be written.
 
         Args:
             schema: of the rows.
-            create: the table, too.
+            create: also create the table.
 
         Raises:
-            UnfitTableError: there is no such table, it has other columns, or no unique index on the keys.
+            UnfitTableError: the table does not exist, has other columns, or lacks a unique index on the keys.
             SinkError: the database refuses for another reason.
         """
         take_folder(self.database.path.parent)
@@ -75,28 +75,28 @@ class SqlTable:
                     "PRIMARY KEY (writer, table_name, subtask))"
                 )
                 columns = connection.execute(f"SELECT * FROM {COMMITS} WHERE 1 = 0").description
-                if "run" not in [column[0] for column in columns]:  # an earlier version made it
+                if "run" not in [column[0] for column in columns]:  # created by an earlier version
                     connection.execute(f"ALTER TABLE {COMMITS} ADD COLUMN run VARCHAR DEFAULT ''")
             names, table = quoted_list(schema.names), quoted(self.name)
-            # Writes no row, and fails as rows would.
+            # Writes no row, but fails where rows would fail.
             connection.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
             )
 
     def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
-        """Add the rows of these epochs that are not there yet, and note them, in one transaction.
+        """Add the rows of these epochs that are not committed yet, and record them, in one transaction.
 
         Args:
-            writer: whose rows they are.
+            writer: the writer of the rows.
             runs: the run that wrote them, and its past.
             epochs: of any subtasks, those of a subtask in ascending order.
-            run: that commits them.
+            run: the run that commits them.
 
         Returns:
-            `runs`, without those of the past that the table has nothing of.
+            `runs`, without earlier runs that have no rows in the table.
 
         Raises:
-            SinkError: the database refuses, or a run that is not of this past has written to the table or taken it.
+            SinkError: the database refuses, or a run outside of this past has written to the table or taken it.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
             check_owner(connection, self.database, self.name, run)
@@ -122,11 +122,11 @@ class SqlTable:
         return runs.among({run for _, run in notes.values()})
 
     def upsert(self, rows: pa.Table, run: str) -> None:
-        """Write rows, each in the place of the one with its keys, in one transaction.
+        """Write rows, each replacing the one with its keys, in one transaction.
 
         Args:
             rows: with different keys.
-            run: that writes them.
+            run: the run that writes them.
 
         Raises:
             SinkError: the database refuses, or another run has taken the table.
@@ -136,7 +136,7 @@ class SqlTable:
             self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
 
     def committed(self, writer: str) -> int:
-        """The last epoch of this writer that is in the table; 0: none.
+        """The last committed epoch of this writer; 0: none.
 
         Raises:
             SinkError: the database cannot be read.
@@ -152,7 +152,7 @@ class SqlTable:
             return int(last.fetchone()[0] or 0)
 
     def rows(self) -> list[tuple[Any, ...]]:
-        """All rows, nested values as text; none where the table is not there.
+        """All rows, with nested values as text; empty if the table does not exist.
 
         Raises:
             SinkError: the database cannot be read.
@@ -166,7 +166,7 @@ class SqlTable:
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
 
     def check_fresh(self, writer: str) -> None:
-        """Refuse to start afresh where this writer has committed rows.
+        """Reject a start without a checkpoint if this writer has committed rows.
 
         Raises:
             CommittedRowsError: it has.
@@ -193,7 +193,7 @@ class SqlTable:
         return f"CREATE TABLE IF NOT EXISTS {quoted(self.name)} ({', '.join(parts)})"
 
     def _conflict(self, schema: pa.Schema) -> str:
-        """What happens to a row whose keys are there already."""
+        """The clause for rows whose keys exist already."""
         if not self.keys:
             return ""
         others = [name for name in schema.names if name not in self.keys]

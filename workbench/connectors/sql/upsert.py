@@ -1,4 +1,4 @@
-"""Rows that take the place of those with the same keys in a database's table: written as they come, idempotently."""
+"""Rows that replace those with the same keys in a database table: written as they arrive, idempotently."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLUSH_US = 1_000_000
 
 
 class UpsertLogic(Operator):
-    """Holds the latest row of each key for at most `FLUSH_US`; what a checkpoint covers is in the table before it."""
+    """Holds the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it."""
 
     def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
         self._table = table

@@ -1,4 +1,4 @@
-"""The latest row of each key among rows that keep coming: what an upsert table shows."""
+"""The latest row of each key among arriving rows: the content of an upsert table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from workbench.elements import Int64s
 from workbench.state.key_index import KeyIndex
 
 _SPARE_ROWS = 65_536
-"""So many superseded rows are kept, however few keys there are."""
+"""This many superseded rows are kept even if there are few keys."""
 
 
 class LatestRows:
-    """Rows as they come in, and the latest of each key; a null is a key like any other.
+    """Rows as they arrive, and the latest of each key; a null is a key like any other.
 
-    Superseded rows are let go when they are more than two thirds of all, so that this costs each row a constant share.
+    Superseded rows are dropped when they exceed two thirds of all, so the cost per row is constant.
 
     Args:
         keys: the key columns.
@@ -43,11 +43,11 @@ class LatestRows:
         self.rows_held = 0
 
     def __len__(self) -> int:
-        """How many keys there are."""
+        """The number of keys."""
         return len(self._index)
 
     def add(self, batch: pa.RecordBatch, epoch: int = 0) -> None:
-        """Rows come in; they supersede those of their keys that belong to the same epoch or an earlier one."""
+        """Add rows; they supersede rows of their keys that belong to the same epoch or an earlier one."""
         codes = self._index.codes(batch)
         self._grow(len(self._index))
         note_rows(codes, self.rows_held, epoch, self._row_of, self._epoch_of)
@@ -57,11 +57,11 @@ class LatestRows:
             self._let_go()
 
     def table(self) -> pa.Table:
-        """The latest rows, in the order in which they came in."""
+        """The latest rows, in the order of arrival."""
         return self._rows(self._row_of[self._order()])
 
     def epochs(self) -> Int64s:
-        """Shape (len,): the epochs of the rows that ``table`` gives."""
+        """Shape (len,): the epochs of the rows in ``table``."""
         epochs: Int64s = self._epoch_of[self._order()]
         return epochs
 

@@ -1,12 +1,12 @@
-"""The files that hold what one subtask of a TableSink has committed or pre-committed.
+"""The files with the rows that one subtask of a TableSink has committed or pre-committed.
 
 Every epoch adds a file, so files are merged: the checkpoint's writer, off the data path, writes the rows of several
-committed epochs to one file and lists that one from then on. The files that it stands for stay as long as a complete
-checkpoint or a savepoint lists them; the runtime deletes them (see `FILES` in ``delayed_encoding``). So a crash at any
-moment leaves every complete checkpoint with all of its files.
+committed epochs to one file and lists that one from then on. The merged files stay as long as a complete checkpoint or
+a savepoint lists them; the runtime deletes them (see `FILES` in ``delayed_encoding``). So a crash at any moment leaves
+every complete checkpoint with all of its files.
 
-A merged file keeps each row's epoch, in one more column, so that reading it gives the same parts as before; of an
-upsert table it keeps the latest row of each key only.
+A merged file stores each row's epoch in an additional column, so that reading it yields the same parts as before; for
+an upsert table it has only the latest row of each key.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from workbench.operators.contract.base import Json
 EPOCH = pa.field("$epoch", pa.int64())
 _FILE = re.compile(r"epoch-([0-9]{1,19})(?:-to-([0-9]{1,19}))?-([0-9]{1,9})-[0-9]{1,9}\.arrow")
 SUBTASK_MAX = 10**9 - 1
-"""Far beyond any parallelism; what is larger would not fit into names and columns."""
+"""Far beyond any parallelism; larger values would not fit into names and columns."""
 FAN_IN = 8
-"""So many files become one."""
+"""The number of files that are merged into one."""
 MERGED_ROWS_MAX = 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rows of some epochs of one subtask, pre-committed or committed.
+    """The rows of one or more epochs of one subtask, pre-committed or committed.
 
     Attributes:
         epoch: the last of its epochs.
-        first: the first; another than `epoch` when files were merged.
-        subtask: that committed them.
-        rows: how many.
-        file: where they are; None when they are kept in memory only.
+        first: the first of its epochs; differs from `epoch` when files were merged.
+        subtask: the subtask that committed them.
+        rows: their number.
+        file: their file; None when they are kept in memory only.
     """
 
     epoch: int
@@ -53,7 +53,7 @@ class Part:
     file: PartFile | None
 
     def to_json(self) -> dict[str, Json]:
-        """The snapshot's line for this part; writes the file first, so it may take a while."""
+        """The snapshot's entry for this part; writes the file first, which may take a while."""
         checksum = self.file.write() if self.file is not None else None
         return {
             "epoch": self.epoch,
@@ -65,10 +65,10 @@ class Part:
         }
 
     def read(self) -> Iterator[tuple[int, pa.Table]]:
-        """Each epoch in it with its rows.
+        """Yield each epoch in it with its rows.
 
         Raises:
-            CorruptCheckpointError: the file is missing or not what was written.
+            CorruptCheckpointError: the file is missing or differs from what was written.
         """
         rows = self._load()
         if self.first == self.epoch:
@@ -86,7 +86,7 @@ class Part:
         data = read_verified(path, self.file.write())
         try:
             rows = pa.ipc.open_file(pa.BufferReader(data)).read_all()
-            rows.validate(full=True)  # Arrow believes what it reads, and would read beyond the end of it
+            rows.validate(full=True)  # Arrow does not verify what it reads, and could read beyond its end
         except (pa.ArrowException, OSError, ValueError) as error:
             raise impossible(f"{path} holds no rows ({shown(str(error))})") from error
         if rows.num_rows != self.rows:
@@ -96,7 +96,7 @@ class Part:
         return rows
 
     def _are_epochs(self, rows: pa.Table) -> bool:
-        """Whether the last column of a merged file tells epochs that are this part's."""
+        """Whether the last column of a merged file holds epochs of this part."""
         if not rows.num_columns or rows.schema.field(rows.num_columns - 1) != EPOCH:
             return False
         column = rows.column(rows.num_columns - 1)
@@ -108,10 +108,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class SavedPart:
-    """A part, as a snapshot tells it.
+    """A part, as a snapshot describes it.
 
     Attributes:
-        epoch, first, subtask, rows: as of `Part`.
+        epoch, first, subtask, rows: as in `Part`.
         file: its name; None when the rows are kept in memory only.
         checksum: of the file's bytes.
     """
@@ -124,11 +124,11 @@ class SavedPart:
     checksum: str | None
 
     def part(self, folder: Path | None, checkpoint: int) -> Part:
-        """The part that it tells of.
+        """The part that it describes.
 
         Args:
             folder: of the files; None when rows are kept in memory.
-            checkpoint: that the snapshot was taken for.
+            checkpoint: the checkpoint of the snapshot.
 
         Raises:
             CorruptCheckpointError: no subtask adds such a part, or the file is a link.
@@ -154,27 +154,27 @@ class SavedPart:
 
 
 def file_name(attempt: int, first: int, last: int, subtask: int) -> str:
-    """Of the file with these epochs of a subtask.
+    """The name of the file with these epochs of a subtask.
 
     Example:
         >>> file_name(0, 7, 7, 1), file_name(2, 1, 8, 0)
         ('epoch-7-1-0.arrow', 'epoch-1-to-8-0-2.arrow')
     """
-    # With the attempt in the name, a writer that outlives a failure never touches the file of its successor.
+    # With the attempt in the name, a writer that survives a failure never touches the file of its successor.
     epochs = f"{first}" if first == last else f"{first}-to-{last}"
     return f"epoch-{epochs}-{subtask}-{attempt}.arrow"
 
 
 class PartLog:
-    """The parts that one subtask answers for, its own and, after a restore, those of former subtasks.
+    """The parts that one subtask owns: its own and, after a restore, those of former subtasks.
 
-    The subtask adds parts at the end, the writer replaces parts before the last committed one. Both are single
-    operations on a list, which the interpreter makes atomic, so neither waits for the other.
+    The subtask appends parts, the writer replaces parts before the last committed one. Both are single operations on a
+    list, which the interpreter makes atomic, so neither waits for the other.
 
     Args:
         folder: of the files; None when rows are kept in memory.
-        name_of: names the file for (first epoch, last epoch, subtask).
-        keys: of an upsert table; else empty.
+        name_of: creates the file name for (first epoch, last epoch, subtask).
+        keys: of an upsert table; otherwise empty.
         schema: of the rows.
     """
 
@@ -190,15 +190,15 @@ class PartLog:
         """The last epoch that is known to be complete."""
 
     def add(self, part: Part) -> None:
-        """Another part of a subtask, of a later epoch than its other parts."""
+        """Add a part of a subtask, of a later epoch than its other parts."""
         self._parts.setdefault(part.subtask, []).append(part)
 
     def new_part(self, epoch: int, subtask: int, rows: int, table: Callable[[], pa.Table]) -> Part:
-        """The part of an epoch; `table` gives its rows when the file is written."""
+        """The part of an epoch; `table` returns its rows when the file is written."""
         return Part(epoch, epoch, subtask, rows, self._file(epoch, epoch, subtask, table))
 
     def write(self, checkpoint_id: int) -> list[dict[str, Json]]:
-        """Write what is not written yet, merge what is committed, and list the parts up to this checkpoint."""
+        """Write unwritten parts, merge committed ones, and list the parts up to this checkpoint."""
         lines: list[dict[str, Json]] = []
         for parts in self._parts.copy().values():
             self._merge(parts)
@@ -206,7 +206,7 @@ class PartLog:
         return lines
 
     def _merge(self, parts: list[Part]) -> None:
-        """Replace the latest committed parts by one, when there are enough of a like size."""
+        """Replace the latest committed parts by one, if there are enough of similar size."""
         end = sum(part.epoch <= self.committed for part in parts.copy())
         begin, rows = end, 0
         while begin:

@@ -3,10 +3,10 @@
 The rows between two barriers are an *epoch*, named after the checkpoint that ends it. ``snapshot`` pre-commits the
 epoch's rows and ``notify_complete`` makes them visible in `Tables`. With a folder on disk the rows of an epoch are an
 Arrow file, and the snapshot lists the files that are committed once its checkpoint is complete (see ``part_log``): a
-restore loads exactly those. Without a folder the pending rows travel in the snapshot itself, and committed ones live as
-long as the process.
+restore loads exactly those. Without a folder the pending rows are stored in the snapshot itself, and committed ones
+live as long as the process.
 
-At a barrier a subtask hands over what has come in, and begins anew: nothing is copied or computed while records wait.
+At a barrier a subtask hands over its rows, and starts a new epoch: nothing is copied or computed while records wait.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from workbench.operators.contract.base import CommittedTables, Json, Operator, O
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*")
 _FOLDER = "tables"
-"""Within ``OperatorContext.data_dir``; each table has a folder in it."""
+"""Below ``OperatorContext.data_dir``; each table has its own folder there."""
 
 
 @dataclass(frozen=True, init=False)
@@ -50,13 +50,13 @@ class TableSink(Sink):
     Args:
         name: of the table: letters, digits, ``_``, ``-`` and ``.``, not starting with a dot.
         upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them the table keeps only the latest row of each
-            key. None of them may be null. The input must be partitioned by these columns, so that the rows of a key
-            arrive in order at one subtask.
+            key. No value may be null. The input must be partitioned by these columns, so that the rows of a key arrive
+            in order at one subtask.
 
     Raises:
-        SettingError: the name has other characters, or the key is no column.
-        ExpressionError: the key computes something.
-        PlanError: where the stream ends in it: an unknown key column, or one that cannot be a key.
+        SettingError: the name has other characters, or the key is not a column.
+        ExpressionError: the key is a computed expression.
+        PlanError: when the pipeline is built: a key column that is unknown or cannot be a key.
 
     Example:
         >>> TableSink("delays", upsert_key="origin").describe()
@@ -78,7 +78,7 @@ class TableSink(Sink):
         object.__setattr__(self, "upsert_key", upsert_key_of(upsert_key))
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse key columns that do not exist or cannot be compared.
+        """Reject key columns that do not exist or cannot be compared.
 
         Raises:
             PlanError: unknown key column, or one of a type that cannot be a key.
@@ -90,7 +90,7 @@ class TableSink(Sink):
         return Place(None, self.name)
 
     def hold(self, context: SinkContext) -> None:
-        """Refuse tables whose committed rows would end with the process although the checkpoints do not."""
+        """Reject tables whose committed rows would end with the process although the checkpoints do not."""
         if context.directory and context.data_dir is None:
             raise PlanError(
                 f"the table {self.name!r} cannot be kept in {context.directory!r}: tables need a checkpoint_dir on this"
@@ -98,7 +98,7 @@ class TableSink(Sink):
             )
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Read the files of committed rows that a restore would read."""
+        """Read the files of committed rows that a restore needs."""
         if not context.directory:
             return
         saved = _Saved.of(snapshots, self.name)
@@ -124,7 +124,7 @@ class _Pending:
         self._rows: pa.Table | Callable[[], pa.Table] = put_together
 
     def table(self) -> pa.Table:
-        """The rows; the same ones each time, so two who ask at once do no harm."""
+        """The rows; always the same ones, so two simultaneous calls do no harm."""
         rows = self._rows
         if callable(rows):
             self._rows = rows = rows()
@@ -175,7 +175,7 @@ class _TableSinkLogic(Operator):
         lines: Callable[[], list[dict[str, Json]]] = partial(self._log.write, checkpoint_id)
         pieces: dict[str, object] = {"checkpoint": checkpoint_id, "parts": lines}
         if self._folder is not None:
-            once, folder = cache(lines), f"{_FOLDER}/{self._spec.name}"  # both pieces tell of the same files
+            once, folder = cache(lines), f"{_FOLDER}/{self._spec.name}"  # both pieces describe the same files
             pieces |= {"parts": once, FILES: lambda: [f"{folder}/{line['file']}" for line in once()]}
         else:
             pieces |= {_rows_name(part.epoch, part.subtask): rows.table for part, rows in self._uncommitted}
@@ -200,7 +200,7 @@ class _TableSinkLogic(Operator):
             )
         self._log.committed = checkpoint_id
         if self._subtask != 0:
-            return  # the first subtask takes over the parts of all, however many there were
+            return  # the first subtask takes over the parts of all former ones
         parts = saved.parts_in(self._folder)
         pending = {
             key: value for snapshot in snapshots for key, value in snapshot.items() if isinstance(value, pa.Table)
@@ -209,7 +209,7 @@ class _TableSinkLogic(Operator):
             self._log.add(self._recover(part, pending))
 
     def _recover(self, part: Part, pending: dict[str, pa.Table]) -> Part:
-        """Make sure that the rows of a listed part are in the table, and return the part."""
+        """Make sure that the table has the rows of a listed part, and return the part."""
         name, subtask = self._spec.name, part.subtask
         if self._tables.last_epoch(name, subtask) >= part.epoch:
             return part
@@ -231,7 +231,7 @@ class _TableSinkLogic(Operator):
         self._tables.commit(self._spec.name, subtask, epoch, rows)
 
     def _begin(self) -> None:
-        """Forget the rows that have come in: they belong to somebody else now."""
+        """Release the rows received so far: they were handed over."""
         self._batches: list[pa.RecordBatch] = []
         self._latest = LatestRows(self._key, self._schema) if self._key else None
         self._rows_in = 0
@@ -247,14 +247,14 @@ class _TableSinkLogic(Operator):
 
 @dataclass(frozen=True, slots=True)
 class _Saved:
-    """What one subtask saves, or all of them together, but for rows that are kept in memory."""
+    """What one subtask saves, or all of them together, except rows kept in memory."""
 
     checkpoint: int = 0
     parts: tuple[SavedPart, ...] = ()
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], table: str) -> _Saved:
-        """What the subtasks of one checkpoint saved together."""
+        """The combined saved state of the subtasks of one checkpoint."""
         saved = [saved_as(cls, snapshot, f"the state of the table {table!r}") for snapshot in snapshots]
         for each in saved:
             for part in each.parts:

@@ -13,7 +13,7 @@ from workbench.connectors.contract.block_reader import BlockReader, Blocks, chec
 from workbench.connectors.contract.plain_types import plain_table
 
 _BLOCK_ROWS = 8_192
-"""Few, so that subtasks read rows that lie close to each other: a table's rows are in the order of their times."""
+"""Small, so that subtasks read rows that are close to each other: a table's rows are in the order of their times."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class TableSource(Source):
 
     Raises:
         PlanError: no such event-time column, or not of a time type.
-        SettingError: no table, or a rate or number of splits that is not above zero.
+        SettingError: not a table, or a rate or number of splits that is not above zero.
 
     Example:
         >>> TableSource(pa.table({"t": [1, 2]}), event_time="t").describe()

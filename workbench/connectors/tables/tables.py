@@ -1,7 +1,7 @@
 """The committed rows of a job's TableSinks, in memory.
 
-A subtask commits by leaving its rows in a queue, so a task never waits for a table, however large it is. What the rows
-amount to is found by whoever looks next.
+A subtask commits by appending its rows to a queue, so a task never waits for a table, however large it is. The content
+is computed by the next reader.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _AllRows:
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
-        self._settled: list[_Part] = []  # of epochs before the latest: nothing comes before them any more
+        self._settled: list[_Part] = []  # of earlier epochs than the latest: no rows will be inserted before them
         self._recent: list[_Part] = []
         self._table: pa.Table | None = None
         self.count = 0
@@ -49,7 +49,8 @@ class _AllRows:
         self._table = None
 
     def _settle(self, part: _Part) -> None:
-        """Each merged part is more than twice as long as the next: few parts, and each row is merged few times."""
+        """Each merged part is more than twice as long as the next: there are few parts, and each row is merged few
+        times."""
         parts = self._settled
         parts.append(part)
         while len(parts) > 1 and parts[-2].rows.num_rows <= min(2 * parts[-1].rows.num_rows, _MERGED_ROWS_MAX):
@@ -92,7 +93,7 @@ class _LatestPerKey:
 
 @dataclass(slots=True)
 class _Table:
-    """One table: what was committed and not looked at since, what it shows, the last epoch of each subtask."""
+    """One table: rows committed since the last read, the present content, the last epoch of each subtask."""
 
     schema: pa.Schema
     upsert: tuple[str, ...]
@@ -100,23 +101,23 @@ class _Table:
     fresh: deque[_Part] = field(default_factory=deque)
     epochs: dict[int, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
-    """Held by those who look, never by those who commit."""
+    """Held by readers, never by committing tasks."""
     shown: tuple[pa.Table, pa.Table] | None = None
-    """The rows when they were read last, and the same in the types of their sources."""
+    """The rows at the last read, and the same in the types of their sources."""
 
     @classmethod
     def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
         return cls(schema, upsert, _LatestPerKey(upsert, schema) if upsert else _AllRows(schema))
 
     def look(self) -> _AllRows | _LatestPerKey:
-        """The view of everything committed; with the lock held."""
+        """The view of everything committed; requires the lock."""
         fresh = [self.fresh.popleft() for _ in range(len(self.fresh))]
         for part in sorted(fresh, key=_order):
             self.view.add(part)
         return self.view
 
     def read(self) -> pa.Table:
-        """All rows that the view shows, in the types of their sources; with the lock held."""
+        """All rows of the view, in the types of their sources; requires the lock."""
         rows = self.look().table()
         if self.shown is None or self.shown[0] is not rows:
             self.shown = rows, given_table(rows, self.schema)
@@ -138,7 +139,7 @@ class Tables:
         self._tables: dict[str, _Table] = {}
 
     def declare(self, name: str, schema: pa.Schema, upsert: Sequence[str] = ()) -> None:
-        """Make a table known, so that it has its schema before its first row; a known one keeps its rows.
+        """Register a table, so that it has its schema before its first row; a registered one keeps its rows.
 
         Args:
             upsert: key columns; with them the table keeps only the latest row of each key.
@@ -147,7 +148,7 @@ class Tables:
             self._tables[name] = _Table.empty(schema, tuple(upsert))
 
     def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
-        """Make the rows of one subtask and epoch visible; done already means nothing to do. Returns at once.
+        """Make the rows of one subtask and epoch visible; does nothing if they are. Returns at once.
 
         A subtask's epochs are committed in increasing order.
         """
@@ -167,7 +168,7 @@ class Tables:
             return entry.read()
 
     def rows(self, name: str) -> int:
-        """How many rows ``read`` returns; cheap: each committed row is looked at once."""
+        """The number of rows that ``read`` returns; cheap: each committed row is processed once."""
         entry = self._entry(name)
         with entry.lock:
             return entry.look().count
@@ -177,12 +178,12 @@ class Tables:
         return sorted(self._tables.copy())
 
     def last_epoch(self, name: str, subtask: int | None = None) -> int:
-        """The latest epoch of which rows are committed, by `subtask` or by any; 0 when there is none."""
+        """The latest epoch with committed rows, of `subtask` or of any; 0 if there is none."""
         epochs = self._entry(name).epochs.copy()
         return max(epochs.values(), default=0) if subtask is None else epochs.get(subtask, 0)
 
     def clear(self, name: str) -> None:
-        """Forget all rows of a table, for a new start of a job; the table stays declared."""
+        """Drop all rows of a table, for a new start of a job; the table stays registered."""
         entry = self._entry(name)
         self._tables[name] = _Table.empty(entry.schema, entry.upsert)
 

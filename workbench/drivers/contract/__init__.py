@@ -1,4 +1,4 @@
-"""What all drivers share.
+"""The common part of all drivers.
 
 Belongs here: steps, turns, probes of a running job, slow work and heartbeats.
 Does not: a particular driver.

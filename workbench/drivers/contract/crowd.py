@@ -1,4 +1,5 @@
-"""What the slots of all live jobs of this process take together: they share its processors and the interpreter lock."""
+"""The combined load of the slots of all live jobs of this process: they share its processors and the interpreter
+lock."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import threading
 from functools import partial
 
 SLEEPERS = 16
-"""So many slots may wake up often just to look around; where there are more, each of them does so less often."""
+"""Up to this many slots wake up frequently just to check; if there are more, each of them does so less often."""
 PATIENCE_MAX = 5.0
 
 
@@ -15,11 +16,11 @@ class Crowd:
     """The slots of all jobs.
 
     Attributes:
-        jobs: that run at present.
-        patience: how many times as long as one that is nearly alone a slot sleeps before it looks around.
-        look_us: how often the sources of the job looked that chose last.
-        spent_us: processor time that slots have used so far. Threads add to it without a lock, and one of two numbers
-            that come at the same moment may be lost: nothing but paces depends on it.
+        jobs: the number of running jobs.
+        patience: the factor by which a slot sleeps longer before it checks than one that is nearly alone.
+        look_us: the polling interval that a job's sources chose last.
+        spent_us: processor time that slots have used so far. Threads add to it without a lock, and one of two
+            simultaneous additions may be lost: only paces depend on it.
 
     Example:
         >>> crowd = Crowd()
@@ -43,13 +44,13 @@ class Crowd:
         self.spent_us = 0
 
     def join(self, job: object, slots: int) -> None:
-        """A job runs on so many slots."""
+        """Register a job with this many slots."""
         with self._lock:
             self._slots[job] = slots
             self._count()
 
     def leave(self, job: object) -> None:
-        """It runs no more; called twice it does nothing."""
+        """Remove a job; a second call does nothing."""
         with self._lock:
             self._slots.pop(job, None)
             self._count()

@@ -1,4 +1,4 @@
-"""What a job's handle needs of the driver that runs it."""
+"""The interface of a driver for a job's handle."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Driver(Stage, Background, Protocol):
     """Steps the tasks of one job, its master and its background work.
 
     Attributes:
-        ended: set when the job has ended for good and everything that it had to write is written.
+        ended: set when the job has ended and everything that it had to write is written.
     """
 
     ended: threading.Event
@@ -25,25 +25,25 @@ class Driver(Stage, Background, Protocol):
 
     @property
     def master(self) -> Master:
-        """The job's master; another one after it has failed."""
+        """The job's master; a different one after a failover."""
         ...
 
     def hand_over(self, master: Master) -> None:
-        """Step this master from now on; called on the turn of the one that it succeeds."""
+        """Step this master from now on; called on the turn of its predecessor."""
         ...
 
     def leave_stalled_behind(self) -> None:
-        """The job is canceled: from some seconds on it waits no longer for tasks whose step does not end."""
+        """The job is canceled: after some seconds, stop waiting for tasks whose step does not end."""
         ...
 
     def stalled(self) -> str:
-        """Which task is in a step that does not end, since when and where; empty: none is."""
+        """The task in a step that does not end, since when and where; empty: none."""
         ...
 
     def within(self) -> bool:
-        """Whether the caller is on a thread that is in one of the job's steps: called by a function, sink or source."""
+        """Whether the caller's thread is in one of the job's steps: a function, sink or source calls."""
         ...
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
-        """Let the job go on until `event` is set, for at most so many seconds of its clock; whether it is set."""
+        """Let the job run until `event` is set, for at most `seconds` of its clock; returns whether it is set."""
         ...

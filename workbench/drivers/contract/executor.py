@@ -1,4 +1,4 @@
-"""Where the functions run that an operator must not wait for: threads and an event loop that belong to one job."""
+"""Runs functions that an operator must not wait for: on threads and an event loop that belong to one job."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _Call = tuple["Future[Any]", Callable[..., Any], tuple[Any, ...]]
 class ThreadedExecutor:
     """Calls plain functions on threads and coroutine functions on one event loop.
 
-    Threads are started when they are needed, as many as there are calls at a time (who submits bounds these), and are
-    daemons: a call that never returns does not keep the process alive.
+    Threads are started on demand, one for each simultaneous call (the caller limits their number), and are daemons: a
+    call that never returns does not keep the process alive.
 
     Args:
         name: of the job; the threads are named after it.
@@ -36,7 +36,7 @@ class ThreadedExecutor:
         self._closed = False
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
-        """Have a function called; returns at once."""
+        """Start a call of a function; returns at once."""
         if inspect.iscoroutinefunction(function):
             return asyncio.run_coroutine_threadsafe(_told(function(*arguments)), self._running_loop())
         future: Future[Any] = Future()
@@ -49,7 +49,7 @@ class ThreadedExecutor:
         return future
 
     def close(self) -> None:
-        """Let the threads end; calls that run are not interrupted, and what they return is forgotten."""
+        """Let the threads end; running calls are not interrupted, and their results are dropped."""
         with self._lock:
             self._closed = True
             for _ in range(self._threads):
@@ -80,25 +80,26 @@ class ThreadedExecutor:
 
 
 class SteppedExecutor:
-    """Calls functions within the step, so that a lesson advances only when you step it."""
+    """Calls functions within the step, so that a stepping job advances only when you step it."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
         """Call a function, and wait for it if it is a coroutine function."""
         if not inspect.iscoroutinefunction(function):
             return Inline().submit(function, *arguments)
         answer: list[Answer] = []
-        # A thread of its own, because the notebook's cell runs within an event loop already.
+        # On a separate thread, because the notebook's cell already runs within an event loop.
         thread = threading.Thread(target=lambda: answer.append(_outcome(function(*arguments))), daemon=True)
         thread.start()
         thread.join()
         return answer[0]
 
     def close(self) -> None:
-        """Nothing is left to end."""
+        """There is nothing to end."""
 
 
 async def _told(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """What the coroutine gives; what would end the loop, and leave all other calls without an answer, is an error."""
+    """The coroutine's result; an exception that would end the loop, and leave all other calls pending, becomes an
+    error."""
     try:
         return await coroutine
     except (SystemExit, KeyboardInterrupt) as error:
@@ -109,7 +110,7 @@ def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     loop.run_forever()
     for task in asyncio.all_tasks(loop):
         task.cancel()
-    loop.run_until_complete(asyncio.sleep(0))  # the cancelled ones end
+    loop.run_until_complete(asyncio.sleep(0))  # lets the cancelled ones end
     loop.close()
 
 

@@ -1,4 +1,4 @@
-"""A thread that tells every few seconds that a job lives."""
+"""A thread that signals every few seconds that a job is alive."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 
 class Heartbeat:
-    """Calls `beat` regularly from a thread of its own until it is stopped or `beat` raises.
+    """Calls `beat` regularly on its own thread until it is stopped or `beat` raises.
 
     Args:
-        beat: tells it.
-        lost: told what `beat` raised.
+        beat: sends the signal.
+        lost: receives what `beat` raised.
         interval_s: between two beats.
     """
 
@@ -32,7 +32,7 @@ class Heartbeat:
                 return
 
     def stop(self) -> None:
-        """No further beat begins; one that is under way is waited for."""
+        """Start no further beat; waits for one in progress."""
         self._over.set()
         if self._thread is not threading.current_thread():
             self._thread.join()

@@ -1,7 +1,7 @@
-"""What becomes of running jobs when the process ends without having stopped them: their threads end where they are.
+"""Ends the threads of running jobs when the process ends without having stopped them.
 
-Like a kill, this loses nothing: a resumed job continues from the last complete checkpoint. But a thread
-that is still in compiled code of another library when Python is torn down makes the process abort, now and then.
+Like a kill, this loses nothing: a resumed job continues from the last complete checkpoint. But a thread that is still
+in compiled code of another library while Python shuts down can make the process abort.
 
 Code that stops jobs properly at the end of the process (a notebook's kernel) registers after this module has been
 loaded, and so runs first.
@@ -21,10 +21,10 @@ PATIENCE_S = 2.0
 
 
 class Leaving(Protocol):
-    """What runs on threads that can be told to end."""
+    """An object whose threads can be told to end."""
 
     def leave(self) -> list[threading.Thread]:
-        """Tell them; the threads that are about to end."""
+        """Tell its threads to end; returns them."""
         ...
 
 
@@ -33,7 +33,7 @@ os.register_at_fork(after_in_child=_running.clear)  # a forked process has none 
 
 
 def end_with_process(driver: Leaving) -> None:
-    """Have these threads end when the process does, if they are still there."""
+    """Let these threads end with the process, if they still run."""
     _running.add(driver)
 
 

@@ -1,7 +1,7 @@
-"""Looking at a running attempt from outside: probed channels, operators, storage and tables.
+"""Observation of a running attempt: probed channels, operators, storage and tables.
 
-The runtime knows nothing of probes. A serial driver puts them into an attempt before its first step; then every
-element that is sent or received, and every named point that is reached, is told to a `Probe`, which may look (a
+The runtime does not know about probes. A serial driver adds them to an attempt before its first step; then every
+element that is sent or received, and every named point that is reached, is reported to a `Probe`, which may observe (a
 checker) or raise (an injected fault).
 """
 
@@ -52,15 +52,15 @@ Point = Literal[
     "state read",
 ]
 """Named points: in a task (process, snapshot, commit of a completed checkpoint), in the coordinator (trigger), where
-rows become visible, in the writer and within the files that it writes, and in a restore. What has begun to write or to
-commit and raises, or is killed, is given up."""
+rows become visible, in the writer and within the files that it writes, and in a restore. A write or commit that raises,
+or is killed, is given up."""
 
 
 class Probe:
-    """Observes a job; every hook does nothing by default. An exception that it raises happens at that point.
+    """Observes a job; every hook does nothing by default. An exception from a hook is raised at that point.
 
     Attributes:
-        points: of which it is told; None: of all.
+        points: the points to report; None: all.
     """
 
     points: frozenset[Point] | None = None
@@ -68,13 +68,13 @@ class Probe:
 
     @property
     def channel_type(self) -> type[Channel]:
-        """The class of the channels that tell it."""
+        """The class of the channels that report to it."""
         if self._channel_type is None:
             self._channel_type = type("ProbedChannel", (_ProbedChannel,), {"__slots__": (), "probe": self})
         return self._channel_type
 
     def attached(self, execution: Execution) -> None:
-        """An attempt is about to be stepped."""
+        """An attempt is about to be stepped for the first time."""
 
     def sent(self, channel: Channel, element: Element) -> None:
         """An element was pushed to a channel."""
@@ -92,11 +92,11 @@ class Probe:
         """A point was reached.
 
         Args:
-            point: which.
+            point: the point.
             owner: ``"task/uid"`` in an operator, ``"table/subtask"`` where rows become visible, ``"folder/task"`` where
-                state is written, the task where it or a source is read, the folder of a manifest and of what is
+                state is written, the task where state or a source is read, the folder of a manifest and of what is
                 removed, the path of a file.
-            number: rows in ``process``, bytes of a state that is written (0 before), otherwise the checkpoint.
+            number: rows in ``process``, bytes of the state to be written (0 before), otherwise the checkpoint.
         """
 
 
@@ -104,7 +104,7 @@ _HOOKS = ("attached", "sent", "received", "snapshot_taken", "state_read", "reach
 
 
 class Probes(Probe):
-    """Several probes, told in their order; each is only told what it listens to."""
+    """Several probes, called in their order; each receives only the events that it handles."""
 
     def __init__(self, *probes: Probe) -> None:
         self._hooks: dict[str, list[Any]] = {name: [] for name in _HOOKS}
@@ -112,11 +112,11 @@ class Probes(Probe):
             for name, itself in _listens_to(type(probe)):
                 if itself:
                     self._hooks[name].append(getattr(probe, name))
-                else:  # several probes in one are taken apart
+                else:  # combined probes are taken apart
                     self._hooks[name] += cast(Probes, probe)._hooks[name]
         self._attached, self._sent, self._received = (self._hooks[name] for name in ("attached", "sent", "received"))
         self._snapshot_taken, self._state_read = self._hooks["snapshot_taken"], self._hooks["state_read"]
-        self._reached: dict[Point, list[Any]] = {}  # as far as they were looked for
+        self._reached: dict[Point, list[Any]] = {}  # filled as points are looked up
 
     def attached(self, execution: Execution) -> None:
         for hook in self._attached:
@@ -147,12 +147,12 @@ class Probes(Probe):
             hook(point, owner, number)
 
 
-# Found once for each class: a run of a simulation makes a dozen probes, and they are always the same.
+# Cached per class: a run of a simulation creates a dozen probes, always of the same classes.
 _LISTENS: dict[type, tuple[tuple[str, bool], ...]] = {}
 
 
 def _listens_to(kind: type) -> tuple[tuple[str, bool], ...]:
-    """The hooks in which such a probe does something, and whether it does more than tell those that it is made of."""
+    """The hooks that such a probe overrides, and whether it does more than forward them to its parts."""
     if kind not in _LISTENS:
         own = [name for name in _HOOKS if getattr(kind, name) is not getattr(Probe, name)]
         _LISTENS[kind] = tuple((name, getattr(kind, name) is not getattr(Probes, name)) for name in own)
@@ -160,7 +160,7 @@ def _listens_to(kind: type) -> tuple[tuple[str, bool], ...]:
 
 
 class _ProbedChannel(Channel):
-    """A channel that tells `probe`; a class of its own for each probe, because channels have no room for one."""
+    """A channel that reports to `probe`; each probe has its own class, because channels have no attribute for one."""
 
     __slots__ = ()
     probe: Probe
@@ -238,12 +238,12 @@ class _ProbedOperator(Operator):
 
 
 def unprobed(operator: Operator) -> Operator:
-    """The operator itself, without what probes it."""
+    """The operator itself, without the probe around it."""
     return operator._operator if isinstance(operator, _ProbedOperator) else operator
 
 
 def attach(execution: Execution, probe: Probe) -> None:
-    """Probe the channels and operators of an attempt, those of its tasks that have not been stepped yet."""
+    """Probe the channels and operators of an attempt, for tasks that have not been stepped yet."""
     channel_type = probe.channel_type
     for channel in execution.channels:
         if type(channel) is Channel:
@@ -280,7 +280,7 @@ def _attach_reader(task: SourceTask, probe: Probe) -> None:
 
 
 def detach(execution: Execution) -> None:
-    """Read from the sources of an attempt that has ended as before: a reader that is probed refers to itself."""
+    """Remove the probes from the sources of an ended attempt: a probed reader is a reference cycle."""
     for task in execution.sources:
         vars(task.reader).pop("poll", None)
 
@@ -300,7 +300,7 @@ def attach_coordinator(coordinator: CheckpointCoordinator, probe: Probe) -> None
 
 
 class ProbedStorage:
-    """A checkpoint storage that tells when something is written or read."""
+    """A checkpoint storage that reports writes and reads."""
 
     def __init__(self, storage: CheckpointStorage, probe: Probe) -> None:
         self._storage = storage
@@ -362,7 +362,7 @@ class ProbedStorage:
 
 
 class ProbedTables(Tables):
-    """Committed tables that tell when rows become visible."""
+    """Committed tables that report when rows become visible."""
 
     def __init__(self, probe: Probe) -> None:
         super().__init__()

@@ -1,8 +1,9 @@
-"""What the drivers without threads share: every step is taken by the caller, on a virtual clock.
+"""The common part of drivers without threads: the caller takes every step, on a virtual clock.
 
 There are four kinds of steps: a task's, the master's, one piece of background work, and the passing of time. A task
-that found nothing to do sleeps until its slot is woken (by the other end of a channel, or a command) or its due time
-comes, as under the live driver, only that nothing looks around in between: a wake-up that the runtime forgets shows.
+without work sleeps until its slot is woken (by the other end of a channel, or a command) or its due time comes, as
+under
+the live driver, but without periodic checks: a wake-up that the runtime misses becomes visible.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class SerialDriver:
     """Base of the stepping and the simulation driver; it is the master's stage and does its background work.
 
     Args:
-        clock: the job's; this driver alone moves it.
+        clock: the job's; only this driver advances it.
     """
 
     def __init__(self, clock: VirtualClock) -> None:
@@ -43,7 +44,7 @@ class SerialDriver:
         self._job: Master | None = None
         self._work: deque[Callable[[], None]] = deque()
         self._asleep: dict[str, int | None] = {}  # sleeping tasks, and when each is due
-        self._dead: set[str] = set()  # tasks of this attempt that failed
+        self._dead: set[str] = set()  # tasks of this attempt that have failed
 
     @property
     def master(self) -> Master:
@@ -51,20 +52,20 @@ class SerialDriver:
         assert self._job is not None
         return self._job
 
-    # what the master asks for ------------------------------------------------------------------------------------
+    # for the master ----------------------------------------------------------------------------------------------
 
     def run(self, master: Master) -> None:
-        """Take the job over; its first step will be the master's."""
+        """Take over the job; its first step will be the master's."""
         self._job = master
         master.call(master.start)
 
     def hand_over(self, master: Master) -> None:
-        """Step this master from now on; called on the turn of the one that it succeeds."""
+        """Step this master from now on; called on the turn of its predecessor."""
         self._job = master
         master.call(master.start)
 
     def wake(self) -> None:
-        """The master has something to do: its inbox says so."""
+        """Does nothing: the master's inbox shows that it has work."""
 
     def start(self, execution: Execution) -> None:
         """Step the tasks of this attempt from now on."""
@@ -76,20 +77,20 @@ class SerialDriver:
             slot.waker.wake = self._rouser(slot)
 
     def stop(self, execution: Execution) -> Collection[Task]:
-        """Step them no longer."""
+        """Stop stepping them."""
         if self.execution is execution:
             self.execution = None
         return ()
 
     def leave_stalled_behind(self) -> None:
-        """Whoever could say so waits for a step, too."""
+        """Does nothing: a caller would wait for a step, too."""
 
     def stalled(self) -> str:
-        """None is: somebody would be waiting for its step."""
+        """Always empty: a caller would be waiting for the step."""
         return ""
 
     def inspect(self, task: Task, query: Query) -> None:
-        """The task answers at once, as nobody is in a step now: looking at a job does not move it."""
+        """The task answers immediately, as no thread is in a step: observing a job does not advance it."""
         task.answer(query.question)
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
@@ -108,7 +109,7 @@ class SerialDriver:
         return rouse
 
     def _awake(self) -> list[Task]:
-        """The tasks that may have something to do."""
+        """The tasks that may have work."""
         if self.execution is None:
             return []
         asleep, dead = self._asleep, self._dead
@@ -122,7 +123,7 @@ class SerialDriver:
         return not task.finished and task.name not in self._dead
 
     def _step_task(self, task: Task) -> Outcome | None:
-        """Step a task, and put it to sleep when it found nothing to do; None: it failed."""
+        """Step a task, and let it sleep if it found no work; None: it failed."""
         try:
             outcome = task.step()
         except PASSING:
@@ -133,7 +134,7 @@ class SerialDriver:
             return None
         if outcome is not Outcome.PROGRESSED and not task.finished:
             due = task.next_due_us()
-            # What is due already and still not done waits for something else than time, such as room in the output.
+            # Work that is due and still not done waits for something other than time, such as room in the output.
             self._asleep[task.name] = due if due is not None and due > self.clock.now_us() else None
         return outcome
 
@@ -145,7 +146,7 @@ class SerialDriver:
         return due is not None and due <= self.clock.now_us()
 
     def _next_due_us(self) -> int | None:
-        """The next moment at which somebody wants to be stepped."""
+        """The next time at which a task or the master is due."""
         wanted = [time for name, time in self._asleep.items() if time is not None and name not in self._dead]
         due = self.master.next_due_us()
         if due is not None:
@@ -161,7 +162,7 @@ class SerialDriver:
                 del asleep[name]
 
     def _end_if_over(self) -> None:
-        """When the job is over, do what is left to be written and told, and be done."""
+        """When the job is over, finish pending writes and notifications."""
         master = self.master
         while master.over and not self.ended.is_set():
             if self._work:

@@ -1,7 +1,7 @@
-"""Tasks whose step does not end: a user's function, a sink or a source has been called and has not returned.
+"""Tasks whose step does not end: a call of a user's function, a sink or a source has not returned.
 
-Nothing can end a call from outside. What can be done is to say which one it is, and to have it raise as soon as it
-comes back to Python, as Flink's cancellation interrupts a task.
+A call cannot be ended from outside. But the job can report which one it is, and make it raise as soon as it returns to
+Python, as Flink's cancellation interrupts a task.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from workbench.raised import EndedFromOutside
 from workbench.runtime.tasks.task import Task
 
 NOTEWORTHY_US = 2_000_000
-"""A step that has taken so long is worth a word."""
+"""A step that takes this long is reported."""
 LONG_WRITE_US = 10_000_000
-"""So is a file that has been written for so long."""
+"""So is a file write."""
 
 
 class LeftBehind(EndedFromOutside):
-    """Raised on a thread that nobody waits for any more; no Exception, so that a function's retries let it pass."""
+    """Raised on a thread that was left behind; not an Exception, so that a function's retries do not catch it."""
 
 
 def interrupt(thread: int) -> None:
-    """Have the thread of this identity, which must not have ended, raise `LeftBehind` when it is in Python next."""
+    """Make the thread of this identity, which must not have ended, raise `LeftBehind` when it next runs Python code."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(LeftBehind))
 
 
 def told(tasks: Iterable[Task], now_us: int) -> str:
-    """Which of the tasks has been in one step for longest, in which operator, since when and where; empty: none is."""
+    """The task that has been in one step for longest, with the operator, start and place; empty: none."""
     stalled = [task for task in tasks if task.load.stepping and now_us - task.load.last_us >= NOTEWORTHY_US]
     if not stalled:
         return ""
@@ -48,18 +48,18 @@ def told(tasks: Iterable[Task], now_us: int) -> str:
 
 
 def told_of_writer(thread: threading.Thread | None, since_us: int | None, now_us: int) -> str:
-    """That what is written to storage has taken long, since when and where; empty: it has not.
+    """A report that a write to storage is taking long, with its start and place; empty: it is not.
 
     Args:
-        thread: that writes.
+        thread: the writer's thread.
         since_us: when its call began; None: it is in none.
-        now_us: by the same clock.
+        now_us: the present time of the same clock.
     """
     if thread is None or thread.ident is None or since_us is None or now_us - since_us < LONG_WRITE_US:
         return ""
     frame = sys._current_frames().get(thread.ident)
     origin: Origin | None = None
-    while frame is not None and not is_ours(frame.f_code.co_filename):  # a file system of the user's
+    while frame is not None and not is_ours(frame.f_code.co_filename):  # a user's file system
         origin = Origin(frame.f_code.co_filename, frame.f_lineno, line_text(frame.f_code.co_filename, frame.f_lineno))
         frame = frame.f_back
     since = format_instant(since_us // 1_000_000 * 1_000_000)
@@ -71,7 +71,7 @@ def told_of_writer(thread: threading.Thread | None, since_us: int | None, now_us
 
 
 def _place(task: Task) -> tuple[str, Origin | None]:
-    """The operator that is being called in a task's step, and the line of the user's code that the call has come to."""
+    """The operator that is called in a task's step, and the line of the user's code that the call has reached."""
     uids = {id(link.operator): link.uid for link in task.links}
     origin: Origin | None = None
     uid: str | None = None
@@ -81,7 +81,7 @@ def _place(task: Task) -> tuple[str, Origin | None]:
             if uid is None:
                 uid = uids.get(id(each.f_locals.get("self")))
             file, line = each.f_code.co_filename, each.f_lineno
-            if not is_ours(file) and (text := line_text(file, line)):  # code that was made for it has no text
+            if not is_ours(file) and (text := line_text(file, line)):  # generated code has no text
                 origin = Origin(file, line, text)
         if inner:
             break
@@ -89,7 +89,7 @@ def _place(task: Task) -> tuple[str, Origin | None]:
 
 
 def _within_step(frame: FrameType | None, task: Task) -> list[FrameType]:
-    """The calls within this task's step, the innermost first; none, if this thread is not in it."""
+    """The frames within this task's step, the innermost first; none, if this thread is not in it."""
     inner: list[FrameType] = []
     while frame is not None:
         if frame.f_code is Task.step.__code__ and frame.f_locals.get("self") is task:

@@ -1,4 +1,4 @@
-"""One step as it was taken: who took it, what it took in and what it sent, to be told in words."""
+"""A step that was taken: its actor, its input and its output, with a description in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.elements import (
 from workbench.operators.contract.python_rows import python_rows
 
 WORDS = 96
-"""Characters of a record that a step's description shows."""
+"""The maximum number of characters of a record in a step's description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +27,8 @@ class Move:
     """An element that came from, or went to, another task.
 
     Attributes:
-        task: the other one.
-        element: what moved.
+        task: the other task.
+        element: the element.
     """
 
     task: str
@@ -43,9 +43,9 @@ class Step:
         actor: a task's name, ``"master"``, ``"writer"`` or ``"clock"``.
         outcome: how it ended.
         time_us: the job's time after it.
-        number: how many have been taken with it, from 1.
-        took: what a task took from one of its channels, if anything.
-        sent: what it put on its channels.
+        number: the number of this step, from 1.
+        took: the element that a task took from one of its channels, if any.
+        sent: the elements that it put on its channels.
 
     Example:
         >>> Step("sum[0]", "progressed", 0, 3, Move("numbers[0]", Watermark(0))).words
@@ -64,7 +64,7 @@ class Step:
 
     @property
     def words(self) -> str:
-        """What happened, in a sentence."""
+        """The step, described in a sentence."""
         if self.actor == CLOCK:
             return f"Nothing could happen before {format_instant(self.time_us)}: the clock went on to it."
         if self.actor == MASTER:
@@ -84,7 +84,7 @@ class Step:
 
 
 def told(element: Element) -> str:
-    """An element in words, a record with its values.
+    """An element in words; a record with its values.
 
     Example:
         >>> told(EndOfStream())

@@ -1,9 +1,10 @@
-"""Slots that have little to do wake up one after the other, those of all jobs of the process.
+"""Turns: slots with little work wake up one after the other, across all jobs of the process.
 
-Two threads that run Python at the same time hand the interpreter lock to each other at every call that gives it up.
+Two threads that run Python at the same time pass the interpreter lock to each other at every call that releases it.
 With large batches that is rare; with small ones it takes more time than the work. So a slot whose last waking was short
 takes a turn for the whole of the next one. A slot that stays awake, because there is much to do or because a user's
-function takes long, gives its turn back, or is passed by: nobody waits for one slot longer than `PATIENCE_S`.
+function
+takes long, returns its turn, or is overtaken: no slot waits for another one longer than `PATIENCE_S`.
 """
 
 from __future__ import annotations
@@ -17,28 +18,28 @@ from functools import partial
 from workbench.drivers.contract.crowd import CROWD
 
 SHORT_US = 4_000
-"""A waking that lasts longer is not worth waiting for."""
+"""A longer waking is not worth waiting for."""
 _LONG_US = 20_000
 PATIENCE_S = 0.001
-"""Nobody waits longer for one slot of a job that is alone; among other jobs, so long for each of them, up to
-`PATIENT_FOR`: the fewer threads want the interpreter lock, the sooner all of them are through."""
+"""The maximum wait for one slot of a job that is alone; with other jobs, multiplied by their number, up to
+`PATIENT_FOR`: the fewer threads compete for the interpreter lock, the sooner all of them are done."""
 PATIENT_FOR = 20
 _ROUNDS = 5
-"""Nobody waits more than so many times as long for slots that take their turns one after the other."""
+"""The maximum wait, as a multiple, for slots that take their turns one after the other."""
 
 
 Way = Lock | threading.Semaphore
-"""Through a turnstile, to be released at the end of the turn."""
+"""A lane of the turnstile, to be released at the end of the turn."""
 
 
 class Turnstile:
-    """Lets a few threads through at a time, one unless said otherwise.
+    """Lets a limited number of threads through at a time, by default one.
 
-    What stays within is passed by: those behind it go through another lock, so it holds up only the first of them.
+    A thread that stays inside is overtaken: those behind it use another lock, so it delays only the first of them.
 
     Args:
-        lanes: how many.
-        patience_s: how long to wait for one that stays; None: as `PATIENCE_S` says.
+        lanes: the number of threads.
+        patience_s: how long to wait for a thread that stays; None: `PATIENCE_S`.
 
     Example:
         >>> turnstile = Turnstile()
@@ -56,7 +57,7 @@ class Turnstile:
         self._entered = 0
 
     def enter(self) -> Way | None:
-        """Wait for the turn; what is to be released at its end, or None for one that goes on without."""
+        """Wait for the turn; returns what to release at its end, or None for a thread that continues without one."""
         lock = self._lock
         if not lock.acquire(blocking=False):
             patience_s = self._patience_s or PATIENCE_S * min(max(1, CROWD.jobs), PATIENT_FOR)
@@ -64,7 +65,7 @@ class Turnstile:
                 entered = self._entered
                 if lock.acquire(timeout=patience_s):
                     break
-                if self._entered == entered:  # the same one all the time: its waking is not short
+                if self._entered == entered:  # the same thread all the time: its waking is not short
                     self._open_another(lock)
                     return None
                 lock = self._lock
@@ -74,12 +75,12 @@ class Turnstile:
         return lock
 
     def _open_another(self, closed: Way) -> None:
-        if self._lock is closed:  # of those who have waited in vain, the first opens it for all
+        if self._lock is closed:  # the first thread that has waited in vain opens it for all
             self._lock = threading.Semaphore(self._lanes) if self._lanes > 1 else threading.Lock()
 
     @property
     def taken(self) -> bool:
-        """Whether nobody can enter at once."""
+        """Whether no thread can enter immediately."""
         lock = self._lock
         free = lock.acquire(blocking=False)
         if free:
@@ -90,11 +91,11 @@ class Turnstile:
 TURNSTILE = Turnstile()
 os.register_at_fork(
     after_in_child=partial(Turnstile.__init__, TURNSTILE)
-)  # in a forked process nobody would come out any more
+)  # in a forked process no thread would ever leave
 
 
 class Turn:
-    """One slot's way through the turnstile.
+    """One slot's use of the turnstile.
 
     Args:
         turnstile: of all slots.
@@ -102,7 +103,7 @@ class Turn:
 
     Attributes:
         short: this waking has been short so far, and so was the last one.
-        lasted_us: how long the last waking took.
+        lasted_us: the duration of the last waking.
     """
 
     __slots__ = ("_begun_us", "_held", "_now_us", "_turnstile", "lasted_us", "short")
@@ -122,7 +123,7 @@ class Turn:
         self._begun_us = self._now_us()
 
     def go_on(self) -> bool:
-        """There is more to do; whether that has just made it a long waking."""
+        """There is more to do; returns whether the waking has just become a long one."""
         if (self.short or self._held) and self._now_us() - self._begun_us > SHORT_US:
             was_short, self.short = self.short, False
             self._release()
@@ -130,7 +131,7 @@ class Turn:
         return False
 
     def stays_awake(self) -> bool:
-        """Whether the slot has been busy for a good while since it woke up, or since the last such answer."""
+        """Whether the slot has been busy for long since it woke up, or since this last returned True."""
         if self.short or (lasted_us := self._now_us() - self._begun_us) < _LONG_US:
             return False
         self.lasted_us = lasted_us

@@ -1,5 +1,5 @@
-"""Faults on purpose.
+"""Fault injection.
 
 Belongs here: crash points, the faults that can be injected, and a disk that fails.
-Does not: checking what they break (``lab``).
+Does not: checking the consequences (``lab``).
 """

@@ -1,4 +1,4 @@
-"""Acknowledgements on their way to the coordinator: delayed, said twice, or in another order."""
+"""Acknowledgements on their way to the coordinator: delayed, duplicated or reordered."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DELAY_STEPS = 40
 
 @dataclass(slots=True)
 class _Letter:
-    """A report that is on its way for so many more steps; None: until another one has overtaken it."""
+    """A report that is delayed for this many steps; None: until another one has overtaken it."""
 
     host: TaskHost
     report: Report
@@ -22,10 +22,10 @@ class _Letter:
 
 
 class Acknowledgements:
-    """What tasks report of their snapshots, disturbed as a fault plan says.
+    """The tasks' reports of their snapshots, disturbed by a fault plan.
 
     Args:
-        faults: what goes wrong at ``"report"``.
+        faults: the faults at ``"report"``.
     """
 
     def __init__(self, faults: FaultInjector) -> None:
@@ -33,7 +33,7 @@ class Acknowledgements:
         self._letters: list[_Letter] = []
 
     def send(self, host: TaskHost, task: str, report: Report) -> None:
-        """Take a report to `host`, now or later."""
+        """Deliver a report to `host`, now or later."""
         if not isinstance(report, SnapshotTaken):
             host.report(report)
             return
@@ -47,14 +47,14 @@ class Acknowledgements:
             self._deliver([letter for letter in self._letters if letter.steps is None])
 
     def step(self) -> None:
-        """One more step was taken."""
+        """A step was taken."""
         if self._letters:
             for letter in self._letters:
                 letter.steps = None if letter.steps is None else letter.steps - 1
             self._deliver([letter for letter in self._letters if letter.steps == 0])
 
     def deliver_all(self) -> bool:
-        """Nothing else can happen: what is on its way arrives; whether there was something."""
+        """Nothing else can happen: deliver everything that is delayed; returns whether there was anything."""
         letters = self._letters
         self._deliver(letters)
         return bool(letters)
@@ -66,11 +66,11 @@ class Acknowledgements:
 
 
 class Post:
-    """What takes the reports of one task to its host.
+    """Passes the reports of one task to its host.
 
     Args:
-        acknowledgements: through which they go.
-        host: that takes them.
+        acknowledgements: may disturb them.
+        host: receives them.
         task: its name.
     """
 
@@ -80,5 +80,5 @@ class Post:
         self._task = task
 
     def report(self, report: Report) -> None:
-        """Take a report (see `TaskHost`)."""
+        """Receive a report (see `TaskHost`)."""
         self._acknowledgements.send(self._host, self._task, report)

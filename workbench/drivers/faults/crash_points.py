@@ -1,7 +1,7 @@
-"""The places of the reliability tests where something can go wrong, told from what probes see of a run.
+"""The crash points of the reliability tests, derived from what probes observe.
 
-The names are those of the list of crash points, with the sync of a folder behind the renaming of a file. A place
-belongs to the task that is there, or to the coordinator.
+The names are those of the list of crash points, plus the sync of a folder after the renaming of a file. A point belongs
+to the task that reaches it, or to the coordinator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.task import Task
 
 COORDINATOR = "coordinator"
-"""Owner of the places that lie in no task."""
+"""Owner of the points that belong to no task."""
 
 CrashPoint = Literal[
     "before trigger",
@@ -46,8 +46,8 @@ CrashPoint = Literal[
 ]
 
 FaultPoint = CrashPoint | Literal["step", "process", "source read", "state write", "complete", "report", "restart"]
-"""Ours besides: between any two steps, before an operator processes a batch, before a source is read, before a task's
-state is written, when the manifest is durable and nobody knows, when a task reports its snapshot, and between two
+"""Our additions: between any two steps, before an operator processes a batch, before a source is read, before a task's
+state is written, when the manifest is durable but not yet announced, when a task reports its snapshot, and between two
 processes."""
 
 
@@ -65,30 +65,30 @@ _TOLD_AT: dict[FaultPoint, tuple[Point, ...]] = {
     "cleanup": ("cleanup", "folder sync", "cleanup ends"),
     "restore read": ("state read",),
 }
-"""The points of a probe that tell a place by themselves. The others on the way of an element are told of that, those
-between two steps by the driver; what the rest are depends on several points."""
+"""The points of a probe that identify a crash point alone. Other points on the way of an element are derived from its
+events, those between two steps are reported by the driver; the rest depend on several points."""
 _SENT: frozenset[FaultPoint] = frozenset({"barrier emission", "in-flight replay"})
 _RECEIVED: frozenset[FaultPoint] = frozenset({"first barrier", "end of alignment"})
 _UNPROBED: frozenset[FaultPoint] = frozenset({"step", "report", "restart"})
 
 
 class Tell(Protocol):
-    """Called when a place is reached; an exception that it raises happens there."""
+    """Called when a crash point is reached; an exception that it raises is raised there."""
 
     def __call__(self, point: FaultPoint, owner: str) -> None: ...
 
 
 class CrashPoints(Probe):
-    """Tells the named places of one run.
+    """Reports the crash points of one run.
 
     Args:
-        tell: is told.
-        places: that matter; None: all. It asks to be told of nothing else, because most of what happens in a run is
-            nowhere near the few places of its faults.
+        tell: receives them.
+        places: the points that matter; None: all. Events for other points are not requested, because most of what
+            happens in a run is far from its few faults.
 
     Attributes:
-        sends: whether it needs to be told what is sent.
-        receives: whether it needs to be told what is received.
+        sends: whether it needs the events of sent elements.
+        receives: whether it needs the events of received elements.
     """
 
     def __init__(self, tell: Tell, places: Collection[FaultPoint] | None = None) -> None:
@@ -98,8 +98,8 @@ class CrashPoints(Probe):
         self._tell = tell
         self._tasks: dict[str, Task] = {}
         self._open: dict[str, int] = {}
-        self._arrived: dict[str, tuple[int, int]] = {}  # by task: the latest checkpoint, and how many barriers of it
-        self._ends: set[str] = set()  # operators that hand nothing on: the sinks
+        self._arrived: dict[str, tuple[int, int]] = {}  # by task: the latest checkpoint, and the number of its barriers
+        self._ends: set[str] = set()  # operators without output: the sinks
         self._written: defaultdict[str, set[str]] = defaultdict(set)
         self._writing = ""
         self._notified = ""
@@ -170,7 +170,7 @@ class CrashPoints(Probe):
                 self._committing()
             case "folder sync" if self._writing or self._notified:
                 tell("folder sync", self._writing or self._notified)
-            case "folder sync" if self._cleaning:  # a manifest is gone, and the rest is not
+            case "folder sync" if self._cleaning:  # the manifest is deleted, the rest is not
                 tell("cleanup", COORDINATOR)
             case "given up":
                 self._writing = self._notified = ""
@@ -216,7 +216,7 @@ class CrashPoints(Probe):
             self._committing()
 
     def _committing(self) -> None:
-        """Rows become visible: because a task was told to commit, or because a restore finds them pre-committed."""
+        """Rows become visible: a task was told to commit, or a restore finds them pre-committed."""
         if self._notified:
             self._tell("commit", self._notified)
         else:
@@ -224,7 +224,7 @@ class CrashPoints(Probe):
 
 
 def _points_of(places: Collection[FaultPoint]) -> frozenset[Point] | None:
-    """The points that tell these places; None: all of them may be needed."""
+    """The probe points that identify these crash points; None: all of them may be needed."""
     probed = set(places) - _SENT - _RECEIVED - _UNPROBED
     if not probed <= _TOLD_AT.keys():
         return None

@@ -1,6 +1,6 @@
-"""What can go wrong, and where, in the words in which a person asks for it.
+"""The faults and where they can happen, under the names that users write.
 
-It imports nothing of the runtime, so the help of a command can list it.
+It imports nothing from the runtime, so that a command's help can list them.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ Kind = Literal[
     "flipped",
     "missing",
 ]
-"""A task fails as by ``job.fail``, or all tasks of a TaskManager, or the coordinator; the code there raises (a source,
-a user's function); the process ends, and only what was written survives (``kill -9``), or only what was synced (a power
-failure); the disk is full, gives an
-input/output error, or takes long; the clock jumps ahead; an acknowledgement is delayed, comes twice, or comes behind
-the next one; a file of the latest checkpoint is cut off, has a wrong bit, or is gone when the next process starts."""
+"""The kinds: a task fails as with ``job.fail``, or all tasks of a TaskManager, or the coordinator; the code at that
+point raises (a source, a user's function); the process ends, and only what was written survives (``kill -9``), or only
+what was synced (a power failure); the disk is full, returns an input/output error, or is slow; the clock jumps ahead;
+an acknowledgement is delayed, duplicated, or overtaken by the next one; a file of the latest checkpoint is truncated,
+has a wrong bit, or is missing when the next process starts."""
 
 POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "step": ("crash", "machine", "coordinator", "kill", "power", "jump"),
@@ -65,7 +65,7 @@ POINTS: dict[FaultPoint, tuple[Kind, ...]] = {
     "re-commit": ("crash", "error", "broken", "kill", "power"),
     "restart": ("torn", "flipped", "missing"),
 }
-"""Where faults can happen, and which ones can be survived there."""
+"""The crash points, and the kinds of faults that a job can survive there."""
 
 NAMES: dict[str, tuple[Kind, ...]] = {
     "task failure": ("crash",),
@@ -85,7 +85,7 @@ NAMES: dict[str, tuple[Kind, ...]] = {
     "flipped bit": ("flipped",),
     "missing file": ("missing",),
 }
-"""What a person calls the kinds of faults."""
+"""The names of the kinds of faults."""
 
 FAULTS: tuple[str, ...] = (*NAMES, *POINTS)
-"""Names that a person asks for: kinds of faults, and places."""
+"""All names that users can write: kinds of faults, and crash points."""

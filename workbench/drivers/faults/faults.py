@@ -1,7 +1,7 @@
-"""Faults as data: which one happens where, and when.
+"""Faults as data: their kind, place and time.
 
-A plan is drawn from a seed like everything else, so a failing seed brings its faults with it. The places are those of
-`crash_points`; what can happen there is in `fault_names`.
+A plan is drawn from a seed, so a failing seed reproduces its faults. The places are those of `crash_points`; the kinds
+that can happen there are in `fault_names`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from workbench.runtime.tasks.deployment import Execution
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9
 _RESTORED_ROWS: tuple[FaultPoint, str] = ("re-commit", COORDINATOR)
-"""Committing what a restore finds pre-committed. Like the reading of state it happens before any task is stepped: one
-that crashes there cannot start."""
+"""Committing what a restore finds pre-committed. Like the reading of state it happens before any task is stepped: a
+crash there prevents the start."""
 _ON_DISK: frozenset[FaultPoint] = frozenset(
     {"mid-file", "fsync", "rename", "folder sync", "metadata rename", "cleanup", "restart"}
 )
@@ -38,11 +38,11 @@ _JUMP_US = 3_600_000_000
 
 
 class Killed(EndedFromOutside):
-    """The process is dead; the owner of the driver drops everything but the storage."""
+    """The process is dead; the owner of the driver drops everything except the storage."""
 
 
 class PowerFailed(Killed):
-    """The machine is no more: whatever was not synced is to be dropped, too."""
+    """The machine has lost power: what was not synced is lost, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Fault:
     """One fault.
 
     Attributes:
-        point: where.
+        point: its place.
         occurrence: which occurrence of the point, from 1, counted over all attempts and restarts.
-        kind: what happens.
-        task: which task crashes where the point lies in none, by its index modulo the number of tasks.
-        owner: only the times count at which this task is there; empty for all.
-        follows: only the times count since the fault before it in the plan has happened.
+        kind: of the fault.
+        task: which task crashes if the point belongs to none, by its index modulo the number of tasks.
+        owner: count only occurrences at this task; empty: all.
+        follows: count only occurrences after the preceding fault of the plan.
     """
 
     point: FaultPoint
@@ -84,10 +84,10 @@ class FaultPlan:
 
     @classmethod
     def draw(cls, chance: Random, *, kills: bool, most: int = 3, only: Sequence[str] = ()) -> FaultPlan:
-        """Between no fault (one, where certain ones are asked for) and `most`.
+        """Draw between no fault (one, if certain faults are requested) and `most` faults.
 
         Args:
-            kills: whether checkpoints are on a disk, so that something survives a process, and the disk can fail.
+            kills: whether checkpoints are on a disk, so that they survive the process, and the disk can fail.
             only: names out of ``FAULTS``; empty for all.
 
         Raises:
@@ -96,7 +96,7 @@ class FaultPlan:
         points_of, kinds_at = _choices(tuple(only), kills)
         faults = []
         for _ in range(chance.randint(min(len(only), 1), most) if kinds_at else 0):
-            if only:  # each kind that was asked for is as likely as the others, at however many places it can happen
+            if only:  # each requested kind is equally likely, at however many places it can happen
                 kind = chance.choice(sorted(points_of))
                 point = chance.choice(points_of[kind])
             else:
@@ -107,7 +107,7 @@ class FaultPlan:
         return cls(tuple(faults))
 
     def has(self, kind: Kind) -> bool:
-        """Whether such a fault is among them.
+        """Whether the plan has a fault of this kind.
 
         Example:
             >>> FaultPlan((Fault("metadata rename", 2, "kill"),)).has("power")
@@ -120,7 +120,7 @@ class FaultPlan:
 
 
 def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[FaultPoint, Kind]]:
-    """The places and kinds that names stand for; places and kinds together mean those kinds at those places.
+    """The places and kinds of these names; places and kinds together mean those kinds at those places.
 
     Raises:
         SettingError: no such fault.
@@ -144,7 +144,7 @@ def faults_named(names: Sequence[str], *, on_disk: bool = True) -> list[tuple[Fa
 
 @cache
 def _choices(only: tuple[str, ...], kills: bool) -> tuple[dict[Kind, list[FaultPoint]], dict[FaultPoint, list[Kind]]]:
-    """The places of each kind of fault, and the kinds at each place: asked for by every run of a search."""
+    """The places of each kind of fault, and the kinds at each place; cached, because every run of a search asks."""
     choices = faults_named(only, on_disk=kills)
     points_of: dict[Kind, list[FaultPoint]] = {}
     kinds_at: dict[FaultPoint, list[Kind]] = {}
@@ -159,15 +159,15 @@ class FaultInjector(Probe):
 
     Args:
         plan: the faults.
-        census: whether to go on counting when all have happened.
+        census: whether to keep counting when all faults have happened.
 
     Attributes:
-        counts: how often each place was reached, by owner; under an empty owner by all. Without a census only of those
-            places at which a fault waits to happen, while it does.
-        crash: posts the crash of a task, by index or name; set by the driver that runs the job.
-        fail: posts the crash of the coordinator, or of the TaskManager of a task by its index; set likewise.
-        pass_time: lets so many microseconds pass; set by the driver, too.
-        in_task: whether a task is being stepped, so that what is raised is that task's failure.
+        counts: how often each place was reached, by owner, and under an empty owner by all. Without a census, only
+            places where a fault is pending are counted, while it is.
+        crash: crashes a task, by index or name; set by the driver that runs the job.
+        fail: crashes the coordinator, or the TaskManager of a task by its index; set by the driver.
+        pass_time: advances the clock by some microseconds; set by the driver.
+        in_task: whether a task is being stepped, so that an exception is that task's failure.
         fired: the faults that have happened.
     """
 
@@ -202,13 +202,13 @@ class FaultInjector(Probe):
             self._places.reached(point, owner, number)
 
     def at(self, point: FaultPoint, owner: str) -> None:
-        """Count the place, and let what is due there happen."""
+        """Count the place, and cause the faults that are due there."""
         if point in self._awaited or self._census:
             for fault in self.due(point, owner):
                 self._happen(fault, owner)
 
     def due(self, point: FaultPoint, owner: str) -> list[Fault]:
-        """Count the place; the faults that are due there, which count as happened."""
+        """Count the place; returns the faults that are due there, which count as happened."""
         if point not in self._awaited and not self._census:
             return []
         counts = self.counts
@@ -234,7 +234,7 @@ class FaultInjector(Probe):
         return due
 
     def _await(self) -> None:
-        """Only the places at which something waits to happen are counted; when nothing does, nobody looks."""
+        """Update the counted places: those where a fault is pending; if there are none, nothing is observed."""
         self._awaited = frozenset(fault.point for fault in self._waiting)
         self._looks = bool(self._waiting) or self._census
 

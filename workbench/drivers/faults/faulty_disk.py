@@ -1,4 +1,4 @@
-"""A disk that tells how far a file is, so that it can fail in the middle of one, and that can lose its power."""
+"""A disk that reports the progress of writes, so that they can fail midway, and that can lose power."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from workbench.drivers.contract.probes import Probe
 from workbench.durable.disk import Disk
 
 _COMES_BACK = 0.5
-"""How likely a file that was deleted, and whose folder was not synced since, is there again after a power failure."""
+"""The probability that a deleted file whose folder was not synced reappears after a power failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """A name that was given to a file or folder, where the folder in which it stands was not synced since.
+    """A name that was given to a file or folder, in a folder that was not synced since.
 
     Attributes:
         path: with that name.
-        undo: brings back what was before.
+        undo: restores the previous state.
     """
 
     path: str
@@ -33,11 +33,11 @@ class _Given:
 
 @dataclass(frozen=True, slots=True)
 class _Deleted:
-    """A file or folder that was deleted, likewise.
+    """A file or folder that was deleted, in a folder that was not synced since.
 
     Attributes:
-        path: where it was.
-        files: that went with it, by path, with what of their content would survive.
+        path: its former path.
+        files: the files that were deleted with it, by path, with the content that would survive.
     """
 
     path: str
@@ -45,17 +45,17 @@ class _Deleted:
 
 
 class ProbedDisk(Disk):
-    """Writes as any disk does, and tells `probe` when half of a piece is written, before a flush, before a rename,
+    """Writes like any disk, and reports to `probe` when half of a piece is written, before a sync, before a rename,
     before a file gets a second name and before it loses the first one, and before the names in a folder are synced.
 
-    It remembers what was not synced: the content of files, names in folders, and what is gone from them. When the power
-    fails, content and names are lost. Of the deleted files some are back and others are not, as on a disk that wrote
-    some pieces of a folder and not others.
+    It tracks what was not synced: the content of files, names in folders, and deletions. On a power failure, unsynced
+    content and names are lost. Some of the deleted files reappear and others do not, as on a disk that wrote only some
+    blocks of a folder.
 
     Args:
-        probe: is told; what it raises happens there.
-        chance: which deleted files are back after a power failure; None: the power never fails, and what it would take
-            away is not remembered.
+        probe: receives the reports; what it raises is raised at that point.
+        chance: decides which deleted files reappear after a power failure; None: the power never fails, and nothing is
+            tracked.
     """
 
     def __init__(self, probe: Probe, chance: Random | None) -> None:
@@ -63,7 +63,7 @@ class ProbedDisk(Disk):
         self._chance = chance
         self._contents: set[str] = set()
         self._names: list[_Given | _Deleted] = []
-        self._linked: dict[str, str] = {}  # by its first name: the second one of a file
+        self._linked: dict[str, str] = {}  # by its first name: the second name of a file
 
     def write(self, file: FileIO, path: str, data: Any) -> None:
         content = memoryview(data)
@@ -117,7 +117,7 @@ class ProbedDisk(Disk):
             return
         inside = f"{folder}{os.sep}"
         files: dict[str, bytes] = {}
-        for name in self._names:  # what was deleted in it before comes back with it, or not at all
+        for name in self._names:  # earlier deletions in it reappear together with it, or not at all
             if isinstance(name, _Deleted) and name.path.startswith(inside):
                 files |= name.files
         for path in _files_in(folder):
@@ -133,7 +133,7 @@ class ProbedDisk(Disk):
         self._names = [name for name in self._names if os.path.dirname(name.path) != folder]
 
     def lose_power(self) -> None:
-        """Take away everything that was not synced: the process that wrote it is no more."""
+        """Undo everything that was not synced: the process that wrote it is dead."""
         assert self._chance is not None
         for path in sorted(self._contents):
             if os.path.exists(path):
@@ -153,7 +153,7 @@ class ProbedDisk(Disk):
     def _bring_back(self, path: str, content: bytes) -> None:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         second = self._linked.get(path)
-        if second is not None and _content(second) == content:  # of the same file, which is not there twice
+        if second is not None and _content(second) == content:  # the same file must not exist twice
             with suppress(FileNotFoundError):
                 os.unlink(path)
             os.link(second, path)
@@ -165,7 +165,7 @@ class ProbedDisk(Disk):
             self._names.append(_Given(path, undo))
 
     def _durable(self, path: str) -> bytes | None:
-        """What a file would hold after a power failure; None where there is none."""
+        """The content of a file after a power failure; None if there is none."""
         return _content(path) if path not in self._contents else b""
 
 
@@ -180,7 +180,7 @@ def _files_in(folder: str) -> list[str]:
 
 
 def _replace(path: str, content: bytes) -> None:
-    """Another file in the place of one that may still be mapped by what is left of the process."""
+    """Replace a file that may still be mapped by remains of the process."""
     with suppress(FileNotFoundError):
         os.unlink(path)
     with open(path, "wb") as file:

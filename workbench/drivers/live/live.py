@@ -1,8 +1,8 @@
-"""The live driver: a thread for every slot, one for the master and one for slow writing, on the machine's clock.
+"""The live driver: a thread for every slot, one for the master and one for slow writes, on the machine's clock.
 
-Tasks of one slot are stepped by one thread, those behind before those in front; a slot whose tasks have nothing to do
-sleeps until the other end of one of its channels, a command or a due time wakes it. None of these threads is the main
-thread, so an interrupt in a cell never reaches them.
+One thread steps the tasks of a slot, downstream tasks before upstream ones. A slot without work sleeps until the other
+end of one of its channels, a command or a due time wakes it. None of these threads is the main thread, so an interrupt
+in a cell never reaches them.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ T = TypeVar("T")
 _LOOK_S = 0.1
 """Interval at which a caller that waits for an answer checks whether the job has ended."""
 CANCELLATION_TIMEOUT_S = 10.0
-"""So long a canceled job waits for its tasks to leave their steps, as Flink's task.cancellation.timeout; there the
-process is ended then, and here what does not return is left behind."""
+"""How long a canceled job waits for its tasks to leave their steps, like Flink's task.cancellation.timeout; Flink then
+ends the process, while here tasks that do not return are left behind."""
 WRITERS = Turnstile(lanes=4, patience_s=0.2)
-"""Of all jobs: every call of a file system gives up the interpreter lock, and many at once hand it to and fro."""
+"""For all jobs: every file-system call releases the interpreter lock, and many at once keep passing it around."""
 WRITER_TIMEOUT_S = 60.0
-"""So long it waits for what is being written: storage may be slow, and its directory is taken until it is done."""
+"""How long it waits for pending writes: storage may be slow, and its directory stays owned until they are done."""
 
 
 class LiveDriver:
@@ -81,7 +81,7 @@ class LiveDriver:
         self._office: tuple[threading.Thread, ...] = ()
         self.ended = threading.Event()
 
-    # life --------------------------------------------------------------------------------------------------------
+    # life cycle --------------------------------------------------------------------------------------------------
 
     def run(self, master: Master) -> None:
         """Start the job's threads; returns when the first attempt runs, or could not be started."""
@@ -95,25 +95,25 @@ class LiveDriver:
         try:
             for thread in self._office:
                 thread.start()
-        except RuntimeError:  # the system has no thread left
-            self._work.put(None)  # which ends the one that has begun
+        except RuntimeError:  # the system cannot create a thread
+            self._work.put(None)  # ends the one that has started
             raise
         end_with_process(self)
         self._begun.wait()
 
     @property
     def master(self) -> Master:
-        """The job's master; another one after it has failed."""
+        """The job's master; a different one after a failover."""
         assert self._master is not None
         return self._master
 
     def hand_over(self, master: Master) -> None:
-        """Step this master from now on; called on the turn of the one that it succeeds."""
+        """Step this master from now on; called on the turn of its predecessor."""
         self._master = master
         master.call(master.start)
 
     def wake(self) -> None:
-        """The master has something to do."""
+        """Wake the master: it has something to do."""
         self._news.set()
 
     def start(self, execution: Execution) -> None:
@@ -136,8 +136,8 @@ class LiveDriver:
             crew.complete.set()
 
     def stop(self, execution: Execution) -> Collection[Task]:
-        """End the slots' threads and wait until each has left its step; the tasks of those that a canceled job has
-        waited for in vain."""
+        """End the slots' threads and wait until each has left its step; returns the tasks of threads that a canceled
+        job has waited for in vain."""
         self._halt.set()
         for slot in execution.slots:
             slot.waker.wake()
@@ -155,7 +155,7 @@ class LiveDriver:
         return self._left
 
     def leave_stalled_behind(self) -> None:
-        """The job is canceled: `CANCELLATION_TIMEOUT_S` from now on it waits no longer for steps that do not end."""
+        """The job is canceled: after `CANCELLATION_TIMEOUT_S`, stop waiting for steps that do not end."""
         if self._gives_up_us is None:
             self._gives_up_us = self._clock.now_us() + int(CANCELLATION_TIMEOUT_S * 1e6)
 
@@ -163,7 +163,7 @@ class LiveDriver:
         return self._gives_up_us is not None and self._clock.now_us() >= self._gives_up_us
 
     def stalled(self) -> str:
-        """Which task is in a step that does not end, since when and where; empty: none is."""
+        """The task in a step that does not end, since when and where; empty: none."""
         crew = self._crew
         tasks = () if crew is None else [task for thread in crew.threads for task in thread.tasks]
         now_us = self._clock.now_us()
@@ -173,13 +173,14 @@ class LiveDriver:
         return None if self.ended.is_set() else self._writing_since_us
 
     def _leaves_writer(self) -> bool:
-        """Whether all but the writer of a canceled job has ended, and that is waited for no longer."""
+        """Whether everything except the writer of a canceled job has ended, and the writer is not waited for any
+        longer."""
         waited_us = None if self._gives_up_us is None else self._clock.now_us() - self._gives_up_us
         patience_us = int((WRITER_TIMEOUT_S - CANCELLATION_TIMEOUT_S) * 1e6)
         return waited_us is not None and waited_us >= patience_us and not self._office[1].is_alive()
 
     def leave(self) -> list[threading.Thread]:
-        """The process ends: let all threads end where they are."""
+        """The process ends: tell all threads to end."""
         self._leaves = True
         self._news.set()
         slots = [*self._threads]
@@ -190,7 +191,7 @@ class LiveDriver:
         return [*self._office, *slots]
 
     def inspect(self, task: Task, query: Query) -> None:
-        """The task answers when it is stepped next."""
+        """The task answers in its next step."""
         task.post(query)
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
@@ -202,9 +203,9 @@ class LiveDriver:
         return threading.current_thread() in (*self._threads, *self._office)
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
-        """Wait until another of the job's threads sets `event`, at most so many seconds; whether it is set.
+        """Wait until another of the job's threads sets `event`, at most `seconds`; returns whether it is set.
 
-        When the job has ended nobody is left to set it: what was asked of a master at its end may find it gone.
+        When the job has ended no thread is left to set it: a command to a master at its end may not be processed.
         """
         until_us = None if seconds is None else self._clock.now_us() + int(seconds * 1e6)
         while not self.ended.is_set():
@@ -212,7 +213,7 @@ class LiveDriver:
             if left_s <= 0 or event.wait(min(left_s, _LOOK_S)):
                 break
             if self._leaves_writer():
-                self.ended.set()  # the directory stays taken until it returns: nobody comes between
+                self.ended.set()  # the directory stays owned until the writer returns
         return event.is_set()
 
     # threads -----------------------------------------------------------------------------------------------------
@@ -228,7 +229,7 @@ class LiveDriver:
                 stepped.step()
             except BaseException as error:  # noqa: BLE001  nobody else would hear of it
                 stepped.abandon(as_error(error))
-            master = self.master  # it may have handed over
+            master = self.master  # it may have been replaced
             self._begun.set()
             now = self._clock.now_us()
             if master.over or (now >= ticks.due_us and ticks.sees_news(now, self._activity())):
@@ -249,7 +250,7 @@ class LiveDriver:
         self._work.put(None)
 
     def _tick(self, master: Master) -> None:
-        """Let telemetry look; when that fails, the job goes on unseen and its log says so once."""
+        """Let telemetry sample; if that fails, the job continues without it and its log says so once."""
         if self._unseen:
             return
         try:
@@ -266,4 +267,4 @@ class LiveDriver:
             if lane is not None:
                 lane.release()
             self._writing_since_us = None
-        self.ended.set()  # last of all: nothing of this job touches its files any more
+        self.ended.set()  # last of all: from now on nothing of this job touches its files

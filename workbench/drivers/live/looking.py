@@ -1,9 +1,9 @@
-"""How often sources look for records that are due.
+"""How often sources poll for records that are due.
 
-A record waits for the next look, half the interval on average, and each look costs a step of the source and of each
-receiver. So sources of a job whose records are shipped at once look as often as leaves its slots idle for a part of the
-time; where records wait for the buffer timeout anyway, looking more often would only burn the processor. Jobs that run
-beside each other share one interpreter lock: what the others take is not there for looks, and all look less often.
+A record waits for the next poll, half the interval on average, and each poll costs a step of the source and of each
+receiver. So sources of a job whose records are shipped immediately poll as often as possible while its slots stay idle
+for part of the time; if records wait for the buffer timeout anyway, polling more often would only waste processor time.
+Jobs that run side by side share one interpreter lock: the more the others use, the less often all of them poll.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from workbench.drivers.contract.crowd import CROWD, Crowd
 BUSY_SHARE = 0.7
 """Of one processor, for all slots together: they share the interpreter lock."""
 WAITING_SHARE = 0.2
-"""Of one processor, for all jobs together, where records wait for the buffer timeout anyway."""
+"""Of one processor, for all jobs together, if records wait for the buffer timeout anyway."""
 SHORTEST_US = 100
 LONGEST_US = 4_000
-"""Where a job is alone and records are shipped at once, but there is no time even for a look in `LOOK_US`; among other
-jobs it is longer by their number, up to `LONGEST_OF_ALL_US`."""
+"""The interval for a job that is alone and ships records immediately, if there is no time for a poll in every
+`LOOK_US`; with other jobs it is multiplied by their number, up to `LONGEST_OF_ALL_US`."""
 LONGEST_OF_ALL_US = 100_000
 _MEASURED_US = 20_000
 
 
 class Looking:
-    """Chooses the interval between looks from how busy the slots are.
+    """Chooses the polling interval from how busy the slots are.
 
     Args:
         now_us: reads the clock.
         crowd: the jobs of this process.
 
     Attributes:
-        interval_us: at present.
+        interval_us: the present interval.
 
     Example:
         >>> time_us = iter([0, 20_000, 40_000])
@@ -54,25 +54,25 @@ class Looking:
         self._since_us = now_us()
         self._busy_us = 0
         self._costs_us: deque[float] = deque(maxlen=3)
-        self.interval_us = max(LOOK_US, crowd.look_us)  # among many it begins as they go on
+        self.interval_us = max(LOOK_US, crowd.look_us)  # among many jobs, start with their interval
 
     def rested(self, busy_us: int, ship_after_us: int | None, spent_us: int = 0) -> int:
-        """A slot goes to sleep, or is awake without an end, after being busy for so long; the interval from now on.
+        """A slot goes to sleep, or is awake continuously, after being busy for `busy_us`; returns the new interval.
 
         Args:
-            busy_us: since it woke up, or said so last.
-            ship_after_us: how long a record waits for its buffer to fill; None: for ever.
-            spent_us: of the processor meanwhile.
+            busy_us: since it woke up, or since the last call.
+            ship_after_us: how long a record waits for its buffer to fill; None: without a limit.
+            spent_us: processor time in that period.
         """
         crowd = self._crowd
-        self._busy_us += busy_us  # two slots may do so at once, and one of the numbers be lost: a guess stays a guess
+        self._busy_us += busy_us  # two slots may add at once, and one addition be lost: the value is an estimate anyway
         self._spent_us += spent_us
         crowd.spent_us += spent_us
         now_us = self._now_us()
         elapsed_us = now_us - self._since_us
         if elapsed_us >= _MEASURED_US:
             others_us = max(0, crowd.spent_us - self._others_us - self._spent_us)
-            # What an interval costs; the median, because now and then something else has the processor for a while.
+            # The cost of an interval; the median, because occasionally something else uses the processor for a while.
             self._costs_us.append((self._busy_us + others_us) / elapsed_us * self.interval_us)
             self._since_us, self._busy_us, self._spent_us, self._others_us = now_us, 0, 0, crowd.spent_us
             cost_us = median(self._costs_us)

@@ -1,4 +1,4 @@
-"""Waking up when one wants to: Linux lets a thread that waits for a time oversleep, to wake several at once."""
+"""Precise wake-ups: Linux lets a thread that waits for a time oversleep, to wake several at once."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _SLACK_NS = 1_000
 
 
 def wake_precisely() -> None:
-    """Let the calling thread oversleep by a microsecond instead of fifty; where the system cannot, nothing happens."""
+    """Limit the calling thread's oversleeping to a microsecond instead of fifty; does nothing if the system cannot."""
     if sys.platform == "linux":
         _libc().prctl(_SET_TIMER_SLACK, _SLACK_NS, 0, 0, 0)
 
 
 @cache
 def _libc() -> ctypes.CDLL:
-    """Opened once: each opening makes classes that refer to each other."""
+    """Opened once: each opening creates classes that are reference cycles."""
     return ctypes.CDLL(None)

@@ -1,11 +1,10 @@
 """The threads of one attempt's slots, and how they help each other while there is little to do.
 
-Each slot has a thread that steps its tasks, those behind before those in front, and sleeps when none has anything to
-do. Waking another thread takes longer than handling a few records, and two that are awake hand the interpreter lock to
-and fro. So as long as wakings are short, one thread does it all: when it pushes to a slot that sleeps, it takes that
-slot's tasks over for a moment instead of waking its thread, and it keeps watch for the others' due times as well. One
-thread at a time steps a slot, and holds the slot's lock. As soon as a waking becomes long there is something
-to share, and everybody steps its own slot.
+Each slot has a thread that steps its tasks, downstream before upstream, and sleeps when none has work. Waking another
+thread takes longer than processing a few records, and two running threads keep passing the interpreter lock around. So
+while wakings are short, one thread does all the work: when it pushes to a sleeping slot, it steps that slot's tasks
+itself instead of waking its thread, and it watches the others' due times as well. One thread at a time steps a slot,
+and holds the slot's lock. As soon as a waking becomes long there is work to share, and every thread steps its own slot.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome, Task
 
 _LONGEST_WAIT = 16
-"""Rounds of a slot's operators in which its sources may be kept waiting."""
+"""The maximum number of rounds of a slot's operators before its sources get their turn."""
 _LATE_US = 5_000
-"""A slot that another thread takes care of wakes up when it is so late."""
+"""A slot that another thread watches wakes up by itself when that is late by this time."""
 _LONGEST_SLEEP_US = 500_000
-"""A sleeping slot looks around this often, whatever happens, and asks a source that waits for a time again; where many
-slots sleep, less often (`Crowd`)."""
+"""How often a sleeping slot checks for work in any case, and asks a source that waits for a time again; less often if
+many slots sleep (`Crowd`)."""
 
 
 class Bell:
@@ -47,34 +46,34 @@ class Bell:
         self._lock.acquire()
 
     def ring(self) -> None:
-        """End the wait of this moment, or the next one; callable from any thread."""
-        with suppress(RuntimeError):  # it rings already
+        """End the present wait, or the next one; callable from any thread."""
+        with suppress(RuntimeError):  # it is ringing already
             self._lock.release()
 
     def hush(self) -> None:
-        """Forget that it rang."""
+        """Clear a pending ring."""
         self._lock.acquire(blocking=False)
 
     def wait(self, seconds: float) -> bool:
-        """Sleep until it rings, at most so long; whether it rang."""
+        """Sleep until it rings, at most `seconds`; returns whether it rang."""
         return self._lock.acquire(timeout=seconds)
 
 
 class Crew:
-    """What the threads of one attempt share.
+    """The shared state of one attempt's threads.
 
     Args:
-        turnstile: of their turns, the same for all jobs.
-        looking: how often sources look for records.
+        turnstile: for their turns, shared by all jobs.
+        looking: chooses how often sources poll for records.
         now_us: reads the clock.
         halt: set when all have to end.
 
     Attributes:
         threads: of all slots that have tasks.
         complete: set when all of them have been started. Until then none steps: each start waits for the interpreter
-            lock, for longer the more threads are at work already.
+            lock, for longer the more threads are already running.
         helpers: the threads that are awake and have had little to do so far, by their identity.
-        watch: who sleeps until anything is due, for all of them.
+        watch: the thread that sleeps until anything is due, for all of them.
     """
 
     __slots__ = ("complete", "halt", "helpers", "looking", "now_us", "threads", "turnstile", "watch")
@@ -92,33 +91,34 @@ class Crew:
         self.watch: SlotThread | None = None
 
     def disband(self) -> None:
-        """All threads have ended: untie what refers to itself, so that the tasks and their state are free at once."""
+        """All threads have ended: break reference cycles, so that the tasks and their state are released
+        immediately."""
         for thread in self.threads:
             thread.leave()
         self.threads = ()
         self.watch = None
 
     def first_due_us(self) -> int:
-        """When the first of all sleeping slots that can be helped has something to do; MAX_TIME: none."""
+        """The earliest due time of all sleeping slots that can be helped; MAX_TIME: none."""
         dues = [due for thread in self.threads if thread.can_be_helped and (due := thread.due_us) is not None]
         return min(dues, default=MAX_TIME)
 
 
 class SlotThread:
-    """Steps the tasks of one slot, and now and then those of another.
+    """Steps the tasks of one slot, and sometimes those of another.
 
     Args:
         slot: its own.
-        crew: what it shares with the others.
+        crew: the state shared with the others.
 
     Attributes:
         stepping: held by the thread that steps this slot's tasks.
         bell: wakes its own thread.
-        brief: what there was to do last took little time.
+        brief: its last work took little time.
         napping: it sleeps.
-        due_us: while it sleeps: when one of its tasks has something to do; None: when something comes.
-        roused: while it sleeps: something has come from a thread that will see to it.
-        wakes_us: while it sleeps: until when.
+        due_us: while it sleeps: when one of its tasks is due; None: when something arrives.
+        roused: while it sleeps: something has arrived from a thread that will process it.
+        wakes_us: while it sleeps: the end of its sleep.
     """
 
     def __init__(self, slot: Slot, crew: Crew) -> None:
@@ -126,12 +126,12 @@ class SlotThread:
         self._crew = crew
         self._operators = [task for task in reversed(slot.tasks) if isinstance(task, OperatorTask)]
         self._sources = [task for task in slot.tasks if isinstance(task, SourceTask)]
-        self._resting_us = [0] * len(self._sources)  # until when each source has nothing to do; 0: not known
+        self._resting_us = [0] * len(self._sources)  # until when each source has no work; 0: not known
         self.stepping = threading.Lock()
         self.bell = Bell()
         self._turn = Turn(crew.turnstile, crew.now_us)
         self.brief = False
-        self._helping = False  # this thread, at present
+        self._helping = False  # whether this thread is helping now
         self._kept_waiting = 0
         self._spent_ns = 0
         self.napping = False
@@ -149,13 +149,13 @@ class SlotThread:
 
     @property
     def tasks(self) -> tuple[Task, ...]:
-        """Those of its slot."""
+        """The tasks of its slot."""
         return tuple(self._slot.tasks)
 
     def leave_behind(self, thread: threading.Thread) -> tuple[Task, ...]:
-        """Nobody waits any longer for `thread`, which runs this slot: it ends as soon as it can, and closes its tasks
-        itself; these tasks. It does nothing that was still to be done: what it has been told to commit, the next run
-        commits."""
+        """Stop waiting for `thread`, which runs this slot; returns its tasks, which the thread closes itself when it
+        ends. It
+        does no further work: what it was told to commit, the next run commits."""
         with self._last_words:
             if self._over or thread.ident is None:
                 return ()
@@ -166,30 +166,30 @@ class SlotThread:
             return self._left
 
     def leave(self) -> None:
-        """The thread has ended; a late ring wakes nobody."""
+        """The thread has ended; a late ring wakes no other."""
         self._slot.waker.wake = self.bell.ring
 
     @property
     def can_be_helped(self) -> bool:
-        """Whether it sleeps, and what it had to do last took little time."""
+        """Whether it sleeps, and its last work took little time."""
         return self.napping and self.brief
 
     def wake(self) -> None:
-        """Something has arrived for this sleeping slot; called by the thread that brought it."""
+        """Something has arrived for this sleeping slot; called by the thread that delivered it."""
         if self.brief and threading.get_ident() in self._crew.helpers:
             self.roused = True
         else:
             self.bell.ring()
 
     def run(self) -> None:
-        """The thread's life."""
-        for part in (self._live, self._say_over, self._say_over):  # an interrupt may come late, but comes only once
+        """The main loop of the thread."""
+        for part in (self._live, self._say_over, self._say_over):  # an interrupt may come late, but only once
             try:  # noqa: SIM105  one that comes while suppress() itself ends would be let through
                 part()
             except LeftBehind:
                 pass
         for task in self._left:
-            with suppress(Exception):  # nobody is left to hear of it
+            with suppress(Exception):  # no one is left to report it to
                 task.close()
 
     def _say_over(self) -> None:
@@ -214,7 +214,7 @@ class SlotThread:
         self._end()
 
     def _begin(self) -> None:
-        """Be awake: nobody else steps this slot now."""
+        """Be awake: no other thread steps this slot now."""
         self._turn.begin()
         self.stepping.acquire()
         self._slot.waker.parked = False
@@ -229,7 +229,7 @@ class SlotThread:
         self._turn.end()
 
     def _rest(self) -> None:
-        """Sleep until there is something to do, here or where this thread keeps watch."""
+        """Sleep until there is work, here or in the slots that this thread watches."""
         crew, tasks = self._crew, self._slot.tasks
         # Mark this slot as sleeping, then check once more: from now on, every push rings the bell.
         self.bell.hush()
@@ -260,7 +260,7 @@ class SlotThread:
             self._look_together()
 
     def _due_us(self) -> int:
-        """When this thread has to wake up, if nobody wakes it before."""
+        """When this thread has to wake up by itself."""
         crew, due_us = self._crew, self.due_us
         own_us = MAX_TIME if due_us is None else due_us
         if not self.brief:
@@ -283,7 +283,7 @@ class SlotThread:
         self._resting_us = [0] * len(self._sources)
 
     def _choose_look(self, busy_us: int) -> None:
-        """Let sources look as often as there is time for it; this slot was busy for so long."""
+        """Adjust how often sources poll; this slot was busy for `busy_us`."""
         looking, ship_after_us = self._crew.looking, self._slot.tasks[0].settings.ship_after_us
         before_us = looking.interval_us
         spent_ns, self._spent_ns = self._spent_ns, time.thread_time_ns()
@@ -295,10 +295,10 @@ class SlotThread:
     # work ----------------------------------------------------------------------------------------------------------
 
     def _step(self) -> bool:
-        """Step each operator, or else each source, once; whether anything progressed.
+        """Step each operator, or else each source, once; returns whether anything progressed.
 
-        What has been read is worked off before more is read: so queues stay short, and what they hold is still in the
-        processor's cache. Sources get their turn now and then all the same.
+        Records are processed before more are read: so queues stay short, and their content is still in the processor's
+        cache. Nevertheless sources get their turn regularly.
         """
         if self._step_all(self._operators) and self._kept_waiting < _LONGEST_WAIT:
             self._kept_waiting += 1
@@ -334,13 +334,13 @@ class SlotThread:
             return task.step()
         except BaseException as error:  # noqa: BLE001  whatever a task raises is its failure, and the job's to handle
             task.host.report(Failed(task.name, as_error(error)))
-            self._crew.halt.wait()  # until the master has decided what goes on
+            self._crew.halt.wait()  # until the master has decided how to continue
             return None
 
     # help ----------------------------------------------------------------------------------------------------------
 
     def help(self) -> bool:
-        """Step the tasks of slots that sleep and have something to do; whether there was one."""
+        """Step the tasks of sleeping slots that have work; returns whether there was one."""
         helped = False
         now_us = self._crew.now_us()
         for other in self._crew.threads:
@@ -351,7 +351,7 @@ class SlotThread:
         return helped
 
     def _look_together(self) -> None:
-        """Have all sources that are due look before anything is worked off: receivers then take it all in one step."""
+        """Let all due sources poll before anything is processed: receivers then take all of it in one step."""
         self._step_sources()
         now_us = self._crew.now_us()
         for other in self._crew.threads:
@@ -364,10 +364,10 @@ class SlotThread:
                     other.stepping.release()
 
     def _be_helped(self, turn: Turn) -> bool:
-        """Another thread steps this slot for its own; whether anything progressed."""
+        """Step this slot on behalf of another thread; returns whether anything progressed."""
         self.roused = False
         if not self.stepping.acquire(blocking=False):
-            self.bell.ring()  # the one who steps it may have looked already
+            self.bell.ring()  # the thread that steps it may have checked already
             return False
         progressed = False
         try:
@@ -375,7 +375,7 @@ class SlotThread:
                 progressed = True
                 if turn.go_on():
                     self.brief = False
-                    self.bell.ring()  # its own thread goes on
+                    self.bell.ring()  # its own thread continues
                     break
             self._look_out()
         finally:
@@ -383,7 +383,7 @@ class SlotThread:
         return progressed
 
     def _let_others_go(self) -> None:
-        """There is much to do: whoever has been waiting for this thread's help goes on without it."""
+        """There is much to do: let threads that wait for this thread's help continue without it."""
         crew = self._crew
         if crew.watch is self:
             crew.watch = None

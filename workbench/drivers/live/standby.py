@@ -1,10 +1,10 @@
-"""Standing by: a process that waits for the checkpoint directory of a job that another process runs (F2-16).
+"""Standby: a process waits for the checkpoint directory of a job that another process runs (F2-16).
 
-The system gives the directory free at the moment in which the owner dies, however it dies, and never before. So
-a standby that gets it may continue from the last complete checkpoint, and no job runs beside the owner.
+The system releases the directory at the moment in which the owner dies, however it dies, and never before. So a standby
+that acquires it may continue from the last complete checkpoint, and no job runs beside the owner.
 
-Storage that does not answer for a moment, or a database that is locked, does not end the waiting: there is no job yet
-that could fail.
+Storage that does not answer for a moment, or a locked database, does not end the waiting: there is no job yet that
+could fail.
 """
 
 from __future__ import annotations
@@ -18,28 +18,27 @@ from workbench.runtime.job.restarts import is_final
 from workbench.runtime.storage import HeldError, Holder
 
 POLL_S = 0.2
-"""How often it is tried: a fifth of a second is soon enough, and costs next to nothing."""
+"""The interval between tries: a fifth of a second is soon enough, and costs next to nothing."""
 
 PAUSE_MOST_S = 5.0
-"""The pause doubles with every try in a row that fails, up to this."""
+"""The pause doubles with every failed try in a row, up to this."""
 TRIES_MAX = 20
-"""So many tries in a row may fail, in more than a minute, before the waiting ends."""
+"""After this many failed tries in a row, in more than a minute, the waiting ends."""
 
 T = TypeVar("T")
 
 
 class Standby(Generic[T]):
-    """Tries in a thread of its own to get something that another process has, until it is there or nobody wants it.
+    """Tries on its own thread to acquire something that another process owns, until it succeeds or is stopped.
 
     Args:
         name: of the job; the thread is named after it.
         holder: the current owner, if known.
-        claim: gets it, or raises a HeldError as long as somebody has it.
+        claim: acquires it, or raises a HeldError while another process owns it.
         won: called with it, once.
         failed: called with an error of `claim` that ends the waiting.
-        later: called with the first error in a row because of which it is tried again later: the storage does not
-            answer now (an OSError or an UnreadableCheckpointError), or a sink's database is locked (a SinkError that
-            is not final).
+        later: called with the first error in a row that leads to a retry: the storage does not answer now (an OSError
+            or an UnreadableCheckpointError), or a sink's database is locked (a SinkError that is not final).
 
     Attributes:
         holder: the owner, if known.
@@ -63,11 +62,11 @@ class Standby(Generic[T]):
         self.holder = holder
 
     def start(self) -> None:
-        """Wait from now on."""
+        """Start waiting."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Nobody wants it any more."""
+        """Stop waiting."""
         self._stopped.set()
 
     def _wait(self) -> None:
@@ -94,5 +93,5 @@ class Standby(Generic[T]):
 
 
 def pause_s(failures: int) -> float:
-    """How long to wait before the next try, behind so many in a row that failed."""
+    """The pause before the next try, after this many failed ones in a row."""
     return min(POLL_S * 2.0**failures, PAUSE_MOST_S)

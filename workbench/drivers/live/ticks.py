@@ -1,4 +1,4 @@
-"""When telemetry looks at a live job: ten times a second, and less often where looking would take too much time.
+"""When telemetry samples a live job: ten times a second, and less often if sampling would take too much time.
 
 A frame holds every task and every channel, so it costs more the wider a graph is, and all jobs of a process are looked
 at under one interpreter lock. So they share one budget: many jobs, and wide ones, are looked at less often, and the
@@ -13,13 +13,14 @@ import threading
 from functools import partial
 
 SHARE = 0.1
-"""Of one processor, for looking at all jobs of the process together."""
+"""Of one processor, for sampling all jobs of the process together."""
 SETTLED_US = 1_500_000
-"""So long after the last change a job is quiet: rates, which are taken over a second, are zero by then."""
+"""The time after the last change from which a job is quiet: rates, which are averages over a second, are zero by
+then."""
 QUIET_US = 2_000_000
-"""A quiet job is looked at this often."""
+"""The interval between two samples of a quiet job."""
 ASKED_US = 500_000
-"""A quiet job is asked this often whether it still is."""
+"""The interval between two checks whether a job is still quiet."""
 
 
 Activity = tuple[object, object]
@@ -27,7 +28,7 @@ Activity = tuple[object, object]
 
 
 class Budget:
-    """What one look at each job of the process costs, summed up.
+    """The cost of one sample of each job of the process, summed up.
 
     Attributes:
         total_us: of processor time.
@@ -41,14 +42,14 @@ class Budget:
         self.total_us = 0
 
     def spend(self, ticks: Ticks, cost_us: int) -> None:
-        """One more look at this job has cost so much; an outlier counts half."""
+        """Record the cost of a sample of this job; an outlier counts half."""
         with self._lock:
             before_us = self._costs_us.get(ticks, cost_us)
             self._costs_us[ticks] = (before_us + cost_us) // 2
             self.total_us = sum(self._costs_us.values())
 
     def leave(self, ticks: Ticks) -> None:
-        """This job has ended."""
+        """Remove a job that has ended."""
         with self._lock:
             self.total_us -= self._costs_us.pop(ticks, 0)
 
@@ -58,15 +59,15 @@ os.register_at_fork(after_in_child=partial(Budget.__init__, _BUDGET))  # a forke
 
 
 class Ticks:
-    """The looks at one job.
+    """The samples of one job.
 
     Args:
-        shortest_us: between two of them.
-        now_us: by the clock; the first one is due now.
+        shortest_us: the minimum interval.
+        now_us: by the clock; the first sample is due now.
         budget: shared by all jobs of the process.
 
     Attributes:
-        due_us: when the next one is due.
+        due_us: when the next sample is due.
 
     Example:
         >>> ticks = Ticks(100_000, 0, Budget())
@@ -105,15 +106,15 @@ class Ticks:
         return False
 
     def stirred(self) -> None:
-        """Somebody has done something to the job: ask at once whether it is quiet, if a look may be afforded."""
+        """A user has acted on the job: check immediately whether it is still quiet, if the budget allows a sample."""
         self.due_us = self._wanted_us
 
     def looked(self, now_us: int, cost_us: int) -> None:
-        """A look that began now took so much of the processor."""
+        """Record a sample that began now and took this much processor time."""
         self._budget.spend(self, cost_us)
         self._looked_us = now_us
         self.due_us = self._wanted_us = now_us + max(self._shortest_us, int(self._budget.total_us / SHARE))
 
     def end(self) -> None:
-        """Nobody looks any more."""
+        """No further samples are taken."""
         self._budget.leave(self)

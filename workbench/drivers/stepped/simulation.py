@@ -1,7 +1,7 @@
-"""The simulation driver: one seeded random choice decides every step, so that one number reproduces a whole run.
+"""The simulation driver: a seeded random choice determines every step, so that one number reproduces a whole run.
 
-Each choice is one of: step a task, the master or the writer, or let time pass. How willing every actor is to be chosen
-is drawn anew for each attempt, so that in some runs one task starves, in others the writer or the master does.
+Each choice is one of: step a task, the master or the writer, or advance the clock. The weight of every actor is drawn
+anew for each attempt, so that in some runs a task starves, in others the writer or the master does.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)
 _TIME_PASSES = (0.0, 0.02, 0.2)
 _STEP_US = (0, 0, 20, 40)
 FAIR_AFTER = 10_000
-"""So many steps of a run may be unfair, to find what breaks safety. After that all actors take turns, and the job has
-to end: a task that gets one turn in thirty may be slower than the barriers that come to it, and no job would end."""
+"""The number of steps of a run that may be unfair, to find safety violations. After that all actors take turns, and the
+job must end: a task with one turn in thirty may be slower than its barriers arrive, so that no job would end."""
 _STALL_US_MAX = 20_000
-"""While somebody could be stepped, time jumps no further than this: a machine may be busy for so long."""
+"""While a step is possible, the clock jumps no further than this: a machine may be busy for this long."""
 
 
 _LETTERS: dict[type[Element], str] = {
@@ -56,7 +56,7 @@ _LETTERS: dict[type[Element], str] = {
 
 
 class _Elements(Probe):
-    """Notes which elements move in a step."""
+    """Records the elements that move in a step."""
 
     def __init__(self) -> None:
         self.moved: list[str] = []
@@ -73,20 +73,20 @@ def _short(element: Element) -> str:
 
 
 class SimulationDriver(SteppingDriver):
-    """Runs one job in an order that `chance` chooses; a stepping driver, so that a person can go on by hand anywhere.
+    """Runs one job in an order that `chance` selects; a stepping driver, so that a user can continue by hand anywhere.
 
     Args:
-        chance: the only source of chance.
+        chance: the only source of randomness.
         clock: the job's.
-        faults: what goes wrong, and when.
-        probe: looks at the run.
-        trace: gets one line per step: actor, outcome, time and the elements that moved (+ sent, - received, r3: three
-            records).
+        faults: the injected faults.
+        probe: observes the run.
+        trace: receives one line per step: actor, outcome, time and the elements that moved (+ sent, - received, r3:
+            three records).
 
     Attributes:
-        actor: who took the last step.
-        skipped_us: how far faults have moved the clock.
-        probe: all that look at the run or disturb it, for what is not the driver's to probe (storage, tables).
+        actor: the actor of the last step.
+        skipped_us: how far faults have advanced the clock.
+        probe: all probes of the run, for parts that the driver does not probe itself (storage, tables).
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SimulationDriver(SteppingDriver):
         faults.pass_time = self._skip
 
     def run(self, master: Master) -> None:
-        """Take the job over and let its master deploy it."""
+        """Take over the job and let its master deploy it."""
         attach_coordinator(master.coordinator, self.probe)
         super().run(master)
 
@@ -120,22 +120,22 @@ class SimulationDriver(SteppingDriver):
         super().hand_over(master)
 
     def start(self, execution: Execution) -> None:
-        """Probe the attempt, and draw how willing each actor is."""
+        """Probe the attempt, and draw the weight of each actor."""
         super().start(execution)
         attach(execution, self.probe)
         for task in execution.tasks:
-            if not isinstance(task.host, Post):  # of a region that stays
+            if not isinstance(task.host, Post):  # of a region that keeps running
                 task.host = Post(self._acknowledgements, task.host, task.name)
         self._draw([task.name for task in execution.tasks])
 
     def stop(self, execution: Execution) -> Collection[Task]:
-        """Step them no longer."""
+        """Stop stepping them."""
         left = super().stop(execution)
         detach(execution)
         return left
 
     def step(self, until_us: int = MAX_TIME) -> Step | None:
-        """Take one step; None when nothing can happen: the job is over, paused, or stuck, or it is past `until_us`.
+        """Take one step; None if nothing can happen: the job is over, paused or stuck, or `until_us` is reached.
 
         Raises:
             Killed: a fault ended the process.
@@ -144,7 +144,7 @@ class SimulationDriver(SteppingDriver):
         return None if outcome is None else self._took(self.actor, outcome)
 
     def advance(self) -> str | None:
-        """Take one step of a job that is not over, and say no more than how it ended: a search takes millions of them.
+        """Take one step of a job that is not over, and return only its outcome: a search takes millions of them.
 
         Raises:
             Killed: a fault ended the process.
@@ -162,7 +162,7 @@ class SimulationDriver(SteppingDriver):
         self._trace.append(f"{self.actor} {outcome} {now_us} {''.join(moved)}")
         if self._step_us:
             self._pass_time(now_us + self._step_us)
-        if self.actor == MASTER:  # on whose turn alone a job comes to its end
+        if self.actor == MASTER:  # a job ends only on the master's turn
             self._after()
         else:
             self._on_step()
@@ -198,8 +198,8 @@ class SimulationDriver(SteppingDriver):
         return WRITER, "wrote"
 
     def _step_task(self, task: Task) -> Outcome | None:
-        """Step a task; one that has no news then goes to sleep at once, as under a slot's thread: that there is nothing
-        to do need not be found out in a step of its own."""
+        """Step a task; a task without news then sleeps immediately, as under a slot's thread, so that no separate step
+        is needed to find out that it has no work."""
         self._faults.in_task = True
         try:
             outcome = super()._step_task(task)
@@ -212,7 +212,7 @@ class SimulationDriver(SteppingDriver):
         return outcome
 
     def _pick(self, shares: list[float]) -> int:
-        """The place of the actor whose turn it is, drawn in proportion to how willing each is."""
+        """The index of the actor whose turn it is, drawn in proportion to the weights."""
         if len(shares) == 1:
             return 0
         left = self._chance.random() * sum(shares)
@@ -223,7 +223,7 @@ class SimulationDriver(SteppingDriver):
         return len(shares) - 1
 
     def be_fair(self) -> None:
-        """From now on nobody starves, and time passes only while there is nothing to do: now the job has to end."""
+        """From now on no actor starves, and time passes only while there is nothing to do: now the job must end."""
         self._fair = True
         self._time_passes = 0.0
         self._willing.clear()

@@ -1,11 +1,11 @@
-"""The stepping driver: a person takes the steps, one at a time or until something happens.
+"""The stepping driver: a user takes the steps, one at a time or until something happens.
 
-Nothing runs by itself and the clock stands still between steps, so every queue, watermark and barrier can be looked at
-for as long as one likes. The order is fixed: each task in the order of the graph, then the master, then the writer,
-over and over; when none of them can do anything, the clock goes on to the next moment at which one can.
+Nothing runs by itself and the clock stands still between steps, so every queue, watermark and barrier can be inspected.
+The order is fixed: each task in the order of the graph, then the master, then the writer, in turn; when none of them
+can do anything, the clock advances to the next due time.
 
-So the same commands at the same steps give the same run, and any past step can be reached again by running the job
-anew: what the driver has to remember for it is only who was stepped out of turn (`choices`).
+So the same commands at the same steps yield the same run, and any past step can be reached again by running the job
+again: the driver only has to record the steps that were taken out of turn (`choices`).
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Task
 
 STEPS_MAX = 1_000_000
-"""After so many steps without what was waited for, a verb gives up."""
+"""After this many steps without the awaited event, a verb gives up."""
 TOLD = 200
-"""Recent steps that can be told in words."""
+"""The number of recent steps that are kept for description."""
 
 
 class ReachedError(Exception):
-    """The step at which the driver was to stop has been taken."""
+    """The step at which the driver should stop has been taken."""
 
 
 class _Seen(NamedTuple):
-    """One channel before a step: the element at its head, and how many there are."""
+    """One channel before a step: its first element, and the number of elements."""
 
     head: Element | None
     length: int
@@ -60,12 +60,12 @@ class SteppingDriver(SerialDriver):
         on_step: called after each step (telemetry samples here).
 
     Attributes:
-        lock: held during a step, because a cell and a button may both ask for one.
+        lock: held during a step, because a cell and a button may both request one.
         steps: the most recent ones, the newest last.
-        choices: who was stepped out of turn, or until when time passed for somebody who waits, by the number of steps
-            before it.
+        choices: the actors that were stepped out of turn, or until when time passed for a waiting caller, by the number
+            of steps before.
         digests: a checksum of the run after each step, by which two runs are compared.
-        stop_at: after so many steps it raises `ReachedError` instead of taking one more; None: never.
+        stop_at: after this many steps it raises `ReachedError` instead of taking another one; None: never.
 
     Example::
 
@@ -86,39 +86,39 @@ class SteppingDriver(SerialDriver):
         self.stop_at: int | None = None
         self._stepping: int | None = None  # the thread that is in a task's step
         self._listen: Callable[[Execution], None] | None = None
-        self._deaf: list[Callable[[], None]] = []  # what ends the listening
+        self._deaf: list[Callable[[], None]] = []  # functions that end the listening
 
     def run(self, master: Master) -> None:
-        """Take the job over and let its master deploy it, so that there is something to look at."""
+        """Take over the job and let its master deploy it, so that it can be inspected."""
         super().run(master)
         master.step()
         self._after()
 
     def watch(self, on_step: Callable[[], None]) -> None:
-        """Have `on_step` called after each step from now on, instead of what was called before."""
+        """Call `on_step` after each step from now on, instead of the previous function."""
         self._on_step = on_step
 
     def start(self, execution: Execution) -> None:
-        """Step the tasks of this attempt from now on, and listen to them where somebody listened before."""
+        """Step the tasks of this attempt from now on, and move listeners to them."""
         super().start(execution)
         if self._listen is not None:
             self._listen(execution)
 
     @property
     def dead(self) -> frozenset[str]:
-        """Tasks that have failed and are not yet replaced."""
+        """Tasks that have failed and were not replaced yet."""
         return frozenset(self._dead)
 
     @property
     def taken(self) -> int:
-        """How many steps have been taken."""
+        """The number of steps taken."""
         return len(self.digests)
 
     # verbs -------------------------------------------------------------------------------------------------------
 
     def step(self, until_us: int = MAX_TIME) -> Step | None:
-        """Take the next step that does something; None when nothing can happen: the job is over or paused, or it is
-        `until_us`, to which time passes at most."""
+        """Take the next step that does something; None if nothing can happen: the job is over or paused, or time would
+        pass beyond `until_us`."""
         with self.lock:
             self._check_outside()
             if self.ended.is_set():
@@ -146,7 +146,7 @@ class SteppingDriver(SerialDriver):
             return step
 
     def step_master(self) -> None:
-        """Give the master a turn before its time, for a command that is to be in force at once."""
+        """Give the master a turn early, for a command that must take effect immediately."""
         with self.lock:
             self._check_stop()
             self.choices[self.taken] = MASTER
@@ -154,10 +154,10 @@ class SteppingDriver(SerialDriver):
             self._note(self._took(MASTER, self.master.state.lower()))
 
     def retrace(self, choices: dict[int, str | int], until: int) -> None:
-        """Go on as another run did, up to so many steps: `choices` are its own.
+        """Repeat another run, given its `choices`, up to a number of steps.
 
         Raises:
-            JobError: this run cannot go on so far.
+            JobError: this run cannot be repeated so far.
         """
         while self.taken < until:
             choice = choices.get(self.taken)
@@ -169,7 +169,7 @@ class SteppingDriver(SerialDriver):
                 raise JobError(f"the job ended after {self.taken} steps, before step {until}, which it once reached")
 
     def run_until(self, condition: Callable[[], bool], limit: int = STEPS_MAX) -> bool:
-        """Take steps until `condition` holds, at most `limit`; whether it does."""
+        """Take steps until `condition` holds, at most `limit`; returns whether it does."""
         for _ in range(limit):
             if condition():
                 return True
@@ -178,32 +178,32 @@ class SteppingDriver(SerialDriver):
         return condition()
 
     def next_record(self) -> bool:
-        """Go on until a task has taken in a record, from its source or from a channel."""
+        """Continue until a task has taken a record, from its source or from a channel."""
         return self.until_changed(lambda: [task.root.counters.numRecordsIn for task in self._tasks()])
 
     def next_buffer(self) -> bool:
-        """Go on until a task has taken a buffer of records from a channel; False when the job ended before."""
+        """Continue until a task has taken a buffer of records from a channel; False if the job ended before."""
         return self.until_changed(lambda: [channel.buffers_received for channel in self._channels()])
 
     def next_barrier(self) -> bool:
-        """Go on until a checkpoint barrier has moved: left a source, or been taken by a task."""
+        """Continue until a checkpoint barrier has moved: left a source, or been taken by a task."""
         return self.until_changed(lambda: [channel.barriers() for channel in self._channels()])
 
     def next_watermark(self) -> bool:
-        """Go on until event time has advanced in some task."""
+        """Continue until event time has advanced in a task."""
         return self.until_changed(lambda: [task.output_watermark_us for task in self._tasks()])
 
     def next_checkpoint(self) -> bool:
-        """Go on until a checkpoint is complete."""
+        """Continue until a checkpoint is complete."""
         return self.until_changed(lambda: self.master.coordinator.completed)
 
     def until_aligned(self) -> bool:
-        """Go on until the barriers of a task's inputs have all come, so that it has taken its snapshot."""
+        """Continue until the barriers of all inputs of a task have arrived, so that it takes its snapshot."""
         operators = [task for task in self._tasks() if isinstance(task, OperatorTask)]
         return self.until_changed(lambda: [task.snapshots.last_id for task in operators])
 
     def until_window_fires(self, operator: str | None = None) -> bool:
-        """Go on until a window has fired, of the named operator or of any.
+        """Continue until a window has fired, of the named operator or of any.
 
         Raises:
             JobError: there is no such operator with windows.
@@ -219,7 +219,7 @@ class SteppingDriver(SerialDriver):
         return self._until_heard(fired)
 
     def until(self, condition: Expression | str, operator: str) -> bool:
-        """Go on until the operator has emitted a record for which the condition is true; a source too.
+        """Continue until the operator has emitted a record for which the condition is true; also for sources.
 
         Raises:
             JobError: no such operator, or a sink, which emits nothing.
@@ -232,12 +232,12 @@ class SteppingDriver(SerialDriver):
         return self._until_heard(self._tapped([operator], lambda uid, records: _any(asked, records)))
 
     def until_changed(self, look: Callable[[], object]) -> bool:
-        """Go on until `look` gives something else; False when the job ended before."""
+        """Continue until `look` returns a different value; False if the job ended before."""
         before = look()
         return self.run_until(lambda: self.ended.is_set() or look() != before) and not self.ended.is_set()
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
-        """Let the master have its turn, then go on until `event` is set, for so many seconds of the job's time."""
+        """Let the master have its turn, then continue until `event` is set, for at most `seconds` of the job's time."""
         end_us = MAX_TIME if seconds is None else self.clock.now_us() + int(seconds * 1e6)
         with self.lock:
             if self._master_ready() and not self.ended.is_set():
@@ -247,7 +247,7 @@ class SteppingDriver(SerialDriver):
                 break
         return event.is_set()
 
-    # inside ------------------------------------------------------------------------------------------------------
+    # internals ---------------------------------------------------------------------------------------------------
 
     def _tasks(self) -> tuple[Task, ...]:
         return () if self.execution is None else self.execution.tasks
@@ -264,8 +264,8 @@ class SteppingDriver(SerialDriver):
                 self._deaf.pop()()
 
     def _tapped(self, uids: list[str], wanted: Callable[[str, Records], bool]) -> list[str]:
-        """Listen to what these operators emit, now and in later attempts; gets the uid of each that had what is
-        wanted."""
+        """Listen to what these operators emit, now and in later attempts; the list receives the uid of each operator
+        with a matching record."""
         heard: list[str] = []
 
         def hear(uid: str, records: Records) -> None:
@@ -297,7 +297,7 @@ class SteppingDriver(SerialDriver):
             raise ReachedError
 
     def _round(self) -> Step | None:
-        """Give everybody a turn, from whose turn it is on, until one has done something."""
+        """Give every actor a turn, starting with the present one, until one has done something."""
         names = [*(task.name for task in self._tasks()), MASTER, WRITER]
         for offset in range(len(names)):
             place = (self._turn + offset) % len(names)
@@ -361,7 +361,7 @@ class SteppingDriver(SerialDriver):
         return Step(actor, outcome, self.clock.now_us(), self.taken + 1)
 
     def _note(self, step: Step | None) -> Step | None:
-        """Remember a step, and have it looked at."""
+        """Record a step, and notify the observer."""
         if step is not None:
             self.steps.append(step)
             before = self.digests[-1] if self.digests else 0

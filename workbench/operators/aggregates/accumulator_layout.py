@@ -1,4 +1,5 @@
-"""Which numbers the aggregates of an operator are made of: one cell for each, shared where two need the same."""
+"""The cells of an operator's aggregates: the numbers that they are computed from, shared where aggregates need the
+same."""
 
 from __future__ import annotations
 
@@ -40,16 +41,17 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The cells of several aggregates over batches of one schema; nobody changes what it holds.
+    """The cells of several aggregates over batches of one schema; immutable.
 
     Attributes:
-        cells: in the order of the aggregates that need them first.
+        cells: in the order of the first aggregates that need them.
         plan: for each aggregate its function, the type of its result, and the cells of its value and of its count.
-        only_counted: by column, whether its values are of no interest.
-        only_for_null: cells that only tell whether there was a value.
-        operations, decimal, start: of each cell: what it does, whether it holds floats, and the bits of an empty group.
-        same: counts that are equal as long as no value has been null, and the one that is kept for them.
-        all_int64: no column has other values.
+        only_counted: by column, whether only its count is needed and not its values.
+        only_for_null: cells that only record whether there was a value.
+        operations, decimal, start: of each cell: its operation, whether it holds floats, and the bits of an empty
+            group.
+        same: counts that are equal until a null arrives, and the one that is kept for them.
+        all_int64: all columns have int64 values.
         fields: of the cells in a snapshot.
     """
 
@@ -67,7 +69,7 @@ class Layout:
 
 @lru_cache(maxsize=256)
 def layout_of(aggregations: tuple[Aggregation, ...], schema: pa.Schema) -> Layout:
-    """The layout of these aggregates, which each subtask asks for, and again after every failure.
+    """The layout of these aggregates; cached, because each subtask asks for it, and again after every failure.
 
     Raises:
         ExpressionError, PlanError: see ``Aggregation.output_type``.
@@ -112,7 +114,7 @@ def layout_of(aggregations: tuple[Aggregation, ...], schema: pa.Schema) -> Layou
 
 
 def _same_counts(cells: list[Cell]) -> dict[int, int]:
-    """All are read from the first, which alone is kept."""
+    """Maps each count to the first, which alone is kept."""
     counts = [at for at, cell in enumerate(cells) if cell.operation == COUNT]
     counts.sort(key=lambda at: cells[at].column is not None)  # a count of rows first: it never differs
     return dict.fromkeys(counts[1:], counts[0]) if counts else {}

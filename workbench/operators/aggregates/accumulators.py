@@ -1,4 +1,4 @@
-"""The state of aggregates for many groups at once: cells in arrays that are indexed by a group's slot."""
+"""The state of aggregates for many groups: cells in arrays, indexed by a group's slot."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_INTS: Int64s = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """A column of a batch as numbers: int64 or float64 by type, and which are not null."""
+    """A column of a batch as numbers: int64 or float64 by type, and which of them are not null."""
 
     ints: Int64s | None
     floats: Float64s | None
@@ -38,7 +38,7 @@ class _Values:
 
 
 class Accumulators:
-    """The state of several aggregates for many groups: cells in arrays that are indexed by a group's slot.
+    """The state of several aggregates for many groups: cells in arrays, indexed by a group's slot.
 
     Args:
         aggregations: the functions; see ``Aggregation.output_type`` for errors.
@@ -77,7 +77,7 @@ class Accumulators:
         self._floats: Float64s = self._ints.view(np.float64)
 
     def _separate(self) -> None:
-        """A null has come: from now on every count is kept by itself."""
+        """A null has arrived: from now on every count is kept separately."""
         for at, kept in self._same.items():
             self._ints[:, at] = self._ints[:, kept]
         self._same = {}
@@ -85,7 +85,7 @@ class Accumulators:
 
     @property
     def capacity(self) -> int:
-        """Slots that there is room for."""
+        """The number of slots that there is room for."""
         return len(self._ints)
 
     def grow(self, slots: int) -> None:
@@ -104,7 +104,7 @@ class Accumulators:
         self._ints[slots] = self._start
 
     def retain(self, slots: Int64s) -> None:
-        """Keep only these slots; ``slots[i]`` becomes slot i, and there are no others."""
+        """Keep only these slots; ``slots[i]`` becomes slot i, and all others are dropped."""
         self._ints = self._ints[slots]
         self._floats = self._ints.view(np.float64)
 
@@ -114,10 +114,10 @@ class Accumulators:
         Args:
             slots: shape (n,).
             batch: n rows.
-            rows_of: by slot, how many rows it has in `batch`, where that is known: then they are not counted again.
+            rows_of: by slot, its number of rows in `batch`, if known: then they are not counted again.
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         for cell, values, at in self._inputs(batch):
             if rows_of is not None and cell.operation == COUNT and cell.column is None:
@@ -128,10 +128,10 @@ class Accumulators:
                 raise _overflow(cell)
 
     def merge(self, other: Accumulators, sources: Int64s, targets: Int64s) -> None:
-        """Fold the slot ``sources[i]`` of `other`, which has the same aggregates, into ``targets[i]``, for each i.
+        """Fold slot ``sources[i]`` of `other`, which has the same aggregates, into slot ``targets[i]``, for each i.
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         if self._same != other._same:
             self._separate()
@@ -142,10 +142,10 @@ class Accumulators:
             raise _overflow(self._cells[failed])
 
     def running(self, slots: Int64s, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Fold each row of `batch` into its slot, and give each aggregate's value after each row, shape (n,).
+        """Fold each row of `batch` into its slot, and return each aggregate's value after each row, shape (n,).
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         plan = self._roll_plan()
         folds = None if plan is None else plan.take(batch)
@@ -173,12 +173,12 @@ class Accumulators:
         return self._finish(after.__getitem__)
 
     def roll(self, table: KeyTable, keys: Int64s, batch: pa.RecordBatch) -> list[pa.Array] | None:
-        """What ``running`` gives, for slots that are the codes of `keys` in `table`, in one pass that also adds keys.
+        """The result of ``running`` for slots that are the codes of `keys` in `table`, in one pass that also adds keys.
 
-        None, and nothing is done, where a value is null or no int64.
+        Returns None and does nothing where a value is null or not int64.
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         plan = self._roll_plan()
         folds = None if plan is None else plan.take(batch)
@@ -194,7 +194,7 @@ class Accumulators:
             self.grow(self.capacity + 1)
 
     def _roll_plan(self) -> RollPlan | None:
-        """How batches without nulls are rolled; None where not all values are int64."""
+        """How batches without nulls are rolled; None unless all values are int64."""
         if self._roll is None and self._layout.all_int64:
             folds = []
             for at, cell in enumerate(self._cells):
@@ -210,7 +210,7 @@ class Accumulators:
             raise _overflow(self._cells[plan.place(failed)])
 
     def _rolled(self, plan: RollPlan, out: Int64s) -> list[pa.Array]:
-        """The aggregates after each row; each has at least one value, so that no count has to be looked at."""
+        """The aggregates after each row; each has at least one value, so that no count has to be checked."""
         results: list[pa.Array] = []
         rows, memory = out.shape[1], pa.py_buffer(out)
         for function, kind, value_at, count_at in self._layout.plan:
@@ -228,12 +228,12 @@ class Accumulators:
         return self._finish(lambda at: self._numbers(slots, at))
 
     def _numbers(self, slots: Int64s, at: int) -> Numbers:
-        """A copy of a cell of these slots."""
+        """A copy of one cell for these slots."""
         numbers: Numbers = (self._floats if self._cells[at].float else self._ints)[slots, self._same.get(at, at)]
         return numbers
 
     def _inputs(self, batch: pa.RecordBatch) -> list[tuple[Cell, _Values, int]]:
-        """Cell, values and place of everything that is to be folded."""
+        """Cell, values and position of everything that is to be folded."""
         columns: dict[str | None, _Values] = {None: _Values(None, None, _ALL_VALID)}
         for name, only_counted in self._only_counted.items():
             columns[name] = _read(name, batch.column(name), only_counted)
@@ -242,7 +242,7 @@ class Accumulators:
         return [(cell, columns[cell.column], at) for at, cell in enumerate(self._cells) if at not in self._same]
 
     def _finish(self, numbers: Callable[[int], Numbers | None]) -> list[pa.Array]:
-        """The aggregates' values from those of the cells; no numbers of a count means that it is nowhere zero."""
+        """The aggregates' values from those of the cells; None for a count means that it is nowhere zero."""
         results: list[pa.Array] = []
         for function, kind, value_at, count_at in self._layout.plan:
             values = numbers(value_at)
@@ -266,7 +266,8 @@ class Accumulators:
         return [pa.array(self._numbers(slots, at)) for at in range(len(self._cells))]
 
     def first_state_columns(self, slots: int) -> list[pa.Array]:
-        """What ``state_columns`` gives for slots 0 to slots - 1, several times as fast; equal cells are one array."""
+        """The result of ``state_columns`` for slots 0 to slots - 1, several times as fast; equal cells are one
+        array."""
         columns: dict[int, pa.Array] = {}
         for at, cell in enumerate(self._cells):
             if at not in self._same:
@@ -274,10 +275,10 @@ class Accumulators:
         return [columns[self._same.get(at, at)] for at in range(len(self._cells))]
 
     def load(self, slots: Int64s, table: pa.Table) -> None:
-        """Put state that ``state_columns`` gave into these slots; columns are found by their names.
+        """Load state from ``state_columns`` into these slots; columns are found by name.
 
         Raises:
-            ValueError: one is of another type, or has a null.
+            ValueError: a column is of another type, or has a null.
         """
         fields = self._layout.fields
         counts = [table.column(fields[at].name) for at in (*self._same, *self._same.values())]
@@ -311,7 +312,7 @@ def _read(name: str | None, column: pa.Array, only_counted: bool) -> _Values:
 
 
 def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
-    """The values of a numeric column as `kind`, 0 where it is null; a view where it can be."""
+    """The values of a numeric column as `kind`, 0 where null; a view where possible."""
     if column.type != kind:
         column = column.cast(kind)
     values: npt.NDArray[Any] = (column.fill_null(0) if column.null_count else column).to_numpy()

@@ -1,4 +1,4 @@
-"""Rolling aggregates: for every record in, one record out with the aggregates of its key so far."""
+"""Rolling aggregates: each input record yields one output record with the aggregates of its key so far."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RollingAggregate:
         """The key columns, then the aggregates.
 
         Raises:
-            PlanError: a column that cannot be a key or be aggregated, or two output columns of one name.
+            PlanError: a column that cannot be a key or be aggregated, or duplicate output columns.
             ExpressionError: an aggregate over an unknown column.
         """
         return pa.schema(output_fields(self.keys, inputs[0], aggregate_types(self.aggregates, inputs[0])))

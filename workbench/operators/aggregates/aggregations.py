@@ -1,8 +1,9 @@
-"""Aggregate functions as data: what they are called, and which type comes out of which.
+"""Aggregate functions as data: their names, and the type of the result for each type of input.
 
-Nulls as in SQL: ``count()`` counts rows, every other function skips nulls, and of no values the count is 0 and the rest
-null. Integers aggregate as int64 (a sum that leaves its range is an error, never a wrong number), floats as float64.
-NaN as in Spark: it is larger than any number, and a sum or mean with a NaN is NaN.
+Nulls are treated as in SQL: ``count()`` counts rows, every other function skips nulls, and without values the count is
+0 and the other results are null. Integers aggregate as int64 (a sum beyond its range is an error, never a wrong
+number), floats as float64. NaN is treated as in Spark: it is larger than any number, and a sum or mean with a NaN is
+NaN.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Aggregation:
     """A function over the values of a column.
 
     Attributes:
-        function: which.
-        column: whose values; None only for a count of rows.
-        computed: what the column has to hold, where it is computed for this aggregate.
+        function: the function.
+        column: the column of the values; None only for a count of rows.
+        computed: the expression computed into the column for this aggregate, if any.
     """
 
     function: Function
@@ -62,12 +63,12 @@ class Aggregation:
 
 
 def count(column: ColumnName | None = None) -> Aggregation:
-    """The number of rows, or of values of `column` that are not null.
+    """The number of rows, or of non-null values of `column`.
 
     Source: SQL's ``COUNT``; as a rolling count, E2.
 
     Args:
-        column: whose values are counted, those that are not null: its name, or an expression; None: rows are.
+        column: the column whose non-null values are counted: its name, or an expression; None: rows are counted.
 
     Example:
         >>> wb.count().describe()
@@ -77,7 +78,7 @@ def count(column: ColumnName | None = None) -> Aggregation:
 
 
 def sum(column: ColumnName) -> Aggregation:
-    """The sum: int64 of integers, float64 of floats; null of no values.
+    """The sum: int64 of integers, float64 of floats; null without values.
 
     Source: SQL's ``SUM``; NaN as in Spark's.
 
@@ -92,7 +93,7 @@ def sum(column: ColumnName) -> Aggregation:
 
 
 def min(column: ColumnName) -> Aggregation:
-    """The smallest number, date or timestamp; null of no values.
+    """The smallest number, date or timestamp; null without values.
 
     Source: SQL's ``MIN``; F1-5 shows the rolling minimum.
 
@@ -107,7 +108,7 @@ def min(column: ColumnName) -> Aggregation:
 
 
 def max(column: ColumnName) -> Aggregation:
-    """The largest number, date or timestamp (NaN is larger than any number); null of no values.
+    """The largest number, date or timestamp (NaN is larger than any number); null without values.
 
     Source: SQL's ``MAX``; NaN as in Spark's.
 
@@ -122,7 +123,7 @@ def max(column: ColumnName) -> Aggregation:
 
 
 def mean(column: ColumnName) -> Aggregation:
-    """The arithmetic mean as float64, of integers from their exact sum; null of no values.
+    """The arithmetic mean as float64, for integers from their exact sum; null without values.
 
     Source: SQL's ``AVG``; NaN as in Spark's.
 
@@ -137,7 +138,7 @@ def mean(column: ColumnName) -> Aggregation:
 
 
 def values_of(column: ColumnName) -> tuple[str, Expression | None]:
-    """The column that an aggregate reads, and what has to be computed into it first, if anything has.
+    """The column that an aggregate reads, and the expression to compute into it first, if any.
 
     Example:
         >>> from workbench.expressions import col

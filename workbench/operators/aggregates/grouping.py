@@ -1,7 +1,7 @@
-"""What the keyed aggregate operators share: their columns, and their groups in a snapshot.
+"""The common part of the keyed aggregate operators: their columns, and their groups in a snapshot.
 
-In a snapshot the key columns are named ``key:origin`` and the accumulators' cells ``cell:sum(delay)``, so that no
-user's column name can clash with another.
+In a snapshot the key columns are named ``key:origin`` and the accumulators' cells ``cell:sum(delay)``, so that names of
+user columns cannot clash with others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def output_fields(keys: Sequence[str], schema: pa.Schema, added: Sequence[pa.Fie
     """The key columns' fields, then `added`.
 
     Raises:
-        PlanError: a column that cannot be a key, nothing to aggregate, or two output columns of one name.
+        PlanError: a column that cannot be a key, nothing to aggregate, or duplicate output columns.
     """
     check_keys(keys, schema)
     if not added:
@@ -47,7 +47,7 @@ def groups_table(
 
 
 def all_groups_table(index: KeyIndex, accumulators: Accumulators) -> pa.Table:
-    """What ``groups_table`` gives for all keys, where a key's slot is its code."""
+    """The result of ``groups_table`` for all keys, where a key's slot is its code."""
     names = [field.name for field in accumulators.state_fields()]
     return with_keys(index.keys_table(), accumulators.first_state_columns(len(index)), names)
 
@@ -55,10 +55,10 @@ def all_groups_table(index: KeyIndex, accumulators: Accumulators) -> pa.Table:
 def owned_groups(
     snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], accumulators: Accumulators, context: OperatorContext
 ) -> pa.Table | None:
-    """The groups in all snapshots' tables `name` that this subtask owns now, in one chunk; None without any.
+    """The groups in all snapshots' tables `name` that belong to this subtask now, in one chunk; None if there are none.
 
     Raises:
-        CheckpointError: the state is of other keys or aggregates than the operator has now.
+        CheckpointError: the state has other keys or aggregates than the operator.
     """
     columns = [f"key:{key}" for key in keys]
     expected = [*columns, *(field.name for field in accumulators.state_fields())]
@@ -72,7 +72,7 @@ def owned_groups(
 
 
 def one_key(keys: Sequence[str], schema: pa.Schema, key: Mapping[str, object]) -> pa.RecordBatch:
-    """A key that is asked for, as a batch of one row; `schema` has the key columns."""
+    """The key of a query, as a batch of one row; `schema` has the key columns."""
     if not keys:
         return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
     fields = [schema.field(name) for name in keys]

@@ -1,11 +1,11 @@
-"""Aggregating before the exchange: of a large batch only one row for each key and window travels.
+"""Aggregation before the exchange: a large batch is sent as one row for each key and window.
 
-Windows in event time that compute counts, sums, minima, maxima and means need no single records: a batch can be
-aggregated where it is, and what arrives is merged. Nothing is kept from one batch to the next, so snapshots, barriers
-and watermarks have nothing to do with it; what a window holds, and which records are late, is the same as without.
+Event-time windows that compute counts, sums, minima, maxima and means need no single records: the sender can aggregate
+a batch, and the receiver merges the results. Nothing is kept between batches, so snapshots, barriers and watermarks
+are not affected; the contents of windows, and which records are late, are the same as without it.
 
-Where records are few, single ones travel, and can be looked at. So do batches with a record that is late already where
-they are, and those that would hardly become smaller.
+Where records are few, they are sent singly and can be observed. So are batches with a record that is already late at
+the sender, and batches that aggregation would hardly make smaller.
 
 Source: two-phase aggregation, Flink SQL's ``LocalWindowAggregate`` and ``GlobalWindowAggregate``.
 """
@@ -29,18 +29,18 @@ from workbench.operators.contract.conforming import conforms
 from workbench.windows.tumbling import Tumbling
 
 _KNOWN_KEYS = 16_384
-"""Codes of keys that are remembered, because finding new ones takes longer."""
+"""Number of key codes that are remembered; looking up new ones takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Worthwhile:
-    """When a batch is aggregated before it travels.
+    """When a batch is aggregated before it is sent.
 
     Attributes:
-        rows: it has so many at least.
-        shrinks: it becomes so many times smaller, at least; with many keys finding their entries twice costs more than
-            moving the records does.
-        pause: so many batches travel as they are after one for which the work was in vain, so that looking costs a few
+        rows: the minimum number of rows.
+        shrinks: the minimum factor by which it becomes smaller; with many keys, finding their entries twice costs more
+            than moving the records.
+        pause: the number of batches sent unchanged after one that was aggregated in vain, so that trying costs a few
             percent at most.
     """
 
@@ -50,18 +50,18 @@ class Worthwhile:
 
 
 WORTHWHILE = Worthwhile()
-"""As a rule."""
+"""The default."""
 
 
 @dataclass(frozen=True)
 class LocalAggregation:
-    """What can be aggregated before the exchange that leads to a window.
+    """The aggregation before the exchange that leads to a window.
 
     Attributes:
         keys: the key columns.
         window: the windows.
         aggregations: the functions.
-        allowed_lateness_us: how long after its end a window takes further records.
+        allowed_lateness_us: how long after its end a window accepts records.
     """
 
     keys: tuple[str, ...]
@@ -70,9 +70,9 @@ class LocalAggregation:
     allowed_lateness_us: int
 
     def suits(self, schema: pa.Schema) -> bool:
-        """Whether such records can be aggregated in any order and grouping with the same result to the last bit.
+        """Whether such records can be aggregated in any order and grouping with a bit-identical result.
 
-        Sums of floats cannot: what rounding leaves depends on how they are grouped.
+        Sums of floats cannot: rounding depends on how they are grouped.
 
         Example:
             >>> from workbench.operators.aggregates.aggregations import max, sum
@@ -93,20 +93,20 @@ class LocalAggregation:
 
 @runtime_checkable
 class AggregatesLocally(Protocol):
-    """A spec of an operator that may get partials instead of records."""
+    """A spec of an operator that may receive partials instead of records."""
 
     def local_aggregation(self) -> LocalAggregation | None:
-        """How they are made; None where it needs the records themselves."""
+        """How they are made; None if the operator needs the records themselves."""
         ...
 
 
 def aggregates_locally(spec: object) -> TypeGuard[AggregatesLocally]:
-    """Whether an operator may get partials."""
+    """Whether an operator may receive partials."""
     return conforms(spec, AggregatesLocally)
 
 
 class LocalAggregate:
-    """Makes partials of batches where that is worth it; see `LocalAggregation.create`.
+    """Makes partials of batches where that is worthwhile; see `LocalAggregation.create`.
 
     Example:
         >>> from workbench.operators.aggregates.aggregations import sum
@@ -145,10 +145,10 @@ class LocalAggregate:
         return TumblingEntries(self._window, self._keys, self._schema, counting=True)
 
     def fold(self, records: Records, watermark_us: int) -> Records | None:
-        """The partials of a batch in the order of their first records; None where the batch is to travel as it is.
+        """The partials of a batch in the order of their first records; None if the batch is to be sent unchanged.
 
         Args:
-            watermark_us: how far event time is at the sender.
+            watermark_us: the watermark at the sender.
         """
         rows, times = len(records), records.timestamps
         if rows < self._worthwhile.rows or times is None or is_preaggregated(records.batch):
@@ -181,4 +181,4 @@ class LocalAggregate:
             sizes = entries.counts[: len(entries)]
             return self._folding.fold(batch, groups, sizes, entries.index.keys_table(keys), earliest)
         except RecordError:
-            return None  # one sum of these alone leaves its range: whether that of all does is not for here to say
+            return None  # a partial sum exceeds its range: whether the total does is decided by the receiver

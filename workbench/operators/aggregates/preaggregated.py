@@ -1,8 +1,8 @@
-"""Partial aggregates: what many records of one key and window have become before they travel.
+"""Partial aggregates: rows that replace the records of one key and window before they are sent.
 
-A batch of partials has the key columns, the cells of the accumulators as a snapshot has them, and behind them
-`RECORDS`. The event time of a partial lies in its window and is not later than that of its earliest record, so
-watermarks mean the same for it as for its records.
+A batch of partials has the key columns, the cells of the accumulators as in a snapshot, and then `RECORDS`. The event
+time of a partial lies in its window and is not later than that of its earliest record, so watermarks have the same
+meaning for it as for its records.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation, count
 
 RECORDS = "$records"
-"""The column with the number of records that a partial stands for."""
+"""The column with the number of records that a partial replaces."""
 
 
 def is_preaggregated(batch: pa.RecordBatch) -> bool:
-    """Whether the rows are partials; only of a batch whose records have no such column of their own.
+    """Whether the rows are partials; only for batches whose records have no column of that name.
 
     Example:
         >>> is_preaggregated(pa.record_batch({"k": [1], "$records": [5]}))
@@ -33,7 +33,7 @@ def is_preaggregated(batch: pa.RecordBatch) -> bool:
 
 
 def records_in(batch: pa.RecordBatch) -> int:
-    """How many records stand behind the partials of a batch.
+    """The number of records that the partials of a batch replace.
 
     Example:
         >>> records_in(pa.record_batch({"k": [1, 2], "$records": [5, 3]}))
@@ -45,16 +45,16 @@ def records_in(batch: pa.RecordBatch) -> int:
 def check_preaggregated(
     partials: Records, keys: Sequence[str], aggregations: Sequence[Aggregation], schema: pa.Schema
 ) -> None:
-    """Refuse partials of a checkpoint that are not of these aggregates.
+    """Reject partials from a checkpoint that do not fit these aggregates.
 
     Args:
-        partials: that were on their way.
+        partials: in-flight rows of the checkpoint.
         keys: the key columns.
         aggregations: the functions.
         schema: of the records.
 
     Raises:
-        ValueError: a column is missing, of another type, or has a null; or they have no event times.
+        ValueError: a column is missing, of another type, or has a null; or event times are missing.
     """
     cells = {field.name: field.type for field in layout_of((*aggregations, count()), schema).fields}
     cells[RECORDS] = cells.pop(_COUNTED.name)
@@ -91,7 +91,7 @@ class Folding:
             sizes, keys, times: of each group, how many records it has, its key and its event time.
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         accumulators = self._accumulators
         accumulators.retain(np.empty(0, np.int64))
@@ -105,7 +105,7 @@ class Folding:
 
 
 class Merging:
-    """Takes partials into accumulators (see `Folding` for the arguments)."""
+    """Merges partials into accumulators (see `Folding` for the arguments)."""
 
     __slots__ = ("_brought",)
 
@@ -116,7 +116,7 @@ class Merging:
         """Fold partial i into ``slots[i]``.
 
         Raises:
-            RecordError: a sum of integers left the range of int64.
+            RecordError: an integer sum exceeds the range of int64.
         """
         rows = np.arange(partials.num_rows)
         brought = self._brought

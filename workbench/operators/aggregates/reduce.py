@@ -1,4 +1,4 @@
-"""Rolling reduce: every record is folded into its key's by a Python function (F1-5)."""
+"""Rolling reduce: a Python function folds each record into the result of its key (F1-5)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from workbench.state.keyed_states import with_keys
 
 @dataclass(frozen=True)
 class Reduce:
-    """Folds each record into what is held for its key and emits the result, with the record's event time.
+    """Folds each record into the result held for its key and emits the new result, with the record's event time.
 
-    The first record of a key is held and emitted as it is.
+    The first record of a key is held and emitted unchanged.
 
     Attributes:
         keys: the key columns.
-        function: from the record held and a new one to the record held then, both with the input's columns.
+        function: takes the held record and a new one and returns the record to hold, all with the input's columns.
         origin: the user's line, for errors.
-        on_error: what becomes of a record for which the function raises or returns something else; what is held for its
-            key stays as it was.
+        on_error: what happens to a record for which the function raises or returns something else; the held record of
+            its key stays unchanged.
 
     Raises:
-        RecordError: while running, when there is such a record and it is not a dead letter.
+        RecordError: while running, for such a record, unless it becomes a dead letter.
 
     Example:
         >>> Reduce(("user",), lambda a, b: a if a["score"] >= b["score"] else b).kind
@@ -55,10 +55,10 @@ class Reduce:
     kind: ClassVar[str] = "reduce"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        """That of the input.
+        """The schema of the input.
 
         Raises:
-            PlanError: a column that cannot be a key.
+            PlanError: a column cannot be a key.
         """
         check_on_error(self.on_error, self.origin)
         check_keys(self.keys, inputs[0])
@@ -141,7 +141,7 @@ class ReduceLogic(Operator):
         return known, python_rows(self._index.keys_table(np.arange(min(limit, known))))
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        held = [record for record in self._held if record is not None]  # that is all: each key came with a record
+        held = [record for record in self._held if record is not None]  # complete: each key was added with a record
         columns = [[record[name] for record in held] for name in self._schema.names]
         rows = self._user.batch(columns, self._schema, lambda at: f"in the record held, {shown(held[at])}")
         names = [f"held:{name}" for name in self._schema.names]

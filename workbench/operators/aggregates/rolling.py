@@ -1,4 +1,4 @@
-"""How a batch of integers is rolled: everything about the kernel call that does not change from batch to batch."""
+"""The rolling of integer batches: the part of the kernel call that is the same for every batch."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from workbench.state.key_table import Folds
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """One number per group that is folded.
+    """One folded number per group.
 
     Attributes:
-        operation, place: which operation, on which cell.
-        column: of the values; None where none are looked at.
-        seen: whether the number after each row is wanted.
+        operation, place: the operation, and its cell.
+        column: of the values; None where none are read.
+        seen: whether the number after each row is needed.
     """
 
     operation: int
@@ -33,7 +33,7 @@ class RollPlan:
 
     Args:
         folds: in order; those of one column share its address.
-        columns: that must be without nulls.
+        columns: that must have no nulls.
     """
 
     __slots__ = ("_addresses", "_columns", "_fixed", "_folds_of", "rows")
@@ -51,7 +51,7 @@ class RollPlan:
         self._fixed: Folds = (operations, places, self._addresses, shown)
 
     def take(self, batch: pa.RecordBatch) -> Folds | None:
-        """The kernel's arguments for a batch, valid as long as that is; None where a value is null."""
+        """The kernel's arguments for a batch, valid as long as the batch lives; None where a value is null."""
         for name, folds in zip(self._columns, self._folds_of, strict=True):
             column = batch.column(name)
             if column.null_count:
@@ -67,5 +67,5 @@ class RollPlan:
         return int(self._fixed[1][fold])
 
     def out(self, rows: int) -> Int64s:
-        """Shape (seen folds, rows): room for what comes out."""
+        """Shape (seen folds, rows): room for the output."""
         return np.empty((len(self.rows), rows), np.int64)

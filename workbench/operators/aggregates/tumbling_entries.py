@@ -25,17 +25,17 @@ from workbench.state.key_table import KeyTable
 from workbench.windows.tumbling import Tumbling
 
 _CODES: tuple[Int64s, Int64s, int] = (np.empty((0, 2), np.int64), np.empty(0, np.int64), 0)
-"""Instead of a table of keys: they are codes already."""
+"""Replaces a table of keys: they are already codes."""
 _NONE_RECENT: Int64s = np.empty((0, 2), np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What became of the records of a batch.
+    """The result of placing a batch.
 
     Attributes:
-        late, timeless: how many belong to closed windows, and how many have no event time.
-        first_start: the earliest window of the others, MAX_TIME where there are none.
+        late, timeless: how many records belong to closed windows, and how many have no event time.
+        first_start: the earliest window of the others, MAX_TIME if there are none.
     """
 
     late: int
@@ -54,8 +54,8 @@ class TumblingEntries:
 
     Attributes:
         index: the codes of the keys.
-        fired: by entry, with room to grow: whether its window has fired since its last record.
-        counts: by entry, with room to grow: its records; of length 0 where they are not counted.
+        fired: by entry, with spare room: whether its window has fired since its last record.
+        counts: by entry, with spare room: its records; of length 0 where they are not counted.
 
     Example:
         >>> schema = pa.schema({"k": pa.int64()})
@@ -78,7 +78,7 @@ class TumblingEntries:
         self.fired = np.zeros(0, np.bool_)
         self.counts = np.zeros(0, np.int64)
         self._counting = counting
-        self._recent = _NONE_RECENT  # by key code, with room to grow: the start and entry of its last record
+        self._recent = _NONE_RECENT  # by key code, with spare room: the start and entry of its last record
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -86,16 +86,16 @@ class TumblingEntries:
     def place(
         self, batch: pa.RecordBatch, times: Int64s, closed_start: int, entries: Int64s, most: int | None = None
     ) -> Placed | None:
-        """Find or add the entry of each record, as ``place_in_tumbling`` puts it into `entries`.
+        """Find or add the entry of each record and write it to `entries` (see ``place_in_tumbling``).
 
         Args:
             batch, times: the records, and shape (n,) their event times.
             closed_start: windows that start here or earlier are closed.
             entries: shape (n,), filled.
-            most: about so many entries are worth the work; None: any number.
+            most: the number of entries from which the work is not worthwhile, approximately; None: no limit.
 
         Returns:
-            None, and not all records are placed, when there would be more entries than that.
+            None, with only some records placed, if there would be more entries than that.
         """
         plain = self.index.plain_numbers(batch)
         numbers = KeyTable() if plain is None else plain[0]
@@ -124,7 +124,7 @@ class TumblingEntries:
             tables[full].enlarge()
 
     def _grow(self, entries: int, keys: int) -> None:
-        """Make room for so many."""
+        """Make room for this many."""
         if entries > len(self.fired):
             fired = np.zeros(max(entries, 2 * len(self.fired)), np.bool_)
             fired[: len(self.fired)] = self.fired
@@ -150,7 +150,7 @@ class TumblingEntries:
         return entries
 
     def retain(self, entries: Int64s) -> None:
-        """Keep only these entries; ``entries[i]`` becomes entry i. Keys that are in no other are forgotten."""
+        """Keep only these entries; ``entries[i]`` becomes entry i. Keys that are in no other entry are forgotten."""
         starts, keys = self.starts_and_keys()
         starts, keys = starts[entries], keys[entries]
         used = np.zeros(len(self.index), np.bool_)
@@ -164,7 +164,7 @@ class TumblingEntries:
         self._recent = _NONE_RECENT
 
     def clear(self) -> None:
-        """Forget all entries, but neither the codes of keys nor the room that there is."""
+        """Forget all entries, but keep the codes of keys and the allocated room."""
         self.counts[: len(self)] = 0
         self._windows.clear()
         self._entries.clear()

@@ -27,13 +27,13 @@ Holistic = Literal["median", "top_k", "collect_list"]
 
 @dataclass(frozen=True, slots=True)
 class HolisticAggregation:
-    """A function over all values that a column has in a window.
+    """A function over all values of a column in a window.
 
     Attributes:
-        function: which.
-        column: whose values.
-        k: how many values ``top_k`` gives at most; 0 for the others.
-        computed: what the column has to hold, where it is computed for this aggregate.
+        function: the function.
+        column: the column of the values.
+        k: the maximum number of values for ``top_k``; 0 for the others.
+        computed: the expression computed into the column for this aggregate, if any.
     """
 
     function: Holistic
@@ -96,7 +96,7 @@ class HolisticAggregation:
 
 
 def by_group(groups: Int64s, count: int) -> Int64s:
-    """The order of rows by group, those of one group in the order that they have."""
+    """The order of rows by group; within a group the order is kept."""
     narrow = groups.astype(np.int16) if count <= _NARROW else groups  # numpy sorts 16 bits in linear time
     return np.argsort(narrow, kind="stable")
 
@@ -125,7 +125,7 @@ def _medians(column: pa.Array, order: Int64s, firsts: Int64s, counts: Int64s) ->
 
 
 AnyAggregation: TypeAlias = Aggregation | HolisticAggregation
-"""What a window can compute."""
+"""Any aggregate that a window can compute."""
 
 
 def aggregate_types(aggregates: Sequence[tuple[str, AnyAggregation]], schema: pa.Schema) -> list[pa.Field]:
@@ -134,9 +134,9 @@ def aggregate_types(aggregates: Sequence[tuple[str, AnyAggregation]], schema: pa
 
 
 def median(column: ColumnName) -> HolisticAggregation:
-    """The median as float64, of an even number of values the mean of the two in the middle; null of no values.
+    """The median as float64; for an even number of values, the mean of the two in the middle; null without values.
 
-    Needs all records of a window at once, so the window keeps them until it ends.
+    It needs all records of a window at once, so the window keeps them until it ends.
 
     Source: SQL's ``MEDIAN``; a holistic aggregate (Gray et al., 1997).
 
@@ -154,13 +154,13 @@ def median(column: ColumnName) -> HolisticAggregation:
 def top_k(column: ColumnName, k: int) -> HolisticAggregation:
     """A list of the `k` largest values, the largest first; nulls are skipped, NaN is larger than any number.
 
-    Needs all records of a window at once, so the window keeps them until it ends.
+    It needs all records of a window at once, so the window keeps them until it ends.
 
     Source: a holistic aggregate (Gray et al., 1997).
 
     Args:
         column: of values that have an order: its name, or an expression.
-        k: values at most.
+        k: the maximum number of values.
 
     Raises:
         SettingError: `k` is not a whole number above zero.
@@ -176,7 +176,7 @@ def top_k(column: ColumnName, k: int) -> HolisticAggregation:
 def collect_list(column: ColumnName) -> HolisticAggregation:
     """A list of all values in the order of their arrival, nulls included.
 
-    Needs all records of a window at once, so the window keeps them until it ends.
+    It needs all records of a window at once, so the window keeps them until it ends.
 
     Source: Spark's ``collect_list``.
 

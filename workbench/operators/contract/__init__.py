@@ -1,5 +1,5 @@
-"""What every operator keeps to.
+"""The contract of all operators.
 
-Belongs here: the `Operator` protocol, and what all operators use to take batches apart and put results together.
+Belongs here: the `Operator` protocol, and what all operators use to take batches apart and assemble results.
 Does not: any operator.
 """

@@ -1,7 +1,7 @@
-"""What an operator is: frozen data that describes it, and the small state machine that the data builds.
+"""The definition of an operator: a frozen description, and the small state machine that it creates.
 
 A *spec* is engine-neutral data: it knows its schema and can create its logic. The *logic* is passive: it is called with
-one element at a time, never waits, never reads a clock, and keeps all that must survive in its snapshot.
+one element at a time, never waits, never reads a clock, and puts everything that must survive into its snapshot.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Snapshot = dict[str, "pa.Table | Json"]
 
 
 class CommittedTables(Protocol):
-    """Where a sink that keeps its rows in the job commits them."""
+    """The store of committed rows for a sink that keeps its rows in the job."""
 
     def declare(self, name: str, schema: pa.Schema, upsert: Sequence[str] = ()) -> None:
-        """Make a table known; a known one keeps its rows."""
+        """Register a table; a table that exists keeps its rows."""
         ...
 
     def last_epoch(self, name: str, subtask: int | None = None) -> int:
-        """The latest epoch of which rows are committed, by `subtask` or by any; 0 when there is none."""
+        """The latest epoch with committed rows, of `subtask` or of any; 0 when there is none."""
         ...
 
     def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
@@ -43,7 +43,7 @@ class CommittedTables(Protocol):
 
 
 class Output(Protocol):
-    """Where an operator emits; the task behind it decides on buffers and channels."""
+    """Receives what an operator emits; the task behind it handles buffers and channels."""
 
     def emit(self, records: Records) -> None:
         """Send records downstream; an empty batch is dropped."""
@@ -55,43 +55,45 @@ class Output(Protocol):
 
 
 class EventTimeOutput(Output, Protocol):
-    """What an operator with ``tells_event_time`` gets instead."""
+    """The output of an operator with ``tells_event_time``."""
 
     def emit_watermark(self, watermark_us: int) -> None:
-        """Let event time advance downstream, behind the records emitted so far; watermarks only grow."""
+        """Advance event time downstream, behind the records emitted so far; watermarks only grow."""
         ...
 
     def emit_idle(self, idle: bool) -> None:
-        """Nothing comes for now, so that event time is not held back downstream; or something comes again."""
+        """Declare that no records come for now, so that event time is not held back downstream, or that they come
+        again."""
         ...
 
 
 @dataclass(slots=True)
 class Counters:
-    """Counts that one operator owns and a sampler reads (plain integers, no lock)."""
+    """Counters that one operator writes and a sampler reads (plain integers, no lock)."""
 
     numRecordsIn: int = 0
     numRecordsOut: int = 0
     numLateRecordsDropped: int = 0
     numFiredTimers: int = 0
     numRecordsWithoutTimestamp: int = 0
-    """Ours: records without an event time that reached an event-time operator and were dropped."""
+    """Not in Flink: records without an event time that reached an event-time operator and were dropped."""
     numRecordsInErrors: int = 0
     """Records that could not be processed and went to the side output for dead letters."""
     numRecordsInFolded: int = 0
-    """Ours: how many more records came than the rows in `numRecordsIn`, because their sender aggregated some."""
+    """Not in Flink: how many more records were received than the rows in `numRecordsIn`, because their sender
+    aggregated some."""
     late: LateRecords = field(default_factory=LateRecords)
-    """The last of those that were dropped as late."""
+    """The last records that were dropped as late."""
 
 
 def unknown_position(row: int) -> str | None:
-    """Of rows of which nobody knows where they stand in their source: they have come through an exchange."""
+    """The position of rows that came through an exchange: not known."""
     return None
 
 
 @dataclass(slots=True)
 class OperatorContext:
-    """What the runtime hands to an operator or source reader when it opens.
+    """The services that the runtime passes to an operator or source reader when it opens.
 
     Attributes:
         job: name of the job.
@@ -99,14 +101,15 @@ class OperatorContext:
         subtask, parallelism: index of this parallel instance, from 0, and their number.
         max_parallelism: number of key groups.
         clock: processing time.
-        counters: to be updated by the operator for late records, timers and the like (the task counts in and out).
+        counters: the operator updates those for late records, timers and the like (the task counts input and output).
         attempt: from 0; grows with every restart.
         tables: where a TableSink commits its rows.
         data_dir: a folder of the job on disk for committed tables, or None when nothing is durable.
         executor: runs functions that may take long; None: they are called in the step itself.
-        run: identity of this run of the job, the same for all its attempts; no two that are started share one.
-        position: where a row of the batch that the operator is processing stands in its source, in the source's words
-            (``data.csv, row 17``); None where that is not known. Asked while the batch is processed.
+        run: identifies this run of the job, the same for all its attempts and unique for each start.
+        position: returns the position in the source of a row of the batch that is being processed, in the source's
+            terms (``data.csv, row 17``), or None where it is not known. May only be called while the batch is
+            processed.
     """
 
     job: str = "job"
@@ -133,36 +136,36 @@ class Operator:
     """
 
     tells_event_time: bool = False
-    """Whether the operator emits the watermarks behind it itself: then those that it gets end with it, and its `out` is
-    an `EventTimeOutput`."""
+    """Whether the operator itself emits the watermarks behind it: then its input's watermarks end here, and its `out`
+    is an `EventTimeOutput`."""
 
     def open(self, context: OperatorContext) -> None:
         """Prepare; `context` stays valid until ``close``."""
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        """Handle a batch that came in on input `port` (0 for the first)."""
+        """Process a batch that arrived on input `port` (0 for the first)."""
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         """Event time has advanced to `watermark_us`; the task forwards the watermark afterwards."""
 
     def on_idle(self, idle: bool, out: EventTimeOutput) -> None:
-        """What feeds an operator with ``tells_event_time`` has fallen silent, or speaks again."""
+        """The input of an operator with ``tells_event_time`` has become idle, or active again."""
 
     def parent_of(self, row: int) -> int | None:
-        """Of the batch that it is emitting to its main output: which row of the batch that it is processing `row` came
-        of; None where that is not known."""
+        """For a row of the batch that it is emitting to its main output: the row of the input batch that it came from;
+        None where that is not known."""
         return None
 
     def ready(self) -> bool:
-        """Whether it can take more input, barriers included; asked before each element where it is overridden.
+        """Whether it accepts more input, barriers included; called before each element if it is overridden.
 
-        While it is not, its task takes nothing: so an operator that waits for something outside is backpressure.
+        Otherwise its task takes nothing: so an operator that waits for an external system causes backpressure.
         """
         return True
 
     def next_time_us(self) -> int | None:
-        """The processing time at which ``on_time`` is wanted, or None."""
+        """The processing time at which ``on_time`` is due, or None."""
         return None
 
     def on_time(self, now_us: int, out: Output) -> None:
@@ -173,24 +176,24 @@ class Operator:
         return {}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """Take over the snapshots of all former subtasks of this operator, which may have been more or fewer.
+        """Restore from the snapshots of all former subtasks of this operator, which may have been more or fewer.
 
-        Keyed state is taken by key group (see ``workbench.state.key_groups``), so that each key has one owner.
+        Keyed state is selected by key group (see ``workbench.state.key_groups``), so that each key has one owner.
         """
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
-        """What the state holds for a key (``{"origin": "JFK"}``), or None; reads, and changes nothing."""
+        """The state of a key (``{"origin": "JFK"}``), or None; does not change anything."""
         raise NotImplementedError(type(self).__name__)  # optional
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """How many keys the state of this subtask holds, and at most `limit` of them."""
+        """The number of keys in this subtask's state, and at most `limit` of them."""
         raise NotImplementedError(type(self).__name__)  # optional
 
     def notify_complete(self, checkpoint_id: int) -> None:
         """Checkpoint `checkpoint_id` is complete and durable: commit everything pre-committed up to it; idempotent."""
 
     def close(self) -> None:
-        """Release resources; called once, also after a failure."""
+        """Release resources; called once, even after a failure."""
 
 
 class OperatorSpec(Protocol):
@@ -200,7 +203,7 @@ class OperatorSpec(Protocol):
     """The operator's name in graphs, for example ``"filter"``."""
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        """The schema of the records that come out; raises a WorkbenchError when the inputs do not fit."""
+        """The schema of the output; raises a WorkbenchError when the inputs do not fit."""
         ...
 
     def describe(self) -> str:
@@ -223,7 +226,7 @@ class HasSideOutputs(Protocol):
 
 @runtime_checkable
 class KeepsWindows(Protocol):
-    """A spec whose state is that of windows, which windows of another layout cannot take over."""
+    """A spec whose state holds windows, which only windows of the same layout can restore."""
 
     def windows_kept(self) -> str:
         """The layout, such as ``tumbling 1h``."""
@@ -232,7 +235,7 @@ class KeepsWindows(Protocol):
 
 @runtime_checkable
 class ReadsColumns(Protocol):
-    """A spec that knows which columns of its input it reads; the planner leaves the others out of the exchange."""
+    """A spec that knows which input columns it reads; the planner leaves the others out of the exchange."""
 
     def columns_read(self) -> frozenset[str] | None:
         """Names of input columns; None: all."""

@@ -1,7 +1,7 @@
-"""Where an operator has a function run that may take long, so that no step waits for it.
+"""Runs functions that may take long, so that no step waits for them.
 
-Operators have no threads: an `Executor` comes in from outside (``OperatorContext.executor``), and they look now and
-then whether an answer is there. Without one, `Inline` calls the function at once, as the simulation wants it.
+Operators have no threads: an `Executor` is injected (``OperatorContext.executor``), and they poll for the answer.
+Without one, `Inline` calls the function immediately, as the simulation requires.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from workbench.raised import PASSING
 
 
 class Answer(Protocol):
-    """What a call will have come to."""
+    """The future result of a call."""
 
     def done(self) -> bool:
-        """Whether it is over."""
+        """Whether the call has ended."""
         ...
 
     def result(self) -> Any:
-        """What the function returned, once it is done; raises what the function raised."""
+        """The function's result, once it is done; raises what the function raised."""
         ...
 
 
@@ -30,12 +30,12 @@ class Executor(Protocol):
     """Runs functions elsewhere."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
-        """Have a function, which may be a coroutine function, called; returns at once."""
+        """Start a call of a function, which may be a coroutine function; returns at once."""
         ...
 
 
 class Given:
-    """An answer that is there already."""
+    """A result that is already available."""
 
     __slots__ = ("_error", "_result")
 
@@ -53,7 +53,7 @@ class Given:
 
 
 class Inline:
-    """Calls functions at once, in the caller's step.
+    """Calls functions immediately, in the caller's step.
 
     Example:
         >>> Inline().submit(str.upper, "jfk").result()

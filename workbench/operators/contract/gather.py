@@ -1,4 +1,4 @@
-"""Copying chosen rows of a batch: the columns that are wanted, and the event times."""
+"""Copies selected rows of a batch: the needed columns, and the event times."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from workbench.compiled.keys.selection import BITS, ROWS, Bytes
 from workbench.elements import Int64s, Records
 from workbench.expressions.evaluation.choice import Choice, Codes
 
-_EVERY_CODE = np.empty(0, np.uint8)  # where the choice is not told by codes
+_EVERY_CODE = np.empty(0, np.uint8)  # where the selection is not given by codes
 _TIME_BYTES = 8
 
 
 class Gather:
-    """Makes records of the chosen rows; columns of fixed width are copied in one kernel call, others taken by Arrow.
+    """Makes records of the selected rows; fixed-width columns are copied in one kernel call, others by Arrow.
 
     Args:
         schema: of the batches.
-        columns: positions of the columns that come out, in their order.
+        columns: positions of the output columns, in their order.
 
     Attributes:
-        schema: of what comes out.
+        schema: of the output.
 
     Example:
         >>> schema = pa.schema({"n": pa.int64(), "m": pa.int64()})
@@ -45,7 +45,7 @@ class Gather:
         self._rows: npt.NDArray[np.int32] = np.empty(0, np.int32)
 
     def __call__(self, records: Records, choice: Choice) -> Records | None:
-        """The chosen rows, or None where there are none; where every row is chosen, nothing is copied."""
+        """The selected rows, or None if there are none; if all rows are selected, nothing is copied."""
         n = len(records)
         if n == 0:
             return None
@@ -78,7 +78,7 @@ class Gather:
         return Records(self._batch(columns), times)
 
     def parent_of(self, row: int) -> int:
-        """Which row of the batch `row` was, of those that were chosen last."""
+        """The row of the batch that output row `row` came from, in the last selection."""
         return int(self._rows[row])
 
     def _choose(self, n: int, choice: Choice, places: Int64s) -> tuple[int, Bytes, Int64s]:
@@ -114,7 +114,7 @@ def _width(kind: pa.DataType) -> int | None:
 
 
 def _place(column: pa.Array, width: int) -> tuple[int, int, int, int, int]:
-    """Where a flat column lies, as ``choose_rows`` wants it; its values begin at offset 0 unless they are bits."""
+    """The memory of a flat column, as ``choose_rows`` takes it; its values begin at offset 0 unless they are bits."""
     validity, values = column.buffers()
     offset = column.offset
     nulls = (validity.address, offset) if column.null_count else (0, 0)

@@ -1,7 +1,7 @@
-"""The last records that an operator dropped as late, so that a person can look at them and not only at their number.
+"""The last records that an operator dropped as late, so that users can inspect them and not only their number.
 
-Nothing is done for a record that is in time, and for late ones once a batch: the last few rows are copied, so that the
-batch itself can go.
+A record in time costs nothing, and late ones are handled once per batch: the last few rows are copied, so that the
+batch itself can be released.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow as pa
 from workbench.elements import Int64s
 
 KEPT = 20
-"""Late records of one subtask of an operator that are remembered."""
+"""The number of late records that each subtask of an operator remembers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,12 +24,12 @@ class LateRows:
     """Late records of one batch.
 
     Attributes:
-        rows: as they reached the operator.
+        rows: as they arrived at the operator.
         times: shape (rows,), their event times in us.
-        watermark_us: where event time stood.
+        watermark_us: the watermark at that time.
         keys: the columns of the key.
-        senders: the task that sent them; several where small buffers of theirs were processed together, none where they
-            came from a source of the same task.
+        senders: the tasks that sent them: several if their small buffers were processed together, none if they came
+            from a source of the same task.
     """
 
     rows: pa.RecordBatch
@@ -40,10 +40,10 @@ class LateRows:
 
 
 class Sender:
-    """The tasks whose records are at hand: one, several where small buffers are processed together, none in a source.
+    """The tasks that sent the current records: one, several if small buffers are processed together, none in a source.
 
-    A task writes it for each buffer, and nothing in it leads back to the task, whose memory is to be free at once when
-    it has failed.
+    A task sets it for each buffer. It holds no reference to the task, whose memory must be released immediately when it
+    has failed.
     """
 
     __slots__ = ("names",)
@@ -53,12 +53,12 @@ class Sender:
 
 
 class LateRecords:
-    """Remembers the last late records of one subtask; one thread notes them, any may read.
+    """Remembers the last late records of one subtask; one thread writes them, any may read.
 
     Attributes:
-        latest: oldest first; replaced as a whole, never changed. It has `KEPT` records where there were so many, and
-            may have some older ones.
-        sender: who sent the batch at hand; the operators of a task share it.
+        latest: oldest first; replaced as a whole, never changed. It has at least the last `KEPT` records, if there were
+            as many, and may have some older ones.
+        sender: the sender of the current batch; the operators of a task share it.
 
     Example:
         >>> seen = LateRecords()
@@ -77,12 +77,12 @@ class LateRecords:
     def note(
         self, batch: pa.RecordBatch, times: Int64s, late: npt.NDArray[np.bool_], watermark_us: int, keys: Sequence[str]
     ) -> None:
-        """Remember the last ones of a batch.
+        """Remember the last late records of a batch.
 
         Args:
             batch, times: the records, and shape (rows,) their event times in us.
             late: shape (rows,), which of them are dropped.
-            watermark_us: where event time stands.
+            watermark_us: the current watermark.
             keys: the columns of the key.
         """
         places = np.flatnonzero(late)[-KEPT:]

@@ -1,4 +1,4 @@
-"""Operators that can leave out columns which nobody reads."""
+"""Operators that can leave out columns that nothing reads."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from workbench.operators.contract.base import OperatorSpec
 
 @runtime_checkable
 class NarrowsColumns(OperatorSpec, Protocol):
-    """A spec of which the planner can make one that gives fewer columns and does less; see ``plan.pruning``."""
+    """A spec from which the planner can derive one with fewer output columns and less work; see ``plan.pruning``."""
 
     def narrowed(self, used: tuple[str, ...]) -> Self:
-        """The same operator that gives the output columns `used` only: one or more, in the order in which they are."""
+        """The same operator with only the output columns `used`: one or more, in their present order."""
         ...
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str] | None:
-        """The columns that it reads of each input to give the output columns `used`; None: all."""
+        """The columns that it reads of each input for the output columns `used`; None: all."""
         ...
 
 
@@ -29,5 +29,5 @@ def kept_positions(schema: pa.Schema, kept: Collection[str] | None) -> list[int]
 
 
 def kept_schema(schema: pa.Schema, kept: Collection[str] | None) -> pa.Schema:
-    """The schema with only the columns in `kept`, or as it is for None."""
+    """The schema with only the columns in `kept`, or unchanged for None."""
     return schema if kept is None else pa.schema([item for item in schema if item.name in kept], schema.metadata)

@@ -1,8 +1,8 @@
-"""Where a record stands in its source, found only when somebody asks: for a dead letter, or for an error.
+"""The position of a record in its source, computed only on request: for a dead letter, or for an error.
 
-Nothing travels with the records. What a source's task has handed to its chain is worked off before it reads on, so a
-row of a batch can be followed upwards: each operator above says which row of its own input it came of, and the source
-where that stands.
+Nothing is sent with the records. A source's task processes a batch completely before it reads on, so a row can be
+traced
+back: each operator above says which row of its own input it came from, and the source says where that row is.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from workbench.operators.contract.base import Operator
 
 @dataclass(slots=True)
 class Reading:
-    """What a source's task has handed to its chain and is being worked off.
+    """The rows that a source's task has passed to its chain and that are being processed.
 
     Attributes:
-        where: tells in words where a row stands of those that were read together; None: nothing is worked off, or the
-            source does not tell.
-        first: the row of those with which the batch in the chain begins.
+        where: describes the position of a row among those that were read together; None: nothing is being processed, or
+            the source does not know.
+        first: the row among those with which the batch in the chain begins.
     """
 
     where: Callable[[int], str] | None = None
@@ -28,7 +28,7 @@ class Reading:
 
 
 class Positions:
-    """Where the rows stand in their source that are coming into an operator at this moment.
+    """The positions in the source of the rows that currently arrive at an operator.
 
     Args:
         reading: of the task's source.
@@ -47,7 +47,7 @@ class Positions:
         self._above = above
 
     def __call__(self, row: int) -> str | None:
-        """In the source's words; None where it is not known."""
+        """The position in the source's terms; None where it is not known."""
         where = self._reading.where
         if where is None:
             return None
@@ -59,5 +59,5 @@ class Positions:
         return where(self._reading.first + row)
 
     def behind(self, operator: Operator) -> Positions:
-        """Of the rows that this operator emits to its main output."""
+        """The positions of the rows that this operator emits to its main output."""
         return Positions(self._reading, (operator, *self._above))

@@ -1,7 +1,7 @@
-"""Rows as Python values for people to look at, whatever is in them.
+"""Rows as Python values for display, whatever they contain.
 
-Python's instants end with the year 9999 and its durations after 2.7 million years, those of Arrow do not: windows near
-the end of time end there, and data has instants that stand for never. Looking at such a row must not fail.
+Python's instants end with the year 9999 and its durations after 2.7 million years; Arrow's do not: windows near the end
+of time end there, and data contains instants that mean "never". Displaying such a row must not fail.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def python_rows(rows: pa.RecordBatch | pa.Table) -> list[dict[str, Any]]:
     """The rows as dicts.
 
     Args:
-        rows: n rows; what is no value in Python is text.
+        rows: n rows; a value that Python cannot represent becomes text.
 
     Example:
         >>> far = pa.array([0, 2**61], pa.timestamp("us", "UTC"))
@@ -34,7 +34,7 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """The values of a column.
 
     Args:
-        column: n values; what is no value in Python is text.
+        column: n values; a value that Python cannot represent becomes text.
 
     Example:
         >>> python_values(pa.array([None, 2**61], pa.timestamp("us")))

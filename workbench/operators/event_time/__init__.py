@@ -1,4 +1,4 @@
-"""Where event times and watermarks come from.
+"""The origin of event times and watermarks.
 
 Belongs here: watermark generators and timestamp assignment.
 Does not: windows and timers, which use event time.

@@ -1,4 +1,4 @@
-"""Punctuated watermarks: records that are marked tell event time, exactly where they stand."""
+"""Punctuated watermarks: marked records determine event time, exactly at their place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Punctuated:
     """Marked records carry the watermarks.
 
     Args:
-        mark: of a boolean type, it marks records behind which nothing at or before their own event time comes; of a
+        mark: of a boolean type, it marks records behind which no record at or before their own event time follows; of a
             time type (or int64 microseconds), its value is the watermark, null where a record carries none.
     """
 
@@ -42,8 +42,8 @@ class Punctuated:
 class PunctuatedGenerator(WatermarkGenerator):
     """Finds the marked records.
 
-    A watermark that makes a later record of the same batch late takes effect right behind its own record, so that how
-    records are cut into batches does not decide which are late; the others may wait for the end of the batch.
+    A watermark that makes a later record of the same batch late takes effect directly behind its own record, so that
+    the way records are cut into batches does not decide which are late; others may wait for the end of the batch.
     """
 
     asks_clock = False
@@ -99,14 +99,15 @@ class PunctuatedGenerator(WatermarkGenerator):
 def punctuated(mark: str | Expression) -> Watermarks:
     """Watermarks that records carry.
 
-    Source: F2-5; punctuations are of Tucker et al., 2003.
+    Source: F2-5; punctuations (Tucker et al., 2003).
 
     Args:
-        mark: a column or expression. A condition marks the records behind which nothing at or before their own event
-            time comes; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
+        mark: a column or expression. A condition marks the records behind which no record at or before their own event
+            time follows; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
 
     Raises:
-        ExpressionError: where the stream is made: it does not fit the columns, or is neither a condition nor a time.
+        ExpressionError: when the stream is built: the mark does not fit the columns, or is neither a condition nor a
+        time.
 
     Example:
         >>> punctuated("kind = 'heartbeat'").describe()

@@ -26,12 +26,12 @@ from workbench.origin import Origin
 
 @dataclass(frozen=True, eq=False)
 class AssignTimestamps:
-    """Takes event times from an expression; watermarks of the input end here, only the one at its end goes on.
+    """Computes event times with an expression; watermarks of the input are replaced, except the one at its end.
 
     Args:
-        event_time: gives a timestamp, a date or int64 microseconds since 1970; None with `Ingestion`.
+        event_time: yields a timestamp, a date or int64 microseconds since 1970; None with `Ingestion`.
         watermarks: the watermark strategy.
-        idle_after_us: without records for so long this subtask no longer holds event time back; None: never.
+        idle_after_us: without records for this long, the subtask stops holding event time back; None: never.
         origin: the user's line, for errors.
 
     Example:
@@ -76,7 +76,7 @@ class AssignTimestamps:
 
 
 class AssignTimestampsLogic(Operator):
-    """Keeps what one generator has told, as a source's split does."""
+    """Keeps the progress of one generator, like a source's split."""
 
     tells_event_time = True
 
@@ -92,10 +92,10 @@ class AssignTimestampsLogic(Operator):
         self._idle_after_us = idle_after_us
         self._origin = origin
         self._told_us = NO_TIME
-        self._ask_us: int | None = None  # when the generator is asked next
+        self._ask_us: int | None = None  # when the generator is called next
         self._rested_us = NO_TIME  # and not before this
         self._idle = False
-        self._first = 0  # row of what is being emitted
+        self._first = 0  # the first row that is being emitted
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -144,7 +144,7 @@ class AssignTimestampsLogic(Operator):
         if self._ask_us is not None and now_us >= self._ask_us:
             told_us = self._generator.ask(now_us)
             self._rested_us = now_us + WATERMARK_INTERVAL_US
-            # A generator that looks at records alone has nothing new to say before the next one.
+            # A generator that only reads records has nothing new to report before the next record.
             self._ask_us = self._rested_us if self._generator.asks_clock else None
             if told_us is not None:
                 self._tell(min(told_us, LAST_WATERMARK), onward)
@@ -158,7 +158,8 @@ class AssignTimestampsLogic(Operator):
         return {"watermark": known_us, "generator": self._generator.snapshot()}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """Go on from the former subtask that was furthest behind: no record that would have been on time is late."""
+        """Resume from the former subtask that was furthest behind: no record that would have been on time becomes
+        late."""
         slowest = min(snapshots, key=lambda snapshot: value_in(snapshot, "watermark", int))
         if slowest["watermark"] != NO_TIME and slowest["generator"] is not None:
             self._generator.go_on(cast("Json", value_in(slowest, "generator", Any)))

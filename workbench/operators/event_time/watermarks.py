@@ -1,11 +1,11 @@
 """Watermark generators: they derive watermarks from the records so far (F2-5).
 
-A watermark is a promise about the future, so it is always a guess with a policy. An eager one (no bound) is fast and
-calls more records late; a slow one (a large bound) waits for stragglers. *Periodic* generators are asked now and then
-how far event time is; *punctuated* ones come with a record that carries a mark.
+A watermark is a promise about the future, so it is always a guess by some policy. An eager policy (no bound) is fast
+and makes more records late; a slow one (a large bound) waits for stragglers. *Periodic* generators are polled for
+event time; *punctuated* ones derive it from a marked record.
 
-What a stream is told (`Watermarks`) is frozen data; what it builds, once for each split of a source or subtask of an
-operator, is a small `WatermarkGenerator` whose state belongs to the snapshot.
+The policy of a stream (`Watermarks`) is frozen data. It creates a small `WatermarkGenerator` for each split of a source
+or subtask of an operator; the generator's state is part of the snapshot.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ from workbench.operators.contract.base import Json
 from workbench.raised import PASSING, described
 
 WATERMARK_INTERVAL_US = 100_000
-"""How often periodic generators are asked."""
+"""How often periodic generators are polled."""
 
 
 class EventTime(Enum):
-    """Event times that are in no column."""
+    """Event times that do not come from a column."""
 
     INGESTION = "ingestion"
 
 
 INGESTION: Final = EventTime.INGESTION
-"""Event time is the time at which a record is read: it never goes back, so no record is late."""
+"""Event time is the time at which a record is read: it never decreases, so no record is late."""
 
 EventTimeColumn = ColumnName | Literal[EventTime.INGESTION] | None
-"""Where a stream's event times come from: a column, the clock, or nowhere."""
+"""The origin of a stream's event times: a column, the clock, or none."""
 
 Marks = Sequence[tuple[int, int]]
 """The watermarks within a batch: the number of records before each one, and its value; both increase."""
 
 
 class WatermarkGenerator:
-    """Tells event time from records; subclass it for a policy of your own.
+    """Derives event time from records; subclass it for your own policy.
 
     Watermarks are microseconds since 1970 in UTC: `t` says that no record with an event time at or below `t` is
-    expected any more. What is not larger than an earlier one is ignored, so a generator need not be monotone. One that
-    is larger than all event times (2**63 - 1, say) fires all windows but those at the end of time; the input goes on.
+    expected any more. A value that does not exceed an earlier one is ignored, so a generator need not be monotone. A
+    value beyond all event times (2**63 - 1, say) fires all windows except those at the end of time; the input
+    continues.
 
     Source: F2-5; Flink's ``WatermarkGenerator``.
 
@@ -66,7 +67,7 @@ class WatermarkGenerator:
     """
 
     asks_clock: ClassVar[bool] = True
-    """Whether ``on_periodic`` may say something new although no record has come."""
+    """Whether ``on_periodic`` may return something new although no record has arrived."""
 
     def on_batch(self, batch: pa.RecordBatch, times: Int64s) -> int | None:
         """Called for every batch of records.
@@ -76,40 +77,40 @@ class WatermarkGenerator:
             times: shape (n,), their event times in microseconds since 1970, NO_TIME where a record has none.
 
         Returns:
-            The watermark behind the batch's last record, or None to say nothing now.
+            The watermark behind the batch's last record, or None for no change now.
         """
         return None
 
     def on_periodic(self, now_us: int) -> int | None:
-        """Called about ten times a second of processing time, also while no records come.
+        """Called about ten times a second of processing time, even while no records arrive.
 
         Args:
             now_us: processing time in microseconds since 1970.
 
         Returns:
-            How far event time is, in microseconds since 1970, or None: as far as before.
+            Event time reached, in microseconds since 1970, or None: unchanged.
         """
         return None
 
     def snapshot(self) -> Json:
-        """What must survive a failure, as JSON values; None where nothing must."""
+        """State that must survive a failure, as JSON values; None if there is none."""
         return None
 
     def restore(self, state: Json) -> None:
-        """Go on from what an earlier generator's ``snapshot`` gave.
+        """Resume from an earlier generator's ``snapshot``.
 
         Args:
             state: never None.
         """
 
     def go_on(self, state: Json) -> None:
-        """Calls ``restore``, which may be a user's.
+        """Call ``restore``, which may be a user's.
 
         Args:
             state: never None.
 
         Raises:
-            RecordError: it raised.
+            RecordError: ``restore`` raised.
         """
         try:
             self.restore(state)
@@ -120,17 +121,17 @@ class WatermarkGenerator:
             ) from error
 
     def observe(self, records: Records) -> Marks:
-        """All watermarks that a batch brings, each with its place in the batch."""
+        """All watermarks that a batch causes, each with its place in the batch."""
         times = no_times(records) if records.timestamps is None else records.timestamps
         watermark_us = self._called("on_batch", lambda: self.on_batch(records.batch, times))
         return () if watermark_us is None else ((len(records), watermark_us),)
 
     def ask(self, now_us: int) -> int | None:
-        """What ``on_periodic`` says."""
+        """The result of ``on_periodic``."""
         return self._called("on_periodic", lambda: self.on_periodic(now_us))
 
     def _called(self, hook: str, call: Callable[[], int | None]) -> int | None:
-        """What a hook says, checked; it may be a user's."""
+        """The checked result of a hook, which may be a user's."""
         try:
             told = call()
             return None if told is None else index(told)
@@ -157,10 +158,10 @@ class Watermarks(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """Periodic: the largest event time seen, minus a bound on how much later than that a record may still come.
+    """Periodic: the largest event time so far, minus a bound on the lateness of further records.
 
     Args:
-        out_of_orderness_us: the bound; 0 for event times that never go back.
+        out_of_orderness_us: the bound; 0 for event times that never decrease.
     """
 
     out_of_orderness_us: int = 0
@@ -198,7 +199,7 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class Ingestion:
-    """Records carry the time at which they were read, so event time is as far as the clock."""
+    """Records carry the time at which they were read, so event time follows the clock."""
 
     def describe(self) -> str:
         return "by the time of reading"
@@ -236,15 +237,15 @@ class BoundedGenerator(WatermarkGenerator):
 
 
 class IngestionGenerator(WatermarkGenerator):
-    """Gives records the clock's time, which goes on between them, too."""
+    """Assigns the clock's time to records; event time also advances between them."""
 
     def __init__(self) -> None:
         self._latest_us = NO_TIME
 
     def stamp(self, batch: pa.RecordBatch, now_us: int) -> Records:
-        """The batch with `now_us` as the event time of every record, or a later time if one was given before.
+        """The batch with `now_us` as the event time of every record, or a later time if one was assigned before.
 
-        A job that goes on in another process may find that the machine's clock has been set back.
+        A job that resumes in another process may find that the machine's clock was set back.
         """
         self._latest_us = max(self._latest_us, now_us)
         return Records(batch, np.full(batch.num_rows, self._latest_us, np.int64))
@@ -262,12 +263,12 @@ class IngestionGenerator(WatermarkGenerator):
 
 
 def no_times(records: Records) -> Int64s:
-    """Event times of records that have none."""
+    """Event times for records without any."""
     return np.full(len(records), NO_TIME, np.int64)
 
 
 def monotonous() -> Watermarks:
-    """Event times that never go back within a split: the watermark is right behind the largest one seen.
+    """Event times that never decrease within a split: the watermark directly follows the largest one so far.
 
     Source: F2-5; Flink's ``forMonotonousTimestamps``.
 

@@ -1,5 +1,5 @@
 """Calling the user's functions.
 
-Belongs here: turning records and columns into arguments and results into rows, and dead letters for what fails.
+Belongs here: converting records and columns to arguments, and results to rows, and dead letters for what fails.
 Does not: operators that call them.
 """

@@ -1,12 +1,12 @@
-"""A user's function as an operator calls it: once per record, or compiled, once per batch.
+"""How operators call a user's function: once per record, or compiled, once per batch.
 
-One convention holds for all of them. Without `columns` the function gets the record, a dict, and gives a record. With
-`columns` it gets the values of these columns as its arguments, in that order, and gives the value of the declared
-column, or a tuple with a value for each. A null is None, and an instant is a ``datetime``: with the zone of its column,
-or without one where the column has none.
+The convention is the same for all operators. Without `columns` the function receives the record, a dict, and returns a
+record. With `columns` it receives the values of these columns as its arguments, in that order, and returns the value of
+the declared column, or a tuple with a value for each. A null is None, and an instant is a ``datetime``: with the zone
+of its column, or without one where the column has none.
 
 Machine code has neither None nor datetimes. So a compiled function is not called for a record with a null among its
-columns, which gives nulls, and it takes and gives instants and durations as whole microseconds (since 1970).
+columns, whose results are null, and its instants and durations are whole microseconds (since 1970).
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ _COMPILED_TYPES = "integers (but uint64), float32, float64, booleans, timestamps
 
 @dataclass(frozen=True)
 class CalledFunction:
-    """A user's function, what it is called with, and what becomes of a record with which it fails.
+    """A user's function, its arguments, and what happens to a record for which it fails.
 
     Attributes:
-        operator: that calls it, for errors.
+        operator: the operator that calls it, for errors.
         function: of a record, or of the values of `columns`.
-        columns: that it takes as arguments, in this order; None: it takes the record.
+        columns: its arguments, in this order; None: it takes the record.
         compiled: whether it runs as machine code; it then takes columns.
-        on_error: what becomes of a record for which it raises or returns something else. A compiled function is called
-            again for some of the records that came with it.
+        on_error: what happens to a record for which it raises or returns something else. A compiled function is called
+            again for some of the records of the same batch.
         origin: the user's line, or None.
         machine_code: what has been compiled so far.
 
@@ -76,7 +76,7 @@ class CalledFunction:
 
     @property
     def name(self) -> str:
-        """Under which it is shown."""
+        """The displayed name."""
         return function_name(self.function)
 
     def side_schemas(self) -> Mapping[str, pa.Schema]:
@@ -88,7 +88,7 @@ class CalledFunction:
         return None if self.columns is None else frozenset(self.columns)
 
     def check(self, inputs: pa.Schema, outputs: pa.Schema) -> None:
-        """Refuse what cannot be called for records of `inputs` to give `outputs`.
+        """Reject a function that cannot be called for records of `inputs` to return `outputs`.
 
         Raises:
             PlanError: an unknown column or policy, a function of other arguments, or one that cannot be compiled.
@@ -113,7 +113,7 @@ class CalledFunction:
         try:
             signature = inspect.signature(self.function)
         except (TypeError, ValueError):
-            return  # written in C: Python does not know what it takes
+            return  # written in C: its signature is not known
         try:
             signature.bind(*arguments)
         except TypeError as error:
@@ -123,13 +123,13 @@ class CalledFunction:
             ) from None
 
     def bind(self, inputs: pa.Schema, outputs: pa.Schema, *, values: bool = False, several: bool = False) -> Calls:
-        """What calls it for batches of `inputs` to get columns `outputs`.
+        """The object that calls the function for batches of `inputs` and returns columns `outputs`.
 
         Args:
             inputs: the columns at hand.
             outputs: the declared ones.
-            values: it gives values also where it takes a record.
-            several: it gives any number of rows for each record.
+            values: it returns values even where it takes a record.
+            several: it returns any number of rows for each record.
         """
         user = UserFunction(self.operator, self.function, self.origin)
         poison = PoisonRecords(self.on_error, user)
@@ -194,14 +194,14 @@ class RecordCalls:
         self._loop = call_loop(taken, outputs, of_values=of_values, values=values or of_values, several=several)
 
     def open(self, context: OperatorContext) -> None:
-        """Dead letters take their operator and counters from here."""
+        """Receive the operator's context, which dead letters need."""
         self._poison.open(context)
 
     def __call__(self, records: Records) -> tuple[pa.RecordBatch, Int64s | None]:
-        """The declared columns, and the place of the record that each row came of; None: row i came of record i.
+        """The declared columns, and the index of the record that each row came from; None: row i came from record i.
 
         Raises:
-            RecordError: the function fails on a record, and that is no dead letter.
+            RecordError: the function fails on a record that does not become a dead letter.
         """
         made = [(at, *self._rows(records.slice(at, CHUNK), at)) for at in chunks(records)]
         if len(made) == 1:
@@ -213,17 +213,17 @@ class RecordCalls:
         return batch, np.concatenate(places)
 
     def send(self, out: Output, records: Records) -> None:
-        """Send off the dead letters among these records."""
+        """Emit the dead letters among these records."""
         self._poison.send(out, with_times=records.timestamps is not None)
 
     def _rows(self, records: Records, first: int) -> tuple[pa.RecordBatch, Int64s | None]:
         made: list[list[Any]] = [[] for _ in self._outputs]
-        ends: list[int] = []  # the rows so far after each record, where it gives any number
+        ends: list[int] = []  # the number of rows after each record, where it returns any number
 
         def rows_before(at: int, failures: int) -> int:
             if not self._several:
                 return at - failures
-            ends.append(ends[-1] if ends else 0)  # of what it gave before it failed nothing stays
+            ends.append(ends[-1] if ends else 0)  # rows that it returned before it failed are removed
             return ends[-1]
 
         failed = self._poison.loop(
@@ -248,7 +248,7 @@ Calls: TypeAlias = RecordCalls | CompiledCalls
 
 
 def _fits(given: np.dtype[Any], declared: pa.DataType) -> bool:
-    """Whether values of a compiled function can go into a column at all; each is checked when it comes."""
+    """Whether values of a compiled function can be stored in a column at all; each value is checked later."""
     if given == np.bool_:
         return bool(pa.types.is_boolean(declared) or pa.types.is_integer(declared))
     return bool(pa.types.is_integer(declared) or declared in (pa.float32(), pa.float64()))

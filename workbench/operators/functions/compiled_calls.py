@@ -34,11 +34,11 @@ class CompiledCalls:
         self._loop = loop
 
     def open(self, context: OperatorContext) -> None:
-        """Dead letters take their operator and counters from here."""
+        """Receive the operator's context, which dead letters need."""
         self._poison.open(context)
 
     def __call__(self, records: Records) -> tuple[pa.RecordBatch, Int64s | None]:
-        """As of `RecordCalls`; where it fails on a record it is called again for parts of the batch."""
+        """As in `RecordCalls`; where it fails on a record it is called again for parts of the batch."""
         parts = list(self._poison.parts(records, self._computed))
         if len(parts) == 1 and parts[0][1].num_rows == len(records):
             return parts[0][1], None
@@ -47,7 +47,7 @@ class CompiledCalls:
         return pa.concat_batches([empty, *(rows for _, rows in parts)]), np.concatenate([*parents, _NONE])
 
     def send(self, out: Output, records: Records) -> None:
-        """Send off the dead letters among these records."""
+        """Emit the dead letters among these records."""
         self._poison.send(out, with_times=records.timestamps is not None)
 
     def _computed(self, records: Records) -> pa.RecordBatch:
@@ -71,7 +71,7 @@ class CompiledCalls:
         return pa.RecordBatch.from_arrays(values, schema=self._outputs)
 
     def _culprit(self, arrays: Sequence[Column]) -> int:
-        """The first row on which the function raises; it has no memory, so halves can be tried."""
+        """The first row on which the function raises; it is stateless, so halves can be tried."""
         begin, end = 0, len(arrays[0])
         while end - begin > 1:
             middle = (begin + end) // 2
@@ -83,11 +83,10 @@ class CompiledCalls:
         return begin
 
     def _declared(self, column: pa.Array, item: pa.Field, taken: pa.RecordBatch) -> pa.Array:
-        """What the function gave, in the declared type.
+        """The function's results, in the declared type.
 
         Raises:
-            FailedRowError: a value does not fit: a fraction where whole numbers are declared, or a number that is too
-                large.
+            FailedRowError: a value does not fit: a fraction where integers are declared, or a number that is too large.
         """
         try:
             return _cast(column, item.type)
@@ -103,15 +102,15 @@ class CompiledCalls:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """What a column is to a compiled function: instants and durations are whole microseconds."""
+    """The type of a column for a compiled function: instants and durations are whole microseconds."""
     return pa.int64() if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) else kind
 
 
 def plain(column: pa.Array) -> pa.Array:
-    """The column as compiled functions get it.
+    """The column as compiled functions receive it.
 
     Raises:
-        RecordError: an instant or a duration that has more than 64 bits in microseconds.
+        RecordError: an instant or a duration exceeds 64 bits in microseconds.
     """
     if plain_type(column.type) == column.type:
         return column
@@ -146,13 +145,13 @@ def _can_be(column: pa.Array, kind: pa.DataType) -> bool:
 
 
 def _known(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
-    """Which rows have no null; None where that is all of them."""
+    """Which rows have no null; None where no row has one."""
     masks = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns if column.null_count]
     return np.logical_and.reduce(masks) if masks else None
 
 
 def _spread(values: Column, given: npt.NDArray[np.bool_] | None, known: npt.NDArray[np.bool_] | None) -> pa.Array:
-    """The values at the rows that are known, null elsewhere and where none was given."""
+    """The values at the rows without nulls; null elsewhere and where the function returned none."""
     if known is None:
         return pa.array(values, mask=None if given is None else ~given)
     spread = np.zeros(len(known), values.dtype)

@@ -1,12 +1,12 @@
-"""Poison records: what becomes of a record that a user's function cannot process.
+"""Poison records: records that a user's function cannot process.
 
-By default it fails the task with an error that shows the record. With ``on_error="dead_letter"`` the record goes to the
-side output ``"dead_letters"`` instead, is counted in ``numRecordsInErrors``, and the records after it go on. Dead
-letters are records like others: they travel behind barriers, so a sink has each of them as often as any other row.
+By default such a record fails the task with an error that shows it. With ``on_error="dead_letter"`` it goes to the
+side output ``"dead_letters"`` instead, is counted in ``numRecordsInErrors``, and processing continues. Dead letters
+are ordinary records behind barriers, so a sink has each of them as often as any other row.
 
-Both tell where the record stands in its source, where that is known (see ``positions.py``): its operator is chained to
-the source, and between the two are only operators whose rows can be followed (``filter``, ``select``, ``with_columns``,
-``map``, ``flat_map``, ``assign_timestamps``). Behind an exchange it is not known.
+Both include the position of the record in its source, if known (see ``positions.py``): the operator must be chained to
+the source, with only operators in between whose rows can be traced (``filter``, ``select``, ``with_columns``, ``map``,
+``flat_map``, ``assign_timestamps``). Behind an exchange it is not known.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ SCHEMA = pa.schema(
         pa.field("event_time", pa.timestamp("us", "UTC")),
     ]
 )
-"""Of dead letters: the operator's uid and subtask, the record's key as text (null where the stream is not keyed), where
-it stands in its source (such as ``data.csv, row 17``; null where that is not known, as behind an exchange), what went
-wrong, the record as JSON text, and its event time."""
+"""Columns of dead letters: the operator's uid and subtask, the record's key as text (null if the stream is not keyed),
+its position in its source (such as ``data.csv, row 17``; null if not known, as behind an exchange), the error, the
+record as JSON text, and its event time."""
 
 T = TypeVar("T")
 KeyOf = Callable[[int], object]
@@ -63,26 +63,26 @@ KeyOf = Callable[[int], object]
 
 @runtime_checkable
 class KeepsDeadLetters(Protocol):
-    """A source that can go on behind what is no record."""
+    """A source that can continue after input that is not a record."""
 
     @property
     def on_error(self) -> OnError:
-        """What becomes of such a thing."""
+        """What happens to such input."""
         ...
 
 
 def keeps_dead_letters(source: object) -> TypeGuard[KeepsDeadLetters]:
-    """Whether a source can."""
+    """Whether a source can do that."""
     return conforms(source, KeepsDeadLetters)
 
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One of them.
+    """A dead letter.
 
     Attributes:
-        error: what went wrong.
-        record: as JSON text, or as it stood in the source.
+        error: the error message.
+        record: as JSON text, or as it was in the source.
         key: as text.
         position: in its source, such as ``data.csv, line 17``; None: not known.
         time_us: its event time; NO_TIME: none.
@@ -96,10 +96,10 @@ class DeadLetter:
 
 
 def check_on_error(on_error: str, origin: Origin | None) -> None:
-    """Refuse what is no policy.
+    """Reject an unknown policy.
 
     Raises:
-        PlanError: names those that there are.
+        PlanError: lists the valid ones.
     """
     if on_error not in POLICIES:
         raise PlanError(unknown("on_error", on_error, POLICIES), origin=origin)
@@ -132,7 +132,7 @@ def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_
 
 
 def as_json(record: Mapping[str, Any] | list[Any]) -> str:
-    """A record, or a value in one, as JSON; what JSON has no form for is text.
+    """A record, or a value in one, as JSON; values that JSON cannot represent become text.
 
     Example:
         >>> from datetime import datetime
@@ -157,17 +157,17 @@ def _plain(value: Any) -> Any:
 
 
 class PoisonRecords:
-    """Calls what may fail on a record, and does with such records what an operator's policy says.
+    """Runs code that may fail on a record, and handles such records by an operator's policy.
 
     Args:
         on_error: the policy.
-        user: the function that is called.
+        user: the user's function.
     """
 
     def __init__(self, on_error: OnError, user: UserFunction) -> None:
         self._kept = on_error == "dead_letter"
         self._user = user
-        self._letters: list[tuple[int, DeadLetter]] = []  # with their places in the batch
+        self._letters: list[tuple[int, DeadLetter]] = []  # with their index in the batch
         self._context = OperatorContext(counters=Counters())
 
     @property
@@ -176,11 +176,11 @@ class PoisonRecords:
         return self._kept
 
     def open(self, context: OperatorContext) -> None:
-        """Name and counters come from here."""
+        """Receive name and counters from the operator's context."""
         self._context = context
 
     def send(self, out: Output, *, with_times: bool) -> None:
-        """Send off what has come together."""
+        """Emit the dead letters collected so far."""
         if self._letters:
             letters = [letter for _, letter in sorted(self._letters, key=itemgetter(0))]
             self._letters = []
@@ -197,23 +197,24 @@ class PoisonRecords:
         first: int,
         key_of: KeyOf | None = None,
     ) -> list[int]:
-        """Run a loop over records, going on behind each that fails.
+        """Run a loop over records, resuming behind each record that fails.
 
         Args:
-            records: at hand.
-            columns: their values, one list per column of what `call` takes.
+            records: the input.
+            columns: their values, one list per column that `call` takes.
             call: the loop over such columns; it appends to `made`.
-            made: rows, one list per column; what a failing record left there is taken away again.
-            rows_before: (the failing record's place, how many failed before it) to the rows that came of earlier ones.
-            explain: the error of a failure.
-            first: the place of the records in the batch that is processed.
-            key_of: the key of the record at a place.
+            made: rows, one list per column; rows of a failing record are removed.
+            rows_before: maps (index of the failing record, number of earlier failures) to the number of rows of earlier
+                records.
+            explain: creates the error of a failure.
+            first: the index of the first record in the batch that is processed.
+            key_of: returns the key of the record at an index.
 
         Returns:
-            The places of those that failed.
+            The indices of those that failed.
 
         Raises:
-            RecordError: the first one, where the policy is to fail.
+            RecordError: the first failure, if the policy is to fail.
         """
         failed: list[int] = []
         begin = 0
@@ -243,21 +244,22 @@ class PoisonRecords:
         first: int,
         key_of: KeyOf | None = None,
     ) -> tuple[pa.RecordBatch, Int64s | None]:
-        """The rows that a function gave as a batch of `schema`, without those of records of which one does not fit.
+        """The rows that a function returned as a batch of `schema`, without all rows of records of which one does not
+        fit.
 
         Args:
-            records: at hand.
+            records: the input.
             made: rows, one list per column.
-            schema: declared.
-            parents: shape (rows,), the place of the record that each row came of; None: row i came of record i.
-            first: the place of the records in the batch that is processed.
-            key_of: the key of the record at a place.
+            schema: the declared one.
+            parents: shape (rows,), the index of the record that each row came from; None: row i came from record i.
+            first: the index of the first record in the batch that is processed.
+            key_of: returns the key of the record at an index.
 
         Returns:
             The batch, and the parents of its rows.
 
         Raises:
-            RecordError: the first that does not fit, where the policy is to fail.
+            RecordError: the first row that does not fit, if the policy is to fail.
         """
         while True:
             places = parents
@@ -281,18 +283,18 @@ class PoisonRecords:
         key_of: Callable[[Records], object] | None = None,
         first: int = 0,
     ) -> Iterator[tuple[int, T]]:
-        """What a function gives for a batch as a whole; where it fails the batch is halved, down to single records.
+        """The result of a function for a whole batch; where it fails the batch is halved, down to single records.
 
-        Each part comes with the place of its first record, and before the next one is computed.
+        Each part is yielded with the index of its first record, before the next one is computed.
 
         Args:
-            records: at hand; for halves of them the function is called again.
-            compute: raises a RecordError where it cannot process them, and then has changed nothing.
-            key_of: the key of a single record.
-            first: the place of the records in the batch that is processed.
+            records: the input; the function is called again for halves of it.
+            compute: raises a RecordError if it cannot process them, and has changed nothing then.
+            key_of: returns the key of a single record.
+            first: the index of the first record in the batch that is processed.
 
         Raises:
-            RecordError: where the policy is to fail.
+            RecordError: if the policy is to fail.
         """
         try:
             made = compute(records)
@@ -312,7 +314,7 @@ class PoisonRecords:
         yield from self.parts(records.slice(half, len(records) - half), compute, key_of, first + half)
 
     def _located(self, error: RecordError, row: int) -> RecordError:
-        """The error for a row of the batch that is processed; it says where that stands in its source, if known."""
+        """The error for a row of the batch that is processed, with its position in the source if known."""
         position = self._context.position(row)
         return error if position is None else RecordError(f"{error.message}, at {position}", origin=error.origin)
 
@@ -330,7 +332,7 @@ class PoisonRecords:
 
 
 def key_text(key: object) -> str:
-    """A key as text: a value as it is, several as a JSON list."""
+    """A key as text: a single value as it is, several as a JSON list."""
     return as_json({"key": key})[8:-1] if isinstance(key, tuple) else str(_plain(key))
 
 

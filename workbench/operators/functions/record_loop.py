@@ -1,9 +1,9 @@
-"""The loops that call a user's function once per record, as source text made for the columns at hand.
+"""Loops that call a user's function once per record, generated as source text for given columns.
 
-A loop builds each record, calls the function, checks what comes back and takes it apart into one list per column. With
-the names of the columns as literals in its text, and nothing in it that another operator runs as well, the interpreter
-specialises every instruction of it: a record costs a third of what it does through lists of dicts. Python 3.11 and
-later enter ``try`` blocks for nothing, so what went wrong, and on which record, is found only when something has.
+A loop builds each record, calls the function, checks its result and appends it to one list per column. Because the
+columns' names are literals in its text, and no other operator runs the same code, the interpreter specialises every
+instruction of it: a record costs a third of what it costs with lists of dicts. In Python 3.11 and later entering a
+``try`` block costs nothing; the error and its record are determined only when a call has failed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ Columns = Sequence[list[Any]]
 """The values of a batch as Python objects, one list per column."""
 
 CHUNK = 2_048
-"""Records at once: what they become as Python objects then stays in the processor's cache, and with it the state."""
+"""The number of records at once: their Python objects then stay in the processor's cache, and with them the state."""
 
 NOT_ROWS = frozenset({dict, str, bytes})
-"""What can be iterated over, but is not an iterable of rows."""
+"""Types that can be iterated, but are not an iterable of rows."""
 
 
 def chunks(records: Records) -> range:
-    """Where the chunks of a batch begin."""
+    """The start indices of a batch's chunks."""
     return range(0, len(records), CHUNK)
 
 
 class RowError(Exception):
-    """A function gave something else than a dict of exactly the declared columns."""
+    """A function returned something other than a dict of exactly the declared columns."""
 
     def __init__(self, row: object) -> None:
         super().__init__(row)
@@ -44,11 +44,11 @@ class RowError(Exception):
 
 
 class ValuesError(RowError):
-    """A function of values gave something else than a tuple with a value for each declared column."""
+    """A function of values returned something other than a tuple with a value for each declared column."""
 
 
 class ResultError(Exception):
-    """A function gave something else than the rows that it may give."""
+    """A function returned something other than the rows that it may return."""
 
     def __init__(self, result: object) -> None:
         super().__init__(result)
@@ -56,17 +56,17 @@ class ResultError(Exception):
 
 
 class LoopError(Exception):
-    """A loop stopped at a record; the cause is what was raised.
+    """A loop stopped at a record; the cause is the error.
 
     Attributes:
-        record: as the function got it.
-        at: its place among the records that the loop was given.
+        record: as the function received it.
+        at: its index among the records passed to the loop.
         code: of its key, in loops over keyed records.
     """
 
     @property
     def cause(self) -> BaseException:
-        """What was raised."""
+        """The error."""
         return self if self.__cause__ is None else self.__cause__
 
     def __init__(self, record: dict[str, Any], at: int, code: int | None = None) -> None:
@@ -79,14 +79,14 @@ class LoopError(Exception):
 def call_loop(
     inputs: pa.Schema, outputs: pa.Schema, *, of_values: bool = False, values: bool = False, several: bool = False
 ) -> Callable[..., None]:
-    """``loop(function, columns, out, ends)``: what a function gives for each record, appended to the lists in `out`.
+    """``loop(function, columns, out, ends)``: appends a function's result for each record to the lists in `out`.
 
     Args:
-        inputs: of the columns.
-        outputs: declared.
-        of_values: the function takes their values as arguments, and not a record.
-        values: it gives one value, or a tuple where there are several `outputs`, and not a record.
-        several: it gives any number of these; `ends` gets the rows so far after each record.
+        inputs: schema of the columns.
+        outputs: the declared schema.
+        of_values: the function takes values as arguments, and not a record.
+        values: it returns one value, or a tuple if there are several `outputs`, and not a record.
+        several: it returns any number of these; `ends` receives the number of rows after each record.
     """
     arguments = ", ".join(f"v{at}" for at in range(len(inputs))) if of_values else _record(inputs)
     take = _take_values if values else _take
@@ -119,7 +119,7 @@ def loop(function, columns, out, ends):
 
 
 def add_rows(outputs: pa.Schema) -> Callable[..., None]:
-    """``add(result, out)``: the rows of what a process function returned: None, a dict or an iterable of dicts."""
+    """``add(result, out)``: appends the rows that a process function returned: None, a dict or an iterable of dicts."""
     return _compile(f"""
 def loop(result, out):
     if result is None:
@@ -139,10 +139,12 @@ def loop(result, out):
 
 
 def process_loop(inputs: pa.Schema, outputs: pa.Schema, *, with_context: bool) -> Callable[..., None]:
-    """``loop(function, columns, codes, states, out, add, odd, context, times)``: records with their key's state.
+    """``loop(function, columns, codes, states, out, add, odd, context, times)``: processes records with their keys'
+    state.
 
-    `odd` gets (rows before, rows) for each record that gives not exactly one row; `add` is ``add_rows``. With a context
-    the function gets it too, set to the record's key and event time; otherwise `context` and `times` are ignored.
+    `odd` receives (rows before, rows) for each record that yields other than one row; `add` is ``add_rows``. With a
+    context the function receives it too, set to the record's key and event time; otherwise `context` and `times` are
+    ignored.
     """
     also = ", context" if with_context else ""
     loop = f"""
@@ -176,7 +178,7 @@ def loop(function, columns, codes, states, out, add, odd, context, times):
 
 
 def reduce_loop(schema: pa.Schema) -> Callable[..., None]:
-    """``loop(function, columns, codes, held, out)``: each record is folded into what is held for its key."""
+    """``loop(function, columns, codes, held, out)``: folds each record into the record held for its key."""
     return _compile(f"""
 def loop(function, columns, codes, held, out):
     {_names("out", schema)} = out
@@ -210,7 +212,7 @@ def _compile(text: str) -> Callable[..., None]:
     }
     exec(_parsed(text), names)
     loop: Callable[..., None] = names["loop"]
-    loop.__code__ = loop.__code__.replace()  # instructions of its own, to be specialised for its function
+    loop.__code__ = loop.__code__.replace()  # its own instructions, to be specialised for its function
     return loop
 
 
@@ -228,12 +230,12 @@ def _record(schema: pa.Schema) -> str:
 
 
 def _take(schema: pa.Schema, indent: int, *, copies: bool = False) -> str:
-    """Check `row` and append its values.
+    """The text that checks `row` and appends its values.
 
     Args:
         schema: of the row.
         indent: of the text.
-        copies: of mutable values, because they may be state that changes later on.
+        copies: whether mutable values are copied, because they may be state that changes later.
     """
     lines = ["try:", f"    if len(row) != {len(set(schema.names))}:", "        raise RowError(row)"]
     for at, field in enumerate(schema):
@@ -244,7 +246,7 @@ def _take(schema: pa.Schema, indent: int, *, copies: bool = False) -> str:
 
 
 def _take_values(schema: pa.Schema, indent: int) -> str:
-    """Append `row` where it is the one value, or the values of a tuple."""
+    """The text that appends `row` as the only value, or the values of a tuple."""
     lines = ["out0.append(row)"]
     if len(schema) > 1:
         lines = [f"if not isinstance(row, tuple) or len(row) != {len(schema)}:", "    raise ValuesError(row)"]

@@ -1,4 +1,4 @@
-"""Calling a user's Python function on records, and saying clearly what went wrong in it."""
+"""Calls a user's Python function on records, and describes its errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _EXTRA_MAX = 20
 
 
 def function_name(function: object) -> str:
-    """The name under which a function is shown: its qualified name, or its class's."""
+    """The displayed name of a function: its qualified name, or its class's."""
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) and name else kind_of(function)
 
@@ -35,7 +35,7 @@ def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) ->
     """The output schema that the user declared, as an Arrow schema.
 
     Raises:
-        PlanError: not a schema, or without columns.
+        PlanError: not a schema, or no columns.
     """
     try:
         declared = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
@@ -58,15 +58,15 @@ def on_record(batch: pa.RecordBatch, at: int) -> str:
 
 
 def record_at(batch: pa.RecordBatch, at: int) -> Record:
-    """Row `at` as Python values; one that Python has no form for, such as a time after the year 9999, as text."""
+    """Row `at` as Python values; a value that Python cannot represent, such as a time after the year 9999, as text."""
     return python_rows(batch.slice(at, 1))[0]
 
 
 class UnfitRowError(RecordError):
-    """A value that a function gave does not fit its column.
+    """A value that a function returned does not fit its column.
 
     Attributes:
-        row: among those that it gave.
+        row: its index among the returned rows.
     """
 
     def __init__(self, message: str, row: int, *, origin: Origin | None) -> None:
@@ -75,13 +75,13 @@ class UnfitRowError(RecordError):
 
 
 class FailedRowError(RecordError):
-    """A function failed on a record of which the place in the batch is known.
+    """A function failed on a record whose index in the batch is known.
 
     Args:
-        error: what is said of it.
+        error: the message.
 
     Attributes:
-        at: the place.
+        at: the index.
     """
 
     def __init__(self, error: RecordError, at: int) -> None:
@@ -91,11 +91,11 @@ class FailedRowError(RecordError):
 
 @dataclass(frozen=True)
 class UserFunction:
-    """A user's function on records, and what is said when it goes wrong.
+    """A user's function on records, and its error messages.
 
     Attributes:
         operator: the operator that calls it, for errors.
-        function: a callable, or an object with the methods that are called.
+        function: a callable, or an object with the methods to call.
         origin: the user's line, or None.
     """
 
@@ -113,12 +113,12 @@ class UserFunction:
         Args:
             failure: what it raised.
             schema: the declared one.
-            expected: what the function may return where it may return several rows.
+            expected: what the function may return, if it may return several rows.
         """
         return self.explained(failure.cause, f"on record {shown(failure.record)}", schema, expected)
 
     def explained(self, error: BaseException, where: str, schema: pa.Schema, expected: str) -> RecordError:
-        """The error for what came of a call; `where` says of which, such as ``on record {...}``."""
+        """The error for a failed call; `where` names the record, such as ``on record {...}``."""
         if isinstance(error, ValuesError):
             return self.error(
                 f"returned {shown(error.row)} ({kind_of(error.row)}), expected a tuple of {len(schema)} values for the "
@@ -135,7 +135,7 @@ class UserFunction:
         return self.raised(error, where)
 
     def raised(self, error: BaseException, where: str) -> RecordError:
-        """The error for what a call raised; `where` says in which, such as ``on record {...}``."""
+        """The error for an exception in a call; `where` names the record, such as ``on record {...}``."""
         fact = f"raised {described(error)} {where}"
         if not isinstance(error, Exception):
             fact = f"failed {where}: {as_error(error)}"
@@ -144,10 +144,10 @@ class UserFunction:
         return explained
 
     def values(self, batch: pa.RecordBatch) -> list[list[Any]]:
-        """The columns of a batch as the function gets them, one list of Python values per column.
+        """The columns of a batch as the function receives them, one list of Python values per column.
 
         Raises:
-            RecordError: a value that Python has none for, such as an instant after the year 9999.
+            RecordError: a value that Python cannot represent, such as an instant after the year 9999.
         """
         try:
             return [column.to_pylist() for column in batch.columns]
@@ -170,7 +170,7 @@ class UserFunction:
         Args:
             columns: their values, one list per column.
             schema: the declared one.
-            where: says of row i what it was made from, such as ``on record {...}``.
+            where: describes the input of row i, such as ``on record {...}``.
 
         Raises:
             UnfitRowError: a value does not fit its column.
@@ -204,9 +204,9 @@ def _has_value(item: pa.Scalar) -> bool:
 
 
 def wrong_row(row: object, schema: pa.Schema) -> str:
-    """What a row is instead of a dict of exactly the columns of `schema`."""
+    """What a row is, if not a dict of exactly the columns of `schema`."""
     found = f"{shown(row)} ({kind_of(row)})"
-    with suppress(Exception):  # it may be a mapping of the user's own
+    with suppress(Exception):  # it may be a user's own mapping
         if isinstance(row, Mapping):
             missing = [name for name in schema.names if name not in row]
             extra = [name for name in islice(row, _EXTRA_MAX) if name not in schema.names]

@@ -1,4 +1,4 @@
-"""Operators that bring two inputs together by key.
+"""Operators that combine two inputs by key.
 
 Belongs here: joins in windows, sessions and intervals, with tables, and asynchronous look-ups.
 Does not: `connect`, which calls a user's function.

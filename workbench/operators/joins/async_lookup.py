@@ -1,13 +1,12 @@
-"""Ask a function about each record's key without waiting for its answers: enrichment from a service or database.
+"""Call a function for each record's key without waiting for the answers: enrichment from a service or database.
 
-At most `concurrency` calls are under way at a time, one for each distinct key of a batch. While there are more to be
-made, the operator is not ``ready``, so its task takes no input: that is how slowness of the service becomes
-backpressure. Answers are looked for when the clock says so (``next_time_us``), never waited for.
+At most `concurrency` calls are pending at a time, one for each distinct key of a batch. While further calls have to
+wait, the operator is not ``ready``, so its task takes no input: a slow service causes backpressure. Answers are polled
+for at certain times (``next_time_us``); the operator never blocks.
 
-Watermarks keep their place among the records (the operator tells event time itself): *ordered* results come in the
-order of the records; otherwise as they come, but never across a watermark. Records whose answers are still out belong
-to the snapshot; after a recovery their keys are asked about again, so the function should be one that may be called
-twice.
+Watermarks keep their place among the records (the operator emits them itself): *ordered* results come in the order
+of the records; otherwise as answers arrive, but never across a watermark. Records without an answer are part of the
+snapshot; after a recovery the function is called for their keys again, so a repeated call should be harmless.
 """
 
 from __future__ import annotations
@@ -35,22 +34,22 @@ from workbench.origin import Origin
 from workbench.raised import PASSING, kind_of, shown
 from workbench.state.key_columns import check_keys
 
-_LOOKS = 8  # between a call and its answer, about; so looking adds an eighth to the time that an answer takes
-_PAUSE_US_MIN, _PAUSE_US_MAX = 100, 5_000  # between two looks
+_LOOKS = 8  # polls between a call and its answer, about; polling adds an eighth to the time that an answer takes
+_PAUSE_US_MIN, _PAUSE_US_MAX = 100, 5_000  # between two polls
 
 
 @dataclass(frozen=True)
 class AsyncLookup:
-    """Adds to each record what a function answers about its key (see the module).
+    """Adds a function's answer about its key to each record (see the module).
 
     Attributes:
         function: called with the values of the key columns; a function or coroutine function. It returns a dict of
-            exactly the columns of `schema`, or None where it knows nothing.
-        keys: the columns whose values it gets; records with a null among them are not asked about.
+            exactly the columns of `schema`, or None if it has no answer.
+        keys: the columns whose values it receives; it is not called for records with a null among them.
         schema: the columns that the answers add.
-        concurrency: how many calls may be under way at a time, in each subtask.
+        concurrency: how many calls may be pending at a time, in each subtask.
         timeout_us: a call that takes longer fails the task.
-        ordered: results in the order of the records, or as the answers come.
+        ordered: whether results keep the order of the records, or come as answers arrive.
         drop_unknown: drop records without an answer; otherwise they get nulls.
         origin: the user's line, for errors.
 
@@ -80,7 +79,7 @@ class AsyncLookup:
         """The input's columns, then those of the answers.
 
         Raises:
-            PlanError: no key, one that cannot be a key, or an answer's column whose name is taken.
+            PlanError: no key, a column that cannot be a key, or an answer's column whose name is taken.
         """
         if not self.keys:
             raise PlanError("lookup_async needs at least one key column: write for example key='origin'")
@@ -102,7 +101,7 @@ class AsyncLookup:
 
 @dataclass(slots=True)
 class _Call:
-    """A call that is under way."""
+    """A pending call."""
 
     batch: LookupBatch
     code: int
@@ -111,7 +110,7 @@ class _Call:
 
 
 class _AsyncLookup(Operator):
-    """State: the records that have come and have not been sent on, with the watermarks between them."""
+    """State: the records that have not been emitted, with the watermarks between them."""
 
     tells_event_time = True
 
@@ -134,7 +133,7 @@ class _AsyncLookup(Operator):
         self._executor = context.executor or Inline()
 
     def ready(self) -> bool:
-        """Whether it can ask about more; at the end of the input nothing goes by what still waits for an answer."""
+        """Whether it accepts further records; at the end of the input no result passes those that still wait."""
         if self._ended:
             return not self._queue
         concurrency = self._spec.concurrency
@@ -176,7 +175,7 @@ class _AsyncLookup(Operator):
         self._work(out)
 
     def _work(self, out: Output) -> None:
-        """Take the answers that are there, ask what may be asked, and send on what is complete."""
+        """Collect the available answers, make the next calls, and emit what is complete."""
         self._looked_us = self._context.clock.now_us()
         self._collect()
         while self._ask():
@@ -231,7 +230,7 @@ class _AsyncLookup(Operator):
         return f"for {', '.join(f'{name} = {shown(value)}' for name, value in pairs)}"
 
     def _send_on(self, out: Output) -> None:
-        """Emit what may go: up to the first watermark that still has unanswered records before it."""
+        """Emit results up to the first watermark that still has unanswered records before it."""
         kept: list[LookupBatch] = []
         while self._queue:
             item = self._queue[0]
@@ -264,7 +263,7 @@ class _AsyncLookup(Operator):
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), times))
 
     def _columns(self, batch: LookupBatch, codes: Int64s, found: npt.NDArray[np.bool_]) -> list[pa.Array]:
-        """The answers to these keys as columns, null where nothing is known."""
+        """The answers for these keys as columns, null where there is none."""
         answers = [batch.answers[code] for code in codes.tolist()]
         known = [answer for answer in answers if answer is not None]
         asked = codes[found].tolist()

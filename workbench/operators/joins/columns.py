@@ -1,4 +1,4 @@
-"""What all joins share: which columns are compared, which columns come out, and how an output batch is put together."""
+"""The common part of all joins: the columns compared, the output columns, and the assembly of an output batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.expressions import ColumnName, Expression, column_names
 from workbench.state.key_columns import check_keys, is_text
 
 How = Literal["inner", "left", "outer"]
-"""Which records without a partner come out, with nulls in the other side's columns: none, the left ones, all."""
+"""Which records without a partner are emitted, with nulls in the other side's columns: none, the left ones, all."""
 
 On: TypeAlias = ColumnName | Sequence[ColumnName] | Mapping[str, ColumnName] | Mapping[Expression, ColumnName]
 """The columns that must be equal: ``"origin"``, ``["origin", "day"]`` or ``{"left name": "right name"}``."""
@@ -48,12 +48,12 @@ def parse_on(on: On) -> tuple[tuple[str, ...], tuple[str, ...]]:
 class JoinColumns:
     """The columns of a join: those of the left side, then those of the right side without its keys.
 
-    A key column appears once, under its left name. A null key equals nothing, as in SQL. A right column whose name is
-    taken gets `suffix`.
+    A key column appears once, under its left name. A null key equals nothing, as in SQL. A right column gets `suffix`
+    if its name is taken.
 
     Attributes:
         left_keys, right_keys: the columns that must be equal, pair by pair.
-        how: which records without a partner come out.
+        how: which records without a partner are emitted.
         suffix: for right columns.
 
     Raises:
@@ -77,12 +77,12 @@ class JoinColumns:
 
     @property
     def keeps_left(self) -> bool:
-        """Whether left records without a partner come out."""
+        """Whether left records without a partner are emitted."""
         return self.how != "inner"
 
     @property
     def keeps_right(self) -> bool:
-        """Whether right records without a partner come out."""
+        """Whether right records without a partner are emitted."""
         return self.how == "outer"
 
     def describe(self) -> str:
@@ -91,11 +91,11 @@ class JoinColumns:
         return f"{self.how} join on {', '.join(a if a == b else f'{a} = {b}' for a, b in pairs)}"
 
     def output_schema(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
-        """The columns that come out.
+        """The output columns.
 
         Raises:
-            PlanError: a key that does not exist, cannot be a key or cannot equal its partner, or a right column whose
-                name is taken also with the suffix.
+            PlanError: a key does not exist, cannot be a key or is not comparable with its partner, or the name of a
+            right column is taken even with the suffix.
         """
         keys = common_types(self.left_keys, self.right_keys, left, right)
         fields = []
@@ -120,10 +120,10 @@ class JoinColumns:
 def common_types(
     left_keys: Sequence[str], right_keys: Sequence[str], left: pa.Schema, right: pa.Schema
 ) -> dict[str, pa.DataType]:
-    """By left key: the type that holds its values and its partner's.
+    """By left key: the common type of its values and its partner's.
 
     Raises:
-        PlanError: a key that does not exist, cannot be a key or cannot equal its partner.
+        PlanError: a key does not exist, cannot be a key or is not comparable with its partner.
     """
     _check_side("left", left_keys, left)
     _check_side("right", right_keys, right)
@@ -139,7 +139,7 @@ def _check_side(side: str, keys: Sequence[str], schema: pa.Schema) -> None:
 
 
 def _common_type(left: pa.Field, right: pa.Field) -> pa.DataType:
-    """The type that holds the values of both key columns; they are compared by value, whatever their width."""
+    """The common type of both key columns; they are compared by value, whatever their width."""
     a, b = left.type, right.type
     if a == b:
         return a
@@ -156,7 +156,7 @@ def _common_type(left: pa.Field, right: pa.Field) -> pa.DataType:
 
 
 class JoinRows:
-    """Puts output batches together from rows of both sides.
+    """Assembles output batches from rows of both sides.
 
     Args:
         columns: of the join.
@@ -194,12 +194,12 @@ class JoinRows:
 
 
 def key_batch(batch: pa.RecordBatch, keys: Sequence[str], names: Sequence[str]) -> pa.RecordBatch:
-    """The key columns of a batch under other names, so that one `KeyIndex` numbers the keys of both sides."""
+    """The key columns of a batch under other names, so that one `KeyIndex` encodes the keys of both sides."""
     return pa.RecordBatch.from_arrays([batch.column(key) for key in keys], names=list(names))
 
 
 def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
-    """Shape (n,): the rows whose keys have no null; None when these are all."""
+    """Shape (n,): the rows without nulls in their keys; None if all rows are."""
     complete = None
     for key in keys:
         column = batch.column(key)
@@ -210,7 +210,7 @@ def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray
 
 
 def pairs_of(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:
-    """Row i with each of [firsts[i], firsts[i] + counts[i]): the rows of both sides, pair by pair.
+    """Pair row i with each of [firsts[i], firsts[i] + counts[i]); returns the rows of both sides, pair by pair.
 
     Example:
         >>> pairs_of(np.array([4, 0]), np.array([2, 1]))

@@ -1,4 +1,4 @@
-"""Joining whole groups: what the windowed joins do when windows are over."""
+"""Joins whole groups: used by windowed joins when windows end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.operators.contract.base import Counters, Output
 from workbench.operators.joins.columns import JoinColumns, JoinRows, pairs_of, without_null_keys
 
 ROWS_AT_ONCE = 65_536
-"""So that a hot key does not make one huge batch."""
+"""A limit, so that a hot key does not produce one huge batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Grouped:
     Attributes:
         batch: n rows.
         groups: shape (n,), the number of each record's group; a group is one key in one window.
-        times: shape (n,), the event time of what comes out of the record's window.
+        times: shape (n,), the event time of the results of the record's window.
     """
 
     batch: pa.RecordBatch
@@ -33,7 +33,7 @@ class Grouped:
 
 
 def with_times(records: Records, counters: Counters) -> tuple[pa.RecordBatch, Int64s]:
-    """The records that have event times, and these; the others are counted."""
+    """The records that have event times, and these times; the others are counted."""
     batch, times = records.batch, records.timestamps
     assert times is not None
     timed = times != NO_TIME
@@ -44,13 +44,13 @@ def with_times(records: Records, counters: Counters) -> tuple[pa.RecordBatch, In
 
 
 def emit_joined(columns: JoinColumns, rows: JoinRows, left: Grouped, right: Grouped, groups: int, out: Output) -> None:
-    """Emit each left record beside each right record of its group, and those without a partner as the join says.
+    """Emit each left record with each right record of its group, and those without a partner as the join requires.
 
     Args:
         columns, rows: of the join.
         left, right: all records of the groups.
-        groups: how many there are.
-        out: where the results go.
+        groups: their number.
+        out: receives the results.
     """
     of_right = right.groups
     complete = without_null_keys(right.batch, columns.right_keys)

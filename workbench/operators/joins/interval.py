@@ -1,11 +1,11 @@
-"""Join two streams on keys and on event times that are near each other.
+"""Join two streams on keys and on event times that are close to each other.
 
-A left record at time l goes with every right record of its key at time r when ``l + before <= r <= l + after``. A pair
-comes out as soon as both records are there; its event time is the later of the two. A left record without a partner
-comes out (of a left join) when the watermark says that none can come any more, with the event time
-``l + max(after, 0)``. Neither can be late for what follows, unless the input was late.
+A left record at time l is joined with every right record of its key at time r when ``l + before <= r <= l + after``. A
+pair is emitted as soon as both records have arrived; its event time is the later of the two. A left join emits a left
+record without a partner when the watermark shows that none can arrive any more, with the event time
+``l + max(after, 0)``. Neither result is late downstream, unless the input was late.
 
-Each side keeps the records that may still find a partner; the watermark says which these are. A record at or behind the
+Each side keeps the records that may still find a partner, as determined by the watermark. A record at or behind the
 watermark is late: it is counted and dropped.
 """
 
@@ -33,17 +33,17 @@ from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.state.key_index import KeyIndex
 
-_PAIRS_AT_ONCE = 65_536  # so that a hot key does not make one huge batch
+_PAIRS_AT_ONCE = 65_536  # a limit, so that a hot key does not produce one huge batch
 _FEW_KEYS = 1_024  # not worth packing
 
 
 @dataclass(frozen=True)
 class IntervalJoin:
-    """Joins records of equal keys whose event times are at most so far apart (see the module).
+    """Joins records of equal keys whose event times differ by a limited amount (see the module).
 
     Attributes:
-        columns: what is compared and what comes out; ``inner`` or ``left``.
-        before_us, after_us: the right record's time minus the left one's, at least and at most.
+        columns: the columns compared and emitted; ``inner`` or ``left``.
+        before_us, after_us: the minimum and maximum of the right record's time minus the left one's.
 
     Raises:
         SettingError: bounds in the wrong order, or an outer join.
@@ -91,7 +91,7 @@ class _IntervalJoin(TwoSidedJoin):
         self._names = columns.left_keys
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
         self._sides = (TimedRows(inputs[LEFT]), TimedRows(inputs[RIGHT]))
-        # Seen from a record on either side: where its partners' times are.
+        # Seen from a record on either side: the times of its partners.
         self._reach = ((spec.before_us, spec.after_us), (-spec.after_us, -spec.before_us))
         self._keeps_left = columns.keeps_left
         self._wait_us = max(spec.after_us, 0)
@@ -119,7 +119,7 @@ class _IntervalJoin(TwoSidedJoin):
         self._sides[port].add(batch, codes, times, matched)
 
     def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
-        """The records that are in time and can have a partner, or come out without one."""
+        """The records that are on time and can have a partner, or are emitted without one."""
         times = records.timestamps
         assert times is not None
         kept: Bools | None = None
@@ -174,5 +174,5 @@ class _IntervalJoin(TwoSidedJoin):
 
 
 def _time(us: int) -> int:
-    """An event time that arithmetic has moved, kept within what can be counted."""
+    """An event time after arithmetic, clamped to the valid range."""
     return min(max(us, NO_TIME), MAX_TIME)

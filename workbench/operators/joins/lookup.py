@@ -1,4 +1,4 @@
-"""Join a stream with a table that does not change: enrichment, without state and without waiting."""
+"""Join a stream with a constant table: enrichment, without state and without waiting."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from workbench.state.key_index import KeyIndex
 
 @dataclass(frozen=True, eq=False)
 class LookupJoin:
-    """Puts the rows of a table beside the records with the same key; event times stay with the records.
+    """Joins records with the rows of a table that have the same key; event times stay with the records.
 
-    A record with several rows comes out several times, in the order of the rows. One without any is dropped (``inner``)
-    or comes out with nulls (``left``).
+    A record with several matching rows is emitted several times, in the order of the rows. One without any is dropped
+    (``inner``) or emitted with nulls (``left``).
 
     Attributes:
-        columns: what is compared and what comes out.
+        columns: the columns compared and emitted.
         table: the right side; part of the description, so a recovery finds the same rows.
 
     Raises:
-        SettingError: an outer join, which would need an end of the stream.
+        SettingError: an outer join, which would need the end of the stream.
 
     Example:
         >>> airports = pa.table({"origin": ["JFK"], "city": ["New York"]})
@@ -76,7 +76,7 @@ class _LookupJoin(Operator):
             right = right.filter(pa.array(complete))
         self._index = KeyIndex(self._names, table.schema)
         codes = self._index.codes(right)
-        self._starts = np.zeros(len(self._index) + 2, np.int64)  # one code more, which has no rows: the unknown key's
+        self._starts = np.zeros(len(self._index) + 2, np.int64)  # an additional code without rows: that of unknown keys
         order = np.empty(len(codes), np.int64)
         order_by_code(codes, self._starts, order)
         self._table = right.take(pa.array(order))

@@ -16,16 +16,16 @@ class LookupBatch:
     """Records that wait for answers, one for each distinct key.
 
     Args:
-        records: as they came.
+        records: as they arrived.
         names: of the key columns.
 
     Attributes:
-        records: as they came.
-        codes: shape (n,), which key each record has; -1 where it has a null.
+        records: as they arrived.
+        codes: shape (n,), the key of each record; -1 where it has a null.
         keys: the distinct keys, as arguments.
-        answers: one for each key, None for what is not known.
+        answers: one for each key; None if there is no answer.
         answered: shape (keys + 1,); the last, of code -1, is always true.
-        waiting: shape (n,), the records that have not been sent on.
+        waiting: shape (n,), the records that have not been emitted.
     """
 
     __slots__ = ("answered", "answers", "codes", "keys", "records", "waiting")
@@ -47,7 +47,7 @@ class LookupBatch:
         self.waiting = np.ones(len(batch), np.bool_)
 
     def answerable(self, ordered: bool) -> Int64s:
-        """The records that can be sent on now."""
+        """The records that can be emitted now."""
         ready = self.answered[self.codes]
         if ordered and not ready.all():
             ready[int(np.argmin(ready)) :] = False

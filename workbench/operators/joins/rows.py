@@ -1,8 +1,8 @@
-"""The rows that one side of an interval join keeps, in an order in which they are found by key and time.
+"""The rows that one side of an interval join keeps, ordered for search by key and time.
 
-Rows lie in *runs*, each sorted by key code and time. A new batch becomes a run; runs of like size are merged, so there
-are few of them, a row is moved a logarithmic number of times, and a small batch costs little although many rows are
-kept. What is too old is left out when runs are merged, and whole runs go as soon as all of their rows are too old.
+Rows are in *runs*, each sorted by key code and time. A new batch becomes a run; runs of similar size are merged, so
+there are few of them, a row is moved a logarithmic number of times, and a small batch costs little even if many rows
+are kept. Expired rows are dropped when runs are merged, and whole runs as soon as all of their rows have expired.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from workbench.operators.snapshots.saved_rows import saved_rows, together
 Bools = npt.NDArray[np.bool_]
 
 _CODES_PER_ROW = 4  # with more codes than that, counting them all costs more than comparing the rows
-_MOVES_PER_ROW = 32  # with more moves than that, rows are not nearly in order
+_MOVES_PER_ROW = 32  # with more moves than that, rows are far from sorted
 
 
 @dataclass(slots=True)
@@ -33,11 +33,11 @@ class Run:
 
     Attributes:
         batch: the columns, n rows.
-        starts: shape (groups + 1,), where each code's rows begin; empty where there are few rows for the codes.
+        starts: shape (groups + 1,), where each code's rows begin; empty if there are few rows for the codes.
         codes, times: shape (n,).
         matched: shape (n,), the rows that have had a partner or need none; changed in place.
         last_us: the largest time.
-        waiting_us: no row that is not matched is earlier.
+        waiting_us: no unmatched row is earlier.
     """
 
     batch: pa.RecordBatch
@@ -54,11 +54,11 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Pairs of a row that was looked up and a row of a run.
+    """Pairs of a row that was searched for and a row of a run.
 
     Attributes:
-        run: where the partners are.
-        wanted, partners: shape (pairs,), rows of the batch that was looked up and of the run.
+        run: the run with the partners.
+        wanted, partners: shape (pairs,), rows of the search batch and of the run.
     """
 
     run: Run
@@ -82,7 +82,7 @@ class TimedRows:
         return sum(map(len, self._runs))
 
     def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> None:
-        """Keep these rows, except those that are too old already."""
+        """Keep these rows, except those that have expired."""
         if self._forgotten_us != NO_TIME and int(times.min(initial=MAX_TIME)) <= self._forgotten_us:
             young = times > self._forgotten_us
             batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
@@ -101,7 +101,7 @@ class TimedRows:
                 yield Found(run, wanted, partners)
 
     def take_unmatched(self, until_us: int) -> Iterator[tuple[pa.RecordBatch, Int64s]]:
-        """The rows up to a time that have had no partner, with their times; they count as matched from now on."""
+        """The unmatched rows up to a time, with their times; they count as matched from now on."""
         for run in self._runs:
             if run.waiting_us > until_us:
                 continue
@@ -112,7 +112,7 @@ class TimedRows:
                 yield run.batch.take(pa.array(due)), run.times[due]
 
     def forget(self, until_us: int) -> None:
-        """Rows up to this time are looked up no more."""
+        """Let rows up to this time expire."""
         self._forgotten_us = max(self._forgotten_us, until_us)
         self._runs = [run for run in self._runs if run.last_us > until_us]
 
@@ -122,13 +122,14 @@ class TimedRows:
             used[run.codes] = True
 
     def renumber(self, new_codes: Int64s) -> None:
-        """Code c becomes ``new_codes[c]``; the order of codes stays."""
+        """Code c becomes ``new_codes[c]``; the order of codes does not change."""
         for run in self._runs:
             run.codes = new_codes[run.codes]
             run.starts = _starts(run.codes)
 
     def saved(self) -> DelayedEncoding:
-        """All rows that are not too old, to be copied off the data path: only who is matched may change meanwhile."""
+        """All rows that have not expired, to be copied off the data path: only ``matched`` may change in the
+        meantime."""
         runs = [(run.batch, run.times, run.matched.copy()) for run in self._runs]
         schema, after_us = self._schema, self._forgotten_us
 
@@ -164,7 +165,7 @@ def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools, or
 
 
 def _order(codes: Int64s, times: Int64s) -> Int64s:
-    """The rows by code, then by time."""
+    """The order of rows by code, then by time."""
     groups = int(codes.max()) + 1
     if groups <= _CODES_PER_ROW * len(codes):
         starts = np.empty(groups + 1, np.int64)
@@ -176,7 +177,7 @@ def _order(codes: Int64s, times: Int64s) -> Int64s:
 
 
 def _starts(codes: Int64s) -> Int64s:
-    """Where each code begins in sorted codes; nothing where there are few rows for the codes."""
+    """Where each code begins in sorted codes; empty if there are few rows for the codes."""
     groups = int(codes[-1]) + 1
     if groups > _CODES_PER_ROW * len(codes):
         return np.empty(0, np.int64)

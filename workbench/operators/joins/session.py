@@ -1,9 +1,11 @@
-"""Join two streams on keys within sessions (F1-9): the records of both sides make up a key's sessions together.
+"""Join two streams on keys within sessions (F1-9): the records of both sides form a key's sessions together.
 
-A session goes on while a record of either side comes within the gap. When the watermark ends it, each of its left
-records comes out beside each right one, with the event time ``end - 1``. A record whose own window is over and that
-reaches no session which still takes records is late: it is counted and dropped. A record with a null key that cannot
-come out alone is in no session: it is filtered out, and never late.
+A session continues while a record of either side arrives within the gap. When the watermark ends it, each of its left
+records is joined with each right one; the event time is ``end - 1``. A record is late if its own window has ended and
+it
+reaches no session that still accepts records: it is counted and dropped. A record with a null key that cannot be
+    emitted
+alone is in no session: it is filtered out, and never late.
 """
 
 from __future__ import annotations
@@ -36,19 +38,19 @@ _ITSELF = -1
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Records of one side, each with its session, or one that has become part of it since."""
+    """Records of one side, each with its session, or one that has been merged into that session."""
 
     batch: pa.RecordBatch
     sessions: Int64s
 
 
 class SessionJoinLogic(TwoSidedJoin):
-    """State: the records of each side whose sessions are not over.
+    """State: the records of each side whose sessions have not ended.
 
-    Event time goes on as `Session.reached` says.
+    Event time advances as in `Session.reached`.
 
     Args:
-        columns: what is compared and what comes out.
+        columns: the columns compared and emitted.
         session: the gap.
         inputs: schemas of both sides.
     """
@@ -61,7 +63,7 @@ class SessionJoinLogic(TwoSidedJoin):
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
         self._session = session
         self._places = SessionPlaces(session)
-        self._into = EntryColumns({"session": _ITSELF})  # by session, which it has become part of
+        self._into = EntryColumns({"session": _ITSELF})  # by session, the one that it was merged into
         self._kept: tuple[list[_Kept], list[_Kept]] = ([], [])
         self._next_end = MAX_TIME  # no session with records ends earlier
 
@@ -100,7 +102,7 @@ class SessionJoinLogic(TwoSidedJoin):
         out.emit_idle(idle)
 
     def _fire(self, out: Output) -> None:
-        """Join and forget the sessions that are over."""
+        """Join and forget the sessions that have ended."""
         ends = self._places.windows()[2]
         over = ends <= _closed_end(self._watermark)
         left, right = (self._all(port) for port in (LEFT, RIGHT))
@@ -119,13 +121,13 @@ class SessionJoinLogic(TwoSidedJoin):
         self._pack(waiting)
 
     def _all(self, port: int) -> _Kept:
-        """All records of a side, each with its session as it is now."""
+        """All records of a side, each with its present session."""
         items = self._kept[port]
         sessions = np.concatenate([np.empty(0, np.int64), *(item.sessions for item in items)])
         return _Kept(together([item.batch for item in items], self._inputs[port]), self._now(sessions))
 
     def _now(self, sessions: Int64s) -> Int64s:
-        """The sessions that these have become part of."""
+        """The sessions that these were merged into."""
         into = self._into["session"]
         while (moved := into[sessions] != _ITSELF).any():
             sessions = np.where(moved, into[sessions], sessions)
@@ -135,7 +137,7 @@ class SessionJoinLogic(TwoSidedJoin):
         return _Kept(side.batch.filter(pa.array(chosen)), side.sessions[chosen])
 
     def _pack(self, waiting: Sequence[_Kept]) -> None:
-        """Forget sessions that are over or part of others, and their keys, when they are most of all."""
+        """Forget sessions that have ended or were merged, and their keys, once most sessions are of this kind."""
         owners, _, ends = self._places.windows()
         live = np.flatnonzero((ends > _closed_end(self._watermark)) & (self._into["session"][: len(ends)] == _ITSELF))
         if len(self._places) <= max(_FEW_SESSIONS, 2 * len(live)):
@@ -182,5 +184,5 @@ class SessionJoinLogic(TwoSidedJoin):
 
 
 def _closed_end(watermark_us: int) -> int:
-    """Sessions that end here or earlier are over."""
+    """Sessions that end here or earlier have ended."""
     return NO_TIME if watermark_us == NO_TIME else min(MAX_TIME, watermark_us + 1)

@@ -1,4 +1,4 @@
-"""What the joins of two streams in event time share: keys, late records and the parts of a snapshot."""
+"""The common part of event-time joins of two streams: keys, late records and the parts of a snapshot."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class TwoSidedJoin(Operator):
     """Keeps records of both sides until the watermark passes them.
 
     Args:
-        columns: what is compared and what comes out.
+        columns: the columns compared and emitted.
         inputs: schemas of both sides.
     """
 
     _called: ClassVar[str]
-    """In errors."""
+    """The operator's name in errors."""
 
     def __init__(self, columns: JoinColumns, inputs: Sequence[pa.Schema]) -> None:
         self._columns = columns
@@ -53,7 +53,7 @@ class TwoSidedJoin(Operator):
             self._take(part, port, watermark_us, out)
 
     def _take(self, records: Records, port: int, watermark_us: int, out: Output) -> None:
-        """Take in records of one side, of which those up to the watermark are late."""
+        """Accept records of one side; those up to the watermark are late."""
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
@@ -66,6 +66,6 @@ class TwoSidedJoin(Operator):
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def _restored(self, snapshots: Sequence[Snapshot]) -> Iterator[tuple[int, pa.RecordBatch, pa.Table]]:
-        """Each side's records that this subtask owns now, and the table that they are from."""
+        """Each side's records that belong to this subtask now, and the table that they are from."""
         for port, side in enumerate(SIDES):
             yield port, *owned_rows_of(snapshots, side, self._keys[port], self._inputs[port], self._context)

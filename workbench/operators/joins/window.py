@@ -1,10 +1,10 @@
 """Join two streams on keys within event-time windows.
 
-Both sides keep their records until the watermark ends a window; then each left record of it comes out beside each
-right record of its key, and those without a partner alone, as `how` says. What comes out of a window [start, end) has
-the event time ``end - 1``, like every result of a window, so nothing that follows takes it for late. A record whose
-windows are all over is late: it is counted and dropped. A record that belongs to several windows (sliding ones) meets
-its partners in each of them.
+Both sides keep their records until the watermark ends a window; then each left record of it is joined with each right
+record of its key, and those without a partner are emitted alone, depending on `how`. The results of a window
+[start, end) have the event time ``end - 1``, like all results of windows, so they are not late downstream. A record is
+late if all of its windows have ended: it is counted and dropped. A record that belongs to several (sliding) windows is
+joined in each of them.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class WindowJoin:
     """Joins records of equal keys in the same window (see the module).
 
     Attributes:
-        columns: what is compared and what comes out.
-        window: the windows of both sides, such as tumbling or sliding ones: a record's own time says which; or
-            sessions, of which see ``join_session``.
+        columns: the columns compared and emitted.
+        window: the windows of both sides: tumbling, sliding or other windows that a record's own time determines; or
+            sessions, see ``join_session``.
 
     Raises:
-        PlanError: windows that are no time.
+        PlanError: windows that are not based on time.
     """
 
     kind: ClassVar[str] = "join"
@@ -69,7 +69,7 @@ class WindowJoin:
             )
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
-        """See `JoinColumns`; sessions by a column need it on both sides."""
+        """See `JoinColumns`; sessions with a gap column need it on both sides."""
         for schema in inputs:
             WindowSettings(self.window).check(schema)
         return self.columns.output_schema(inputs[LEFT], inputs[RIGHT])
@@ -89,7 +89,7 @@ class WindowJoin:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Records of one side, each with one of its windows; `first_end` is the smallest end."""
+    """Records of one side, each with one of its windows; `first_end` is the earliest end."""
 
     batch: pa.RecordBatch
     starts: Int64s
@@ -97,7 +97,7 @@ class _Kept:
     first_end: int
 
     def where(self, chosen: npt.NDArray[np.bool_]) -> _Kept | None:
-        """The chosen rows; None when there are none."""
+        """The selected rows; None if there are none."""
         if not chosen.any():
             return None
         if chosen.all():
@@ -107,7 +107,7 @@ class _Kept:
 
 
 class _WindowJoin(TwoSidedJoin):
-    """State: the records of each side whose windows are not over."""
+    """State: the records of each side whose windows have not ended."""
 
     _called = "a windowed join"
 
@@ -147,7 +147,7 @@ class _WindowJoin(TwoSidedJoin):
             self._fire(self._take_over(LEFT), self._take_over(RIGHT), out)
 
     def _take_over(self, port: int) -> _Kept:
-        """Take the records of windows that are over out of the state."""
+        """Remove the records of windows that have ended from the state, and return them."""
         taken: list[_Kept | None] = []
         waiting: list[_Kept | None] = []
         for item in self._kept[port]:
@@ -170,7 +170,7 @@ class _WindowJoin(TwoSidedJoin):
         )
 
     def _fire(self, left: _Kept, right: _Kept, out: Output) -> None:
-        """Join what is due, all windows at once."""
+        """Join everything that is due, all windows at once."""
         groups, windows = KeyTable(), KeyTable()  # of a key in a window; of a start with an end
         starts, ends, index = KeyTable(), KeyTable(), KeyIndex(self._keys[LEFT], self._inputs[LEFT])
         codes = []

@@ -1,10 +1,10 @@
-"""State that is the same on every subtask: rules that one stream brings, for the records of another (F1-3).
+"""State that is the same on every subtask: rules from one stream, for the records of another (F1-3).
 
-Only records of the broadcast stream may change it. Every subtask gets all of them, so in the end every subtask holds
-the same. But only at an aligned barrier do all have read equally far: an unaligned one finds other records in flight
-to each, and behind one that is only counted each may have read on. So a checkpoint has the state of every subtask,
-and each goes on from its own. Where there are more or fewer now, all go on from the first one's: what is in flight
-cannot be restored then, and without it each of them holds all that came before the barrier.
+Only records of the broadcast stream may change it. Every subtask receives all of them, so in the end every subtask has
+the same state. But only at an aligned barrier have all subtasks read equally far: an unaligned barrier finds different
+records in flight to each, and behind a barrier that is only counted some may have read on. So a checkpoint stores the
+state of every subtask, and each subtask resumes from its own. After rescaling all resume from the first subtask's
+state: then in-flight records cannot be restored, and without them each state holds everything before the barrier.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from workbench.state.expiring import Moment
 from workbench.state.layout import State, StateLayout, check_names
 
 _SUBTASK = pa.field("subtask", pa.int32(), nullable=False)
-"""In a snapshot: whose state it is."""
+"""In a snapshot: the column with the subtask that holds the state."""
 
 
 class BroadcastView:
-    """The broadcast state as ``process1`` sees it: an attribute for each declared dict, to be read only.
+    """The broadcast state as ``process1`` sees it: a read-only attribute for each declared dict.
 
     Args:
         shared: the state, read each time.
@@ -58,16 +58,16 @@ class SharedState:
         self.states: list[State] = [self._layout.make()]
 
     def table(self, subtask: int) -> pa.Table:
-        """A copy, in one row, with the index of the subtask that holds it.
+        """A copy, in one row, with the index of this subtask.
 
         Raises:
-            StateTypeError: a dict holds what its types cannot.
+            StateTypeError: a dict holds values that its types cannot represent.
         """
         columns = [pa.array([subtask], _SUBTASK.type), *self._layout.columns(self.states)]
         return pa.Table.from_arrays(columns, schema=pa.schema([_SUBTASK, *self._layout.schema()]))
 
     def load(self, tables: Sequence[pa.Table], subtask: int, parallelism: int, uid: str) -> None:
-        """Take over one of such copies: that of this subtask, if there are as many subtasks now.
+        """Restore from one of these copies: that of this subtask, if the parallelism is unchanged.
 
         Raises:
             CheckpointError: it was declared with other types.
@@ -87,7 +87,7 @@ class SharedState:
 
 
 def _subtask_of(table: pa.Table) -> int:
-    """Earlier versions saved the first subtask's state alone, and did not say whose it is."""
+    """The subtask that saved a copy; earlier versions saved only the first subtask's state, without its index."""
     return int(table.column(_SUBTASK.name)[0].as_py()) if _SUBTASK.name in table.schema.names else 0
 
 

@@ -1,4 +1,4 @@
-"""One function for the records of two streams, with state that both can reach: keyed, or broadcast by one of them."""
+"""One function for the records of two streams, with shared state: keyed, or broadcast by one of them."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ FIRST, SECOND = 0, 1
 class CoProcessFunction(ProcessFunction):
     """A function on the records of two streams: subclass it and declare its state as class attributes.
 
-    Keyed state (`ValueState`, ...) belongs to the key of the record at hand, whichever stream it came from. Broadcast
-    state (`BroadcastState`) belongs to no key and is the same on every subtask: only ``process2`` may change it.
+    Keyed state (`ValueState`, ...) belongs to the key of the current record, from either stream. Broadcast state
+    (`BroadcastState`) belongs to no key and is the same on every subtask: only ``process2`` may change it.
 
     Source: Flink's ``KeyedCoProcessFunction`` and ``KeyedBroadcastProcessFunction``.
 
@@ -56,12 +56,12 @@ class CoProcessFunction(ProcessFunction):
     """
 
     def process1(self, record: Record, state: State, ctx: ConnectedContext) -> Rows:
-        """Handle a record of the first stream; may be written without `ctx`.
+        """Process a record of the first stream; may be defined without `ctx`.
 
         Args:
             record: a dict of its columns.
             state: of the record's key; without keys it is empty.
-            ctx: time, timers, side outputs, and the broadcast state to be read.
+            ctx: time, timers, side outputs, and read access to the broadcast state.
 
         Returns:
             None, one record (a dict), or several (a list, or a generator).
@@ -69,7 +69,7 @@ class CoProcessFunction(ProcessFunction):
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def process2(self, record: Record, state: State, ctx: ConnectedContext) -> Rows:
-        """Handle a record of the second stream; where that is broadcast, `state` is the broadcast state.
+        """Process a record of the second stream; if that is broadcast, `state` is the broadcast state.
 
         Args:
             record: a dict of its columns.
@@ -77,18 +77,18 @@ class CoProcessFunction(ProcessFunction):
             ctx: time, timers and side outputs.
 
         Returns:
-            As ``process1`` does.
+            Like ``process1``.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 
 
 class ConnectedContext(ProcessContext):
-    """What a `CoProcessFunction` may ask and do besides its record and state.
+    """The services for a `CoProcessFunction` besides its record and state.
 
     Source: Flink's ``KeyedCoProcessFunction.Context``.
 
     Attributes:
-        broadcast: the broadcast state, to be read: ``ctx.broadcast.limits["a"]``.
+        broadcast: the broadcast state, read-only: ``ctx.broadcast.limits["a"]``.
     """
 
     __slots__ = ("_keyed", "broadcast")
@@ -98,7 +98,7 @@ class ConnectedContext(ProcessContext):
 
     @property
     def key(self) -> Any:
-        """The key: the value of the key column, a tuple where there are several; None where there is no key."""
+        """The key: the value of the key column, a tuple of several; None if the streams are not keyed."""
         return super().key if self._keyed else None
 
     def _check_timers(self) -> None:
@@ -112,8 +112,8 @@ class ConnectedProcess(Process):
     """Calls ``process1`` and ``process2`` of one `CoProcessFunction` for the records of two streams.
 
     Attributes:
-        keys: the key columns of the first stream; none when the streams are not keyed.
-        other_keys: those of the second, in the same order; none when it is broadcast.
+        keys: the key columns of the first stream; empty when the streams are not keyed.
+        other_keys: those of the second, in the same order; empty when it is broadcast.
         broadcasts: whether the second stream is broadcast.
     """
 
@@ -124,8 +124,8 @@ class ConnectedProcess(Process):
         """The declared schema.
 
         Raises:
-            PlanError: keys, function, schema or state cannot be used.
-            SettingError: a name of state cannot be used.
+            PlanError: keys, function, schema or state are not valid.
+            SettingError: a name of state is not valid.
         """
         if not isinstance(self.function, CoProcessFunction):
             raise PlanError(
@@ -161,7 +161,7 @@ class ConnectedProcess(Process):
         return _ConnectedLogic(self, inputs)
 
     def wants_context(self) -> bool:
-        """Event times are always read: one of the functions may want them."""
+        """Event times are always read: one of the functions may use them."""
         return True
 
     def takes_context(self) -> tuple[bool, bool]:
@@ -172,7 +172,7 @@ class ConnectedProcess(Process):
 
 
 class _ConnectedLogic(ProcessLogic):
-    """State: as of a keyed process function, and the broadcast state."""
+    """State: that of a keyed process function, and the broadcast state."""
 
     _context_type = ConnectedContext
     _context: ConnectedContext
@@ -199,7 +199,7 @@ class _ConnectedLogic(ProcessLogic):
         return function.process1
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        if records.timestamps is None:  # the other stream may have event times, and what comes out is one stream
+        if records.timestamps is None:  # the other stream may have event times, and the output is one stream
             records = Records(records.batch, np.full(len(records), NO_TIME))
         self._moment.us = self._operator.clock.now_us()
         shared = port == SECOND and self._broadcasts
@@ -244,11 +244,11 @@ class _ConnectedLogic(ProcessLogic):
 
 @dataclass(frozen=True)
 class ConnectedMap:
-    """Turns the records of two streams into records of one kind, each stream with its own function.
+    """Converts the records of two streams to one schema, each stream with its own function.
 
     Attributes:
         first, second: take a record (a dict) of their stream; see `Map`.
-        schema: of what both give.
+        schema: of the results of both.
         origin: the user's line, for errors.
     """
 

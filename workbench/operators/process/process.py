@@ -35,7 +35,7 @@ class Process:
         side_outputs: schema of each side output by its tag.
         state_backend: where state is kept.
         origin: the user's line, for errors.
-        on_error: what becomes of a record for which the function raises or returns something else.
+        on_error: what happens to a record for which the function raises or returns something else.
 
     Example:
         >>> def count(record, state):
@@ -61,8 +61,8 @@ class Process:
         """The declared schema.
 
         Raises:
-            PlanError: keys, function, schema or state cannot be used.
-            SettingError: a name of state cannot be used.
+            PlanError: keys, function, schema or state are not valid.
+            SettingError: a name of state is not valid.
         """
         check_on_error(self.on_error, self.origin)
         check_keys(self.keys, inputs[0])

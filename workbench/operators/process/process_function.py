@@ -1,4 +1,4 @@
-"""What users subclass and get in keyed process functions (F1-10)."""
+"""The public classes for keyed process functions (F1-10)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workbench.state.layout import State, check_names
 from workbench.state.timers import Timers
 
 Rows: TypeAlias = "Record | Iterable[Record] | None"
-"""What a process function gives: nothing, one record, or several (a generator will do)."""
+"""The result of a process function: None, one record, or several (also from a generator)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -31,8 +31,8 @@ _MICROSECOND = timedelta(microseconds=1)
 class ProcessFunction:
     """A function on keyed records with state and timers: subclass it and declare the state as class attributes.
 
-    One copy of the object serves each subtask, so what is to survive a failure, or belongs to a key, goes into declared
-    state and not into attributes of ``self``.
+    Each subtask uses one copy of the object, so everything that must survive a failure, or belongs to a key, goes into
+    declared state and not into attributes of ``self``.
 
     Source: F1-10, F2-7 for its state; Flink's ``KeyedProcessFunction``.
 
@@ -58,11 +58,11 @@ class ProcessFunction:
         """Called once for each subtask, before the first record."""
 
     def process(self, record: Record, state: State, ctx: ProcessContext) -> Rows:
-        """Handle a record; what comes out has the record's event time. May be written without `ctx`.
+        """Process a record; results have the record's event time. May be defined without `ctx`.
 
         Args:
             record: a dict of its columns.
-            state: of the record's key; what is changed in it is kept.
+            state: of the record's key; changes to it are kept.
             ctx: the record's time, timers and side outputs.
 
         Returns:
@@ -71,31 +71,31 @@ class ProcessFunction:
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def on_timer(self, time: int, state: State, ctx: ProcessContext) -> Rows:
-        """Handle a timer of ``ctx.key``; what comes out has the timer's time if it is one of event time.
+        """Handle a timer of ``ctx.key``; results of an event timer have the timer's time.
 
         Args:
-            time: in microseconds since 1970, as it was registered; what comes out has 2**61 at most.
+            time: in microseconds since 1970, as registered; the event time of results is at most 2**61.
             state: of the timer's key.
             ctx: ``ctx.domain`` is ``"event"`` or ``"processing"``, ``ctx.key`` the timer's key.
 
         Returns:
-            As ``process`` does.
+            Like ``process``.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def close(self) -> None:
-        """Called once for each subtask at its end, also after a failure."""
+        """Called once for each subtask at its end, even after a failure."""
 
 
 class ProcessContext:
-    """What a process function may ask and do besides its record and state.
+    """The services for a process function besides its record and state.
 
     Source: Flink's ``KeyedProcessFunction.Context`` with its ``TimerService``.
 
     Attributes:
-        timestamp: event time of the record in microseconds since 1970, None where it has none; in ``on_timer`` the
-            timer's time.
-        watermark: event time has come so far, in microseconds; below all times before the first watermark.
+        timestamp: event time of the record in microseconds since 1970, None if it has none; in ``on_timer`` the timer's
+            time.
+        watermark: the current watermark, in microseconds; below all times before the first one.
         domain: of the timer that fires, ``"event"`` or ``"processing"``; None for a record.
     """
 
@@ -137,7 +137,7 @@ class ProcessContext:
 
     @property
     def key(self) -> Any:
-        """The key: the value of the key column, a tuple where there are several."""
+        """The key: the value of the key column, a tuple of several."""
         known = len(self._keys)
         if self._code >= known:
             self._keys += keys_as_python(self._index, known)
@@ -149,60 +149,60 @@ class ProcessContext:
         return self._clock.now_us()
 
     def register_event_timer(self, time: int | datetime) -> None:
-        """Have ``on_timer`` called for this key when the watermark reaches `time`; once, however often it is said.
+        """Call ``on_timer`` for this key when the watermark reaches `time`; once, even if registered repeatedly.
 
         Source: Flink's ``registerEventTimeTimer``.
 
         Args:
-            time: microseconds since 1970 or a datetime (without a zone UTC is meant). One that the watermark has
-                reached already fires at the next watermark. One later than all event times (2**61) fires when the
-                input ends; 2**63 - 1 is the last that there is, and stands for all that are later.
+            time: microseconds since 1970 or a datetime (without a zone it is taken as UTC). A time that the watermark
+                has already reached fires at the next watermark. A time later than all event times (2**61) fires when
+                the input ends; 2**63 - 1 is the latest time, and is used for all later ones.
 
         Raises:
-            TypeError: no whole number and no datetime, or a function without ``on_timer``.
+            TypeError: neither an integer nor a datetime, or a function without ``on_timer``.
         """
         self._check_timers()
         self._event_timers.add(_microseconds(time), self._code)
 
     def register_processing_timer(self, time: int | datetime) -> None:
-        """Have ``on_timer`` called for this key when the clock reaches `time`, unless the input has ended before: a job
-        does not go on for it.
+        """Call ``on_timer`` for this key when the clock reaches `time`, unless the input ends before: a job does not
+        keep running for it.
 
         Source: Flink's ``registerProcessingTimeTimer``.
 
         Args:
-            time: microseconds since 1970 or a datetime (without a zone UTC is meant); no clock reaches 2**61.
+            time: microseconds since 1970 or a datetime (without a zone it is taken as UTC); no clock reaches 2**61.
 
         Raises:
-            TypeError: no whole number and no datetime, or a function without ``on_timer``.
+            TypeError: neither an integer nor a datetime, or a function without ``on_timer``.
         """
         self._check_timers()
         self._processing_timers.add(_microseconds(time), self._code)
 
     def delete_event_timer(self, time: int | datetime) -> None:
-        """Take back a timer of this key; nothing happens when there is none.
+        """Delete a timer of this key; does nothing if there is none.
 
         Args:
-            time: as it was registered.
+            time: as registered.
 
         Raises:
-            TypeError: no whole number and no datetime.
+            TypeError: neither an integer nor a datetime.
         """
         self._event_timers.remove(_microseconds(time), self._code)
 
     def delete_processing_timer(self, time: int | datetime) -> None:
-        """Take back a timer of this key; nothing happens when there is none.
+        """Delete a timer of this key; does nothing if there is none.
 
         Args:
-            time: as it was registered.
+            time: as registered.
 
         Raises:
-            TypeError: no whole number and no datetime.
+            TypeError: neither an integer nor a datetime.
         """
         self._processing_timers.remove(_microseconds(time), self._code)
 
     def output(self, tag: str, record: Record) -> None:
-        """Send a record to the side output `tag`, with the event time of what is being handled.
+        """Send a record to the side output `tag`, with the event time of the current record or timer.
 
         Source: Flink's side outputs.
 
@@ -211,8 +211,8 @@ class ProcessContext:
             record: a dict of the columns declared for it.
 
         Raises:
-            TypeError: no such side output, or a record that is not a dict of exactly its columns.
-            RecordError: at the end of the batch, a value that does not fit its column.
+            TypeError: no such side output, or not a dict of exactly its columns.
+            RecordError: at the end of the batch, if a value does not fit its column.
         """
         self._side(tag, record)
 
@@ -221,7 +221,7 @@ class ProcessContext:
             raise TypeError("a timer needs on_timer: subclass ProcessFunction and define it")
 
     def _recoded(self) -> None:
-        """Keys have other codes now."""
+        """The keys have new codes."""
         self._keys.clear()
 
 
@@ -237,14 +237,14 @@ def _microseconds(time: int | datetime) -> int:
 
 
 def keys_as_python(index: KeyIndex, begin: int = 0, codes: Int64s | None = None) -> list[Any]:
-    """The keys of these codes, by default of all from `begin` on: values, or tuples where a key has several columns."""
+    """The keys of these codes, by default of all from `begin` on: values, or tuples if a key has several columns."""
     table = index.keys_table(codes)
     columns = [column.to_pylist() for column in table.slice(begin).columns]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
 
 
 def class_attributes(function: object) -> dict[str, Any]:
-    """What its class and the base classes define, by name; base classes come first."""
+    """The attributes of its class and the base classes, by name; base classes come first."""
     attributes: dict[str, Any] = {}
     for base in reversed(type(function).__mro__):
         attributes |= vars(base)
@@ -257,8 +257,8 @@ def declared_state(
     """The state that a function declares: class attributes of a `ProcessFunction`, `state` for any other.
 
     Raises:
-        PlanError: both, or what is no state.
-        SettingError: a name that cannot be used.
+        PlanError: both, or something that is not state.
+        SettingError: a name that is not valid.
     """
     if isinstance(function, ProcessFunction):
         if state is not None:
@@ -283,10 +283,10 @@ def declared_state(
 
 
 def takes_context(function: Callable[..., object], origin: Origin | None) -> bool:
-    """Whether a function wants (record, state, ctx) and not only (record, state).
+    """Whether a function takes (record, state, ctx) and not only (record, state).
 
     Raises:
-        PlanError: it wants something else.
+        PlanError: it takes other arguments.
     """
     try:
         signature = inspect.signature(function)

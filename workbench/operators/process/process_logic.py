@@ -1,4 +1,4 @@
-"""What a keyed process function does to a stream."""
+"""The operator logic of keyed process functions."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
 _NOT_DECLARED = re.compile(r"'State' object has no attribute '(\w+)'( and no __dict__ .*)?")  # from Python 3.13 on
 _EXPECTED = "None, a dict or an iterable of dicts"
-_AT_THE_END = 1_000_000  # timers that timers set after the last record, before it looks like a mistake
+_AT_THE_END = 1_000_000  # timers set by timers after the last record, until it looks like a mistake
 
 
 class ProcessLogic(Operator):
-    """State: that of each key, its timers, and the watermark, which tells a function how far event time is."""
+    """State: that of each key, its timers, and the watermark, which functions can read."""
 
     _context_type: type[ProcessContext] = ProcessContext
 
@@ -86,7 +86,7 @@ class ProcessLogic(Operator):
         )
 
     def _bound(self, function: ProcessFunction) -> Callable[..., Any]:
-        """What is called for each record."""
+        """The callable for each record."""
         return function.process
 
     def _open_states(self) -> KeyedStates:
@@ -113,7 +113,7 @@ class ProcessLogic(Operator):
             failed = self._user.raised(error, where)
             if isinstance(error, Exception):
                 raise failed from error
-            raise JobError(failed.message, origin=failed.origin) from error  # as `as_error` has it
+            raise JobError(failed.message, origin=failed.origin) from error  # as `as_error` does
 
     # records -----------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class ProcessLogic(Operator):
         context: ProcessContext,
         out: Output,
     ) -> None:
-        """Call a function for each record with ``states[code]``, and send on what comes back."""
+        """Call a function for each record with ``states[code]``, and emit the results."""
         self._has_event_times = records.timestamps is not None
         context.domain = None
         add = self._add
@@ -187,7 +187,7 @@ class ProcessLogic(Operator):
         self._side.add(tag, record, NO_TIME if time is None else min(time, LATEST_TIME), context.key)
 
     def _settle(self, out: Output) -> None:
-        """Send what went to side outputs, and make room."""
+        """Emit what was sent to side outputs, and release memory."""
         for tag, records in self._side.take(self._user, bool(self._has_event_times)):
             out.emit_side(tag, records)
         mapping = self._states.settle(self._keys_with_timers)
@@ -214,7 +214,7 @@ class ProcessLogic(Operator):
         self._fire(self._processing_timers, now_us, "processing", out)
 
     def _fire(self, timers: Timers, until_us: int, domain: Literal["event", "processing"], out: Output) -> None:
-        """Call ``on_timer`` for all timers up to a time, in order, also for those that are set meanwhile."""
+        """Call ``on_timer`` for all timers up to a time, in order, including those that are set meanwhile."""
         on_timer = self._on_timer
         assert on_timer is not None
         self._moment.us = self._operator.clock.now_us()
@@ -310,13 +310,13 @@ class ProcessLogic(Operator):
 
 
 def lowest_watermark(snapshots: Sequence[Snapshot]) -> int:
-    """How far event time was for all former subtasks."""
+    """The lowest watermark of all former subtasks."""
     marks = [value_in(snapshot, "watermark", int) for snapshot in snapshots if "watermark" in snapshot]
     return min(marks, default=NO_TIME)
 
 
 def _as_python(times: Int64s | None, records: int) -> list[int | None]:
-    """Event times for as many records, None where there is none."""
+    """Event times for this many records, None where there is none."""
     if times is None:
         return [None] * records
     values = times.tolist()
@@ -324,7 +324,7 @@ def _as_python(times: Int64s | None, records: int) -> list[int | None]:
 
 
 def _rows_per_record(records: int, odd: Sequence[tuple[int, int]]) -> Int64s:
-    """Shape (records,): how many rows came of each record: 1, except where `odd` has (rows before it, rows)."""
+    """Shape (records,): the number of rows of each record: 1, except where `odd` has (rows before it, rows)."""
     counts = np.ones(records, np.int64)
     before, rows = np.array(odd, np.int64).T
     # Between two odd records there are as many records as rows.

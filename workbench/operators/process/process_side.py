@@ -16,7 +16,7 @@ from workbench.raised import shown
 
 
 class SideOutputs:
-    """What a function has sent to its side outputs since the last ``take``.
+    """The records that a function has sent to its side outputs since the last ``take``.
 
     Args:
         schemas: by tag.
@@ -29,7 +29,7 @@ class SideOutputs:
         self._marks: dict[str, list[tuple[int, Any]]] = {}
 
     def add(self, tag: str, record: Any, time_us: int, key: Any) -> None:
-        """Take one record.
+        """Add one record.
 
         Raises:
             TypeError: the tag is unknown, or the record is not a dict of exactly its columns.
@@ -47,7 +47,7 @@ class SideOutputs:
         self._marks[tag].append((time_us, key))
 
     def take(self, user: UserFunction, has_event_times: bool) -> Iterator[tuple[str, Records]]:
-        """What was added, by tag.
+        """The added records, by tag.
 
         Raises:
             RecordError: a value does not fit its column.

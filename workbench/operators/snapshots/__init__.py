@@ -1,5 +1,5 @@
-"""State as snapshots hold it.
+"""State as snapshots store it.
 
-Belongs here: the snapshot of keyed state, of rows, and of how far event time had come per key group.
+Belongs here: the snapshot of keyed state, of rows, and of the event time reached per key group.
 Does not: the state itself (``state``) and files (``runtime/storage``).
 """

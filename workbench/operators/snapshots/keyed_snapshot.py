@@ -1,4 +1,4 @@
-"""Tables in snapshots whose rows belong to keys: their key columns are called ``key:NAME``."""
+"""Tables in snapshots whose rows belong to keys: the key columns are named ``key:NAME``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from workbench.state.key_groups import owned_rows
 def owned_table(
     snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], context: OperatorContext
 ) -> pa.Table | None:
-    """The rows of all snapshots' tables `name` whose keys this subtask owns now; None without any.
+    """The rows of all snapshots' tables `name` whose keys belong to this subtask now; None if there are none.
 
     Raises:
-        CheckpointError: the tables are of other keys.
+        CheckpointError: the tables have other keys.
     """
     parts = list(owned_parts(snapshots, name, keys, context))
     rows = pa.concat_tables(parts, promote_options="none").combine_chunks() if parts else None
@@ -28,10 +28,10 @@ def owned_table(
 def owned_parts(
     snapshots: Sequence[Snapshot], name: str, keys: Sequence[str], context: OperatorContext
 ) -> Iterator[pa.Table]:
-    """These rows batch by batch, as they were written, so that all of them need not be in memory at once.
+    """These rows batch by batch, as they were written, so that not all of them need be in memory at once.
 
     Raises:
-        CheckpointError: the tables are of other keys.
+        CheckpointError: the tables have other keys.
     """
     columns = [f"key:{key}" for key in keys]
     for snapshot in snapshots:
@@ -55,10 +55,10 @@ def owned(table: pa.Table, columns: Sequence[str], context: OperatorContext) -> 
 
 
 def check_columns(found: Collection[str], expected: Collection[str], what: str, context: OperatorContext) -> None:
-    """Refuse a table of the operator's state that lacks a column.
+    """Reject a table of the operator's state that lacks a column.
 
     Raises:
-        CheckpointError: a column is missing, since `what` has changed.
+        CheckpointError: a column is missing, because `what` has changed.
     """
     missing = sorted(set(expected).difference(found))
     if missing:

@@ -1,9 +1,9 @@
-"""How far event time was before a job was restored, for the keys that came from a subtask that was further.
+"""The event time reached before a restore, for the keys that came from a subtask that was further ahead.
 
-In a checkpoint the subtasks of one operator need not stand at the same watermark: an unaligned barrier overtakes the
-watermarks that are on their way. Where keys of several of them come together in one subtask, it goes on from the
-lowest. But what was late for a key stays late: a window that has fired and is forgotten must not open again. The same
-holds where a job goes on with another number of key groups.
+In a checkpoint the subtasks of one operator may have different watermarks: an unaligned barrier overtakes watermarks
+that are in flight. A subtask that receives keys of several former subtasks resumes from the lowest watermark. But what
+was late for a key stays late: a window that has fired and was forgotten must not open again. The same holds when a job
+resumes with another number of key groups.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class PastWatermarks:
         self._furthest_us = NO_TIME
 
     def snapshot(self, watermark_us: int) -> Json:
-        """For each range of key groups its first, the one behind its last, and how far event time is there.
+        """For each range of key groups: its first, its end (exclusive), and the event time reached there.
 
-        Where there are other than 128 groups, their number comes behind. Ranges of a former number of groups say how
-        far event time had been for their keys before.
+        If there are not 128 groups, their number follows. Ranges for a former number of groups give the event time
+        reached for their keys before.
         """
         own = np.full(len(self._own), watermark_us)
         ranges: list[Json] = []
-        if watermark_us < self._furthest_us:  # else event time is as far everywhere
+        if watermark_us < self._furthest_us:  # otherwise event time is equal everywhere
             for groups, marks in self._marks.items():
                 if groups == self._groups:
                     own = np.maximum(marks[self._own], watermark_us)
@@ -62,10 +62,10 @@ class PastWatermarks:
         return [*_ranges(own, int(self._own[0]), self._groups), *ranges]
 
     def restore(self, snapshots: Sequence[Snapshot]) -> int:
-        """Take the ranges (``watermarks``) of all former subtasks; the watermark from which to go on.
+        """Restore the ranges (``watermarks``) of all former subtasks; returns the watermark from which to resume.
 
         Raises:
-            ValueError: they are no ranges of key groups.
+            ValueError: not ranges of key groups.
         """
         self._marks.clear()
         for snapshot in snapshots:
@@ -80,7 +80,8 @@ class PastWatermarks:
         return max(int(marks.min()) for marks in mine)
 
     def parts(self, records: Records, keys: Sequence[str], watermark_us: int) -> list[tuple[Records, int]]:
-        """The records, split by how far event time has been for their keys; in one piece once that is no further."""
+        """Split the records by the event time reached for their keys; into one piece once the watermark has caught
+        up."""
         if watermark_us >= self._furthest_us:
             return [(records, watermark_us)]
         table = pa.Table.from_batches([records.batch])
@@ -91,7 +92,7 @@ class PastWatermarks:
 
 
 def _ranges(marks: Int64s, first: int, groups: int) -> list[Json]:
-    """The marks of adjacent key groups from `first` on, those that are equal in one range."""
+    """The marks of adjacent key groups from `first` on; equal ones form one range."""
     begins = [0, *(np.flatnonzero(marks[1:] != marks[:-1]) + 1).tolist()]
     ends = [*begins[1:], len(marks)]
     number = [] if groups == KEY_GROUPS_LEAST else [groups]  # as earlier versions wrote it

@@ -1,9 +1,8 @@
-"""The pieces of snapshots that an operator is restored from, taken only where they are what it wrote.
+"""Validated access to the pieces of snapshots that an operator is restored from.
 
-A checkpoint's checksums tell damage from what was written, and not who wrote it. So no piece reaches an operator, or a
-compiled loop, before its types, nulls and ranges are checked. A piece or a column that is not there is a KeyError: the
-operator was another one. Anything else is a ValueError, which becomes a `CorruptCheckpointError`
-(``runtime/tasks/deployment.py``).
+A checkpoint's checksums detect damage, but do not tell who wrote the data. So types, nulls and ranges are checked
+before a piece reaches an operator or a compiled loop. A missing piece or column is a KeyError: another operator wrote
+it. Anything else is a ValueError, which becomes a `CorruptCheckpointError` (``runtime/tasks/deployment.py``).
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any:
 
     Raises:
         KeyError: there is no such piece.
-        ValueError: it is something else.
+        ValueError: the value has another type.
 
     Example:
         >>> value_in({"watermarks": [[0, 128, 7]]}, "watermarks", tuple[tuple[int, int, int], ...])
@@ -49,14 +48,14 @@ def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any:
 
 
 def positions_in(snapshot: Snapshot, most: int) -> dict[int, int]:
-    """The piece ``positions`` of a source: by the number of a split how many rows of it were read, none without one.
+    """The piece ``positions`` of a source: by split number the rows read of it; empty without such a piece.
 
     Args:
         snapshot: of the source.
-        most: rows of a split.
+        most: the number of rows of a split.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has another form.
 
     Example:
         >>> positions_in({"positions": {"0": 7}}, 10)
@@ -83,11 +82,11 @@ def table_in(snapshot: Snapshot, name: str) -> pa.Table:
 
 
 def column_in(table: pa.Table, name: str, kind: pa.DataType) -> npt.NDArray[Any]:
-    """A column of this type, without nulls, as an array that may be changed.
+    """A column of this type, without nulls, as a writable array.
 
     Raises:
         KeyError: there is no such column.
-        ValueError: it is of another type, or has a null.
+        ValueError: it has another type, or a null.
 
     Example:
         >>> column_in(pa.table({"fired": [True, False]}), "fired", pa.bool_())
@@ -109,13 +108,13 @@ def numbers_in(table: pa.Table, name: str, least: int | None = None, below: int 
     """A column of int64 without nulls.
 
     Args:
-        table: has it.
+        table: the table with the column.
         name: of the column.
-        least, below: what each number is at least, and less than.
+        least, below: the minimum (inclusive) and maximum (exclusive).
 
     Raises:
         KeyError: there is no such column.
-        ValueError: it is of another type, or has a null or a number beyond these.
+        ValueError: it has another type, a null, or a number out of range.
 
     Example:
         >>> numbers_in(pa.table({"row": [0, 4]}), "row", 0, 4)
@@ -134,15 +133,15 @@ def numbers_in(table: pa.Table, name: str, least: int | None = None, below: int 
 
 
 def codes_in(index: KeyIndex, keys: pa.RecordBatch) -> Int64s:
-    """The codes of keys that come from a snapshot, see `fitting_keys`."""
+    """The codes of keys from a snapshot, see `fitting_keys`."""
     return index.codes(fitting_keys(index, keys))
 
 
 def fitting_keys(index: KeyIndex, keys: pa.RecordBatch) -> pa.RecordBatch:
-    """The keys that come from a snapshot, under the names that the operator has for them.
+    """The keys from a snapshot, under the names that the operator uses.
 
     Raises:
-        ValueError: they are of other types than the operator's, so they hash otherwise.
+        ValueError: they have other types than the operator's, so their hashes differ.
     """
     for field in keys.schema:
         mine = index.kind_of(field.name)

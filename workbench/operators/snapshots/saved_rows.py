@@ -11,25 +11,25 @@ from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.snapshots.keyed_snapshot import owned
 from workbench.operators.snapshots.pieces import table_in
 
-_COLUMN = "column:"  # before a column's name in a snapshot, so that it clashes with no name of ours
+_COLUMN = "column:"  # prefix of column names in a snapshot, to avoid clashes with ours
 
 
 def together(batches: Sequence[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:
-    """The rows of all batches; also of none."""
+    """The rows of all batches, possibly none, in one batch."""
     return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
 
 
 def saved_rows(batch: pa.RecordBatch, details: Mapping[str, pa.Array]) -> pa.Table:
-    """Rows of one side as a snapshot holds them, with details that are not the user's columns."""
+    """Rows of one side in the form of a snapshot, with additional columns."""
     names = [_COLUMN + name for name in batch.schema.names]
     return pa.Table.from_arrays([*batch.columns, *details.values()], names=[*names, *details])
 
 
 def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: OperatorContext) -> pa.RecordBatch:
-    """The user's columns in saved rows; `part` names them in errors.
+    """The user's columns of saved rows; `part` names them in errors.
 
     Raises:
-        CheckpointError: the columns are others now than when the checkpoint was taken.
+        CheckpointError: the columns differ from those in the checkpoint.
     """
     missing = sorted({_COLUMN + name for name in schema.names} - set(table.schema.names))
     if missing:
@@ -44,7 +44,8 @@ def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: Operat
 def owned_rows_of(
     snapshots: Sequence[Snapshot], side: str, keys: Sequence[str], schema: pa.Schema, context: OperatorContext
 ) -> tuple[pa.RecordBatch, pa.Table]:
-    """The rows of one side in all snapshots whose keys this subtask owns now, and the same rows with their details.
+    """The rows of one side in all snapshots whose keys belong to this subtask now, and the same rows with their
+    details.
 
     Raises:
         CheckpointError: see `restored_rows`.
@@ -53,7 +54,7 @@ def owned_rows_of(
     parts = []
     for snapshot in snapshots:
         table = table_in(snapshot, side)
-        restored_rows(table.slice(0, 0), schema, side, context)  # are the columns there?
+        restored_rows(table.slice(0, 0), schema, side, context)  # check the columns
         parts.append(owned(table, names, context))
     table = pa.concat_tables(parts).combine_chunks()
     return restored_rows(table, schema, side, context), table

@@ -1,5 +1,5 @@
-"""Operators that remember nothing from one batch to the next.
+"""Operators without state.
 
-Belongs here: filtering, mapping, choosing columns, splitting and uniting.
+Belongs here: filtering, mapping, selecting columns, splitting and merging.
 Does not: anything with a snapshot.
 """

@@ -25,7 +25,7 @@ class Filter:
     Args:
         condition: a boolean expression.
         origin: the user's line, for errors.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
 
     Example:
         >>> Filter(expr("dep_delay IS NOT NULL")).describe()
@@ -48,11 +48,11 @@ class Filter:
         return FilterLogic(self._compile(inputs[0]), Gather(inputs[0], kept_positions(inputs[0], self.kept)))
 
     def narrowed(self, used: tuple[str, ...]) -> Filter:
-        """The same filter that passes on only these columns."""
+        """The same filter with only these output columns."""
         return replace(self, kept=used)
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
-        """What it reads to give these columns."""
+        """The columns that it reads to emit these columns."""
         return frozenset((*used, *self.condition.columns))
 
     def _compile(self, schema: pa.Schema) -> Compiled:
@@ -67,7 +67,7 @@ class Filter:
 
 
 class FilterLogic(Operator):
-    """Chooses rows and copies them with their event times; a batch that passes whole is passed on uncopied."""
+    """Selects rows and copies them with their event times; a batch that passes entirely is not copied."""
 
     def __init__(self, condition: Compiled, gather: Gather) -> None:
         self._condition = condition

@@ -1,4 +1,4 @@
-"""Keep the records for which a Python function gives True."""
+"""Keep the records for which a Python function returns True."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _CONDITION = pa.schema({"condition": pa.bool_()})
 
 @dataclass(frozen=True)
 class FilterFunction:
-    """Drops the records for which a function gives False or None; event times stay with their records.
+    """Drops the records for which a function returns False or None; event times stay with their records.
 
     Args:
-        function: gives True, False or None.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        function: returns True, False or None.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
 
     Raises:
-        RecordError: while running, when it raises or gives something else, and that is not a dead letter.
+        RecordError: while running, when it raises or returns something else and the record does not become a dead
+        letter.
 
     Example:
         >>> spec = FilterFunction(CalledFunction("filter", lambda delay: delay > 15, ("delay",), compiled=True))
@@ -59,17 +60,17 @@ class FilterFunction:
         return FilterFunctionLogic(self.function.bind(inputs[0], _CONDITION, values=True), gather)
 
     def narrowed(self, used: tuple[str, ...]) -> FilterFunction:
-        """The same filter that passes on only these columns."""
+        """The same filter with only these output columns."""
         return replace(self, kept=used)
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str] | None:
-        """What it reads to give these columns; None: all."""
+        """The columns that it reads to emit these columns; None: all."""
         taken = self.function.columns_read()
         return None if taken is None else taken.union(used)
 
 
 class FilterFunctionLogic(Operator):
-    """Chooses rows and copies them with their event times."""
+    """Selects rows and copies them with their event times."""
 
     def __init__(self, calls: Calls, gather: Gather) -> None:
         self._calls = calls

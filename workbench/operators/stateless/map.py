@@ -1,4 +1,4 @@
-"""Turn each record into another, or into any number of others, with a Python function."""
+"""Convert each record to another one, or to any number of records, with a Python function."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from workbench.origin import Origin
 
 @dataclass(frozen=True)
 class Map:
-    """Calls `function` for each record; what it gives has the record's event time.
+    """Calls `function` for each record; the result has the record's event time.
 
     Python runs for every record, so expressions (`WithColumns`, `Select`) are much faster where they suffice.
 
     Args:
         function: of the record or of `columns`; see `CalledFunction`.
-        schema: of what it gives, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
-        columns: that it takes; None: the record.
+        schema: of its results, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
+        columns: its arguments; None: it takes the record.
         keep: input columns that come first in the output, unchanged.
         compiled: whether it runs as machine code.
         origin: the user's line, for errors.
-        on_error: what becomes of a record for which the function raises or returns something else.
+        on_error: what happens to a record for which the function raises or returns something else.
 
     Raises:
-        RecordError: while running, when there is such a record and it is not a dead letter.
+        RecordError: while running, for such a record, unless it becomes a dead letter.
 
     Example:
         >>> hours = Map(lambda minutes: minutes / 60, {"hours": pa.float64()}, ("minutes",), keep=("cab",))
@@ -60,7 +60,7 @@ class Map:
         """The kept columns and the declared ones.
 
         Raises:
-            PlanError: the function cannot be called with these columns, or a column to keep is not known.
+            PlanError: the function cannot be called with these columns, or a column to keep does not exist.
         """
         for name in self.keep:
             if name not in inputs[0].names:
@@ -83,7 +83,7 @@ class Map:
         return self.called.name
 
     def columns_read(self) -> frozenset[str] | None:
-        """What it keeps and what the function takes; None where that is the record."""
+        """The columns that it keeps and that the function takes; None if the function takes the record."""
         taken = self.called.columns_read()
         return None if taken is None else taken.union(self.keep)
 
@@ -96,7 +96,7 @@ class Map:
 
 
 class FlatMap(Map):
-    """Calls `function` for each record; it gives any number of what `Map`'s gives: a list, or a generator.
+    """Calls `function` for each record; it returns any number of the results of a `Map`: a list, or a generator.
 
     Example:
         >>> words = FlatMap(str.split, {"word": pa.string()}, ("line",))
@@ -109,7 +109,7 @@ class FlatMap(Map):
 
 
 class MapLogic(Operator):
-    """Runs the function over each batch and emits all that came of it as one batch."""
+    """Calls the function for each batch and emits all results as one batch."""
 
     def __init__(self, calls: Calls, keep: tuple[str, ...], schema: pa.Schema) -> None:
         self._calls = calls

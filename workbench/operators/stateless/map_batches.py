@@ -1,4 +1,4 @@
-"""Turn each batch into another with a function on Arrow batches."""
+"""Convert each batch to another with a function on Arrow batches."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BatchFunction = Callable[[pa.RecordBatch], pa.RecordBatch]
 
 @dataclass(frozen=True)
 class MapBatches:
-    """Calls `function` once per batch; how records are cut into batches is up to the runtime and may change.
+    """Calls `function` once per batch; the runtime decides how records are cut into batches, and may change it.
 
     Event times: row i of the result keeps the event time of row i of the input, so the function may neither reorder
     rows nor change their number, unless `event_time` names the column of the result that holds each row's event time,
@@ -39,11 +39,11 @@ class MapBatches:
         schema: of the output, a pyarrow.Schema or a dict of Arrow types by name; None means that of the input.
         event_time: a timestamp, date or int64 (microseconds) column of the output, or None.
         origin: the user's line, for errors.
-        on_error: what becomes of records for which the function raises or returns something else: it is called again
-            for halves of the batch, so that those are found with which it fails by themselves.
+        on_error: what happens to records for which the function raises or returns something else: it is called again
+            for halves of the batch, until the records that fail by themselves are found.
 
     Raises:
-        RecordError: while running, when there is such a record and it is not a dead letter.
+        RecordError: while running, for such a record, unless it becomes a dead letter.
 
     Example:
         >>> origins = MapBatches(lambda batch: batch.select(["origin"]), {"origin": pa.string()})
@@ -83,7 +83,7 @@ class MapBatches:
 
 
 class MapBatchesLogic(Operator):
-    """Runs the function and checks what it returned."""
+    """Calls the function and checks its result."""
 
     def __init__(self, spec: MapBatches, schema: pa.Schema) -> None:
         self._spec = spec

@@ -1,4 +1,4 @@
-"""Computing a record's columns from expressions: what `select` and `with_columns` share."""
+"""Computed columns: the common part of `select` and `with_columns`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NamedExpressions = tuple[tuple[str, Expression], ...]
 """Output columns in order: name and expression."""
 
 Column = Callable[[pa.RecordBatch], pa.Array]
-"""Takes a batch to one output column of as many rows."""
+"""Computes one output column from a batch, with as many rows."""
 
 
 class ProjectionLogic(Operator):
@@ -30,7 +30,7 @@ class ProjectionLogic(Operator):
         self._schema = schema
         self._columns = tuple(columns)
         places = [column.column for column in columns if isinstance(column, Compiled) and column.column is not None]
-        self._places = places if len(places) == len(columns) else None  # where nothing is computed
+        self._places = places if len(places) == len(columns) else None  # set where nothing is computed
 
     def process(self, records: Records, port: int, out: Output) -> None:
         batch = records.batch
@@ -49,12 +49,12 @@ class ProjectionLogic(Operator):
 
 @dataclass(frozen=True, eq=False)
 class Projection(ABC):
-    """An operator whose records are columns of its input and of expressions; subclasses say which.
+    """An operator whose output columns are input columns or computed by expressions; subclasses say which.
 
     Args:
         columns: pairs of name and expression.
         origin: the user's line, for errors.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
     """
 
     columns: NamedExpressions
@@ -73,16 +73,16 @@ class Projection(ABC):
         return ProjectionLogic(pa.schema([item for item, _ in columns]), [column for _, column in columns])
 
     def narrowed(self, used: tuple[str, ...]) -> Self:
-        """The same without the columns that are not used."""
+        """The same without the unused columns."""
         return replace(self, kept=used)
 
     @abstractmethod
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
-        """The input columns that the used ones are made of."""
+        """The input columns that the used ones are computed from."""
 
     @abstractmethod
     def _project(self, schema: pa.Schema) -> list[tuple[pa.Field, Column]]:
-        """The kept columns in order, made of an input of this schema."""
+        """The kept columns in order, computed from an input of this schema."""
 
 
 def computed_columns(
@@ -114,7 +114,7 @@ def input_column(index: int) -> Column:
 
 
 def kept_columns(columns: NamedExpressions, kept: Collection[str] | None) -> NamedExpressions:
-    """Those whose names are in `kept`, or all for None."""
+    """The columns whose names are in `kept`, or all for None."""
     return columns if kept is None else tuple(item for item in columns if item[0] in kept)
 
 

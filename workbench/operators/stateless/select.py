@@ -1,4 +1,4 @@
-"""Make each record out of chosen or computed columns only."""
+"""Reduce each record to selected or computed columns."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from workbench.operators.stateless.projection import Column, Projection, columns
 
 @dataclass(frozen=True, eq=False)
 class Select(Projection):
-    """Records of exactly the columns given, in the order given; event times stay with their records.
+    """Emits records of exactly the given columns, in the given order; event times stay with their records.
 
     Args:
         columns: pairs of name and expression.
         origin: the user's line, for errors.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
 
     Example:
         >>> Select((("origin", col("origin")), ("hours", col("minutes") / 60))).describe()
@@ -27,7 +27,7 @@ class Select(Projection):
     kind: ClassVar[str] = "select"
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
-        """What the expressions of the used columns read."""
+        """The columns that the expressions of the used columns read."""
         return columns_read(kept_columns(self.columns, used))
 
     def _project(self, schema: pa.Schema) -> list[tuple[pa.Field, Column]]:

@@ -65,7 +65,7 @@ class Split:
 
 
 class _Split(Operator):
-    """Tries the conditions in turn on whole batches."""
+    """Evaluates the conditions in turn on whole batches."""
 
     def __init__(self, conditions: Mapping[str, Compiled]) -> None:
         self._conditions = conditions

@@ -18,13 +18,13 @@ from workbench.origin import Origin
 
 @dataclass(frozen=True)
 class Union:
-    """Passes on the records of all inputs as they come; the watermark is the minimum over the inputs.
+    """Passes on the records of all inputs as they arrive; the watermark is the minimum over the inputs.
 
-    The inputs have the same column names and types in the same order; a column is nullable when it is in any input.
+    The inputs have the same column names and types in the same order; a column is nullable if it is in any input.
 
     Args:
         origin: the user's line, for errors.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
     """
 
     origin: Origin | None = field(default=None, repr=False, compare=False)
@@ -49,11 +49,11 @@ class Union:
         return UnionLogic(self.output_schema(inputs), [kept_positions(schema, self.kept) for schema in inputs])
 
     def narrowed(self, used: tuple[str, ...]) -> Union:
-        """The same union that passes on only these columns."""
+        """The same union with only these output columns."""
         return replace(self, kept=used)
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str]:
-        """What it passes on."""
+        """The columns that it passes on."""
         return frozenset(used)
 
     def _check(self, first: pa.Schema, other: pa.Schema, number: int) -> None:
@@ -67,7 +67,7 @@ class Union:
 
 
 def _together(column: Sequence[pa.Field]) -> pa.Field:
-    """The column of all inputs; what one of them alone says of it is not true of the others."""
+    """The column of all inputs; metadata of single inputs is not kept."""
     first = column[0]
     known = first.metadata if all(item.metadata == first.metadata for item in column) else None
     return pa.field(first.name, first.type, any(item.nullable for item in column), known)
@@ -78,7 +78,7 @@ def _show(item: pa.Field | None) -> str:
 
 
 class UnionLogic(Operator):
-    """Passes records through, under one schema object for all inputs."""
+    """Passes records through, with one schema object for all inputs."""
 
     def __init__(self, schema: pa.Schema, columns: Sequence[Sequence[int]]) -> None:
         self._schema = schema

@@ -19,15 +19,15 @@ from workbench.operators.stateless.projection import (
 
 @dataclass(frozen=True, eq=False)
 class WithColumns(Projection):
-    """Adds columns at the end, in the order given; a name that exists is replaced where it stands.
+    """Adds columns at the end, in the given order; an existing column is replaced in place.
 
-    Every expression sees the input record, never another expression's result. Event times do not change, even when the
+    Every expression reads the input record, never another expression's result. Event times do not change, even when the
     column that they came from is replaced.
 
     Args:
         columns: pairs of name and expression.
         origin: the user's line, for errors.
-        kept: the columns that something reads, None for all; the planner leaves the others out.
+        kept: the columns that are read downstream, None for all; the planner leaves the others out.
 
     Example:
         >>> WithColumns((("late", expr("dep_delay > 15")),)).describe()

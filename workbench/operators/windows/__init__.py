@@ -1,5 +1,5 @@
 """The window operator and its variants.
 
 Belongs here: assigning records to windows, firing, and the contents of windows.
-Does not: which windows there are (``windows``) and window joins.
+Does not: the window types (``windows``) and window joins.
 """

@@ -1,4 +1,4 @@
-"""Aggregates in windows: what they are made of, and the logic that suits them."""
+"""Aggregates in windows: the specification, and the choice of the operator logic."""
 
 from __future__ import annotations
 
@@ -30,17 +30,16 @@ class WindowAggregate:
     """Aggregates per key and window; a result has the event time ``window_end`` - 1 microsecond.
 
     Results of count windows and of the global window have the latest event time of their window's records instead, or
-    that of the moment in event time at which the trigger fires. Where event time is already further than that, as it is
-    for the global window at the end of the input, they have the first time that is not late; so have those of windows
-    in processing time.
+    the event time at which the trigger fires. If the watermark has already passed that time, as it has for the global
+    window at the end of the input, they have the first time that is not late; so have those of windows in processing
+    time.
 
     Attributes:
         keys: the key columns; none means one group.
         window: the windows.
         aggregates: (name, function) of each output column after ``window_start`` and ``window_end``.
-        allowed_lateness_us: how long after its end a window takes further records.
-        late_tag: the side output for records that come too late, or None: they are counted in
-            ``numLateRecordsDropped`` and dropped.
+        allowed_lateness_us: how long after its end a window accepts records.
+        late_tag: the side output for late records, or None: they are counted in ``numLateRecordsDropped`` and dropped.
         time, trigger, evictor: see `WindowSettings`.
     """
 
@@ -64,7 +63,7 @@ class WindowAggregate:
         """The key columns, ``window_start`` and ``window_end`` (the global window has none), then the aggregates.
 
         Raises:
-            PlanError: a column that cannot be a key or be aggregated, or two output columns of one name.
+            PlanError: a column that cannot be a key or be aggregated, or duplicate output columns.
             ExpressionError: an aggregate over an unknown column.
         """
         settings = self._settings
@@ -76,7 +75,7 @@ class WindowAggregate:
         return {} if self.late_tag is None else {self.late_tag: inputs[0]}
 
     def columns_read(self) -> frozenset[str]:
-        """The keys, the columns that are aggregated, and those that windows and evictor look at."""
+        """The keys, the aggregated columns, and those that windows and evictor read."""
         aggregated = {item.column for _, item in self.aggregates if item.column is not None}
         return frozenset(self.keys) | aggregated | self._settings.columns_read()
 
@@ -90,7 +89,7 @@ class WindowAggregate:
 
     @property
     def _is_plain(self) -> bool:
-        """Whether windows are event time's and fire when that has passed them."""
+        """Whether windows are in event time and fire when the watermark passes their end."""
         return self.time == "event" and self.trigger in (AT_END, on_event_time())
 
     def local_aggregation(self) -> LocalAggregation | None:

@@ -30,7 +30,7 @@ from workbench.raised import PASSING, shown
 from workbench.windows import Window
 
 Applied = Callable[[Any, Window, pa.Table], Record | Iterable[Record] | None]
-"""From the key (a value, a tuple of several, or None without keys), the window and its records to results."""
+"""Takes the key (a value, a tuple of several, or None without keys), the window and its records; returns results."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class WindowApply:
         keys: the key columns; none means one group.
         settings: the windows.
         function: see `Applied`.
-        schema: of what it returns; the keys and the bounds of the window come before.
-        late_tag: the side output for records that come too late, or None.
+        schema: of its results; the keys and the bounds of the window precede them.
+        late_tag: the side output for late records, or None.
         origin: the user's line, for errors.
 
     Raises:
@@ -61,7 +61,7 @@ class WindowApply:
         """The key columns, ``window_start`` and ``window_end`` (the global window has none), the declared columns.
 
         Raises:
-            PlanError: a column that cannot be a key, or two output columns of one name.
+            PlanError: a column that cannot be a key, or duplicate output columns.
         """
         self.settings.check(inputs[0])
         added = self.settings.bounds() + list(declared_schema(self.schema, self.kind, self.origin))

@@ -1,4 +1,4 @@
-"""Arrays with one place per window entry: what places and triggers keep of a key's window."""
+"""Arrays with one place per window entry: the data that places and triggers keep of a key's window."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ TIME = pa.timestamp("us", tz="UTC")
 
 
 def time_of_results(ends: Int64s) -> Int64s:
-    """Shape (windows,): the event times of what comes out of windows in event time.
+    """Shape (windows,): the event times of the results of windows in event time.
 
-    A window that ends after the latest event time fires when the input ends, or early; its results have that time.
+    A window that ends after the latest event time fires when the input ends, or early; its results have the latest
+    time.
 
     Args:
         ends: shape (windows,), in microseconds since 1970.
@@ -56,7 +57,7 @@ class EntryColumns:
         }
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """The array itself; ``grow`` and ``retain`` put another in its place."""
+        """The array itself; ``grow`` and ``retain`` replace it."""
         return self._arrays[name]
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ class EntryColumns:
                 self._arrays[name] = larger
 
     def reset(self, entries: Int64s) -> None:
-        """Make these entries new again."""
+        """Reset these entries to their start values."""
         for name, array in self._arrays.items():
             array[entries] = self._starts[name]
 
@@ -85,7 +86,7 @@ class EntryColumns:
         return {name: pa.array(array[entries]) for name, array in self._arrays.items()}
 
     def load(self, entries: Int64s, table: pa.Table) -> None:
-        """Take over what ``arrow`` gave.
+        """Restore what ``arrow`` returned.
 
         Raises:
             ValueError: a column is of another type, or has a null.

@@ -1,4 +1,4 @@
-"""What windows hold: running aggregates, a row of cells per entry. In ``window_rows`` they keep records instead."""
+"""The contents of windows: running aggregates, a row of cells per entry; ``window_rows`` keeps records instead."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from workbench.windows.sliding import Sliding
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """Records that come in.
+    """Arriving records.
 
     Attributes:
         batch: n records.
         times: shape (n,), NO_TIME where a record has none; None: no record has one.
-        first: the number of the first among all records that ever came.
+        first: the number of the first among all records received so far.
     """
 
     batch: pa.RecordBatch
@@ -51,11 +51,11 @@ class Fired:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What fired windows give.
+    """The results of fired windows.
 
     Attributes:
-        columns: of the result after the window's bounds.
-        which: for each row of the result the number of its window among those that fired; None: one row each.
+        columns: the output columns after the window's bounds.
+        which: for each output row the index of its window among those that fired; None: one row each.
     """
 
     columns: list[pa.Array]
@@ -63,14 +63,14 @@ class Results:
 
 
 class Contents(Protocol):
-    """Holds what is in the windows, by entry."""
+    """Holds the contents of windows, by entry."""
 
     def grow(self, entries: int) -> None:
         """Make room for entries 0 to entries - 1."""
         ...
 
     def add(self, entries: Int64s, rows: Int64s | None, incoming: Incoming) -> None:
-        """Put records into entries.
+        """Add records to entries.
 
         Args:
             entries: shape (pairs,).
@@ -80,15 +80,15 @@ class Contents(Protocol):
         ...
 
     def move(self, sources: Int64s, targets: Int64s) -> None:
-        """Put all that ``sources[i]`` holds into ``targets[i]``, for each i in turn."""
+        """Move everything in ``sources[i]`` to ``targets[i]``, for each i in turn."""
         ...
 
     def purge(self, entries: Int64s) -> None:
-        """Forget what these hold; they go on empty."""
+        """Empty these entries; they stay in use."""
         ...
 
     def release(self, entries: Int64s) -> None:
-        """These are over; what they hold is of no use any more."""
+        """Release these entries: they are over, and their contents are no longer needed."""
         ...
 
     def retain(self, entries: Int64s) -> None:
@@ -96,11 +96,11 @@ class Contents(Protocol):
         ...
 
     def results(self, fired: Fired) -> Results:
-        """The results of these windows as they are now."""
+        """The present results of these windows."""
         ...
 
     def glance(self, entries: Int64s) -> dict[str, pa.Array]:
-        """What these hold, for people who look at the state; nothing changes."""
+        """The contents of these entries for display; nothing changes."""
         ...
 
     def state_names(self) -> Sequence[str]:
@@ -108,27 +108,27 @@ class Contents(Protocol):
         ...
 
     def state_columns(self, entries: Int64s) -> list[pa.Array]:
-        """A copy of what is kept for each entry in one number or a few."""
+        """A copy of the few numbers that are kept for each entry."""
         ...
 
     def state_tables(self, entries: Int64s) -> Snapshot:
-        """A copy of what else is kept; entries are called 0, 1, ... in the order given."""
+        """A copy of everything else; entries are numbered 0, 1, ... in the given order."""
         ...
 
     def load(self, entries: Int64s, table: pa.Table, places: Int64s, tables: Snapshot) -> None:
-        """Take over a snapshot.
+        """Restore a snapshot.
 
         Args:
-            entries: shape (e,), where it goes.
+            entries: shape (e,), the target entries.
             table: e rows with ``state_columns``.
-            places: shape (e,), what the entries were called in `tables`.
+            places: shape (e,), the numbers of the entries in `tables`.
             tables: ``state_tables``.
         """
         ...
 
 
 class RunningAggregates:
-    """Aggregates that are folded record by record: a few numbers per window, however many records it has."""
+    """Aggregates that are folded record by record: a few numbers per window, for any number of records."""
 
     def __init__(self, aggregates: Sequence[tuple[str, Aggregation]], schema: pa.Schema) -> None:
         self._names = [name for name, _ in aggregates]
@@ -142,7 +142,7 @@ class RunningAggregates:
         self._accumulators.update(entries, batch if rows is None else batch.take(pa.array(rows)))
 
     def add_panes(self, entries: Int64s, panes: Int64s, folded: Accumulators) -> None:
-        """Put panes, folded before, into entries; both of shape (pairs,)."""
+        """Add panes that were folded before to entries; both of shape (pairs,)."""
         self._accumulators.merge(folded, panes, entries)
 
     def move(self, sources: Int64s, targets: Int64s) -> None:
@@ -152,7 +152,7 @@ class RunningAggregates:
         self._accumulators.clear(entries)
 
     def release(self, entries: Int64s) -> None:
-        """They are packed away with the entries."""
+        """Does nothing: they are packed together with the entries."""
 
     def retain(self, entries: Int64s) -> None:
         self._accumulators.retain(entries)
@@ -193,7 +193,8 @@ class FoldedPanes:
 
 
 class PaneFolder:
-    """Folds the records of a batch that go to the same sliding windows, so that each goes to many windows once."""
+    """Folds the records of a batch that go to the same sliding windows, so that they are added to many windows at
+    once."""
 
     def __init__(self, window: Sliding, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
         warm_up()
@@ -201,7 +202,7 @@ class PaneFolder:
         self._accumulators = Accumulators(aggregations, schema)
 
     def fold(self, keys: Int64s, times: Int64s, batch: pa.RecordBatch) -> FoldedPanes:
-        """Fold one batch; what it returns is outdated by the next."""
+        """Fold one batch; the result is valid until the next call."""
         starts, panes = KeyTable(), KeyTable()
         of_row = panes.codes(starts.codes(self._window.panes(times)) << 32 | keys)
         both = panes.keys()

@@ -15,7 +15,7 @@ from workbench.windows.count import CountWindows
 
 
 class CountPlaces(Places):
-    """Finds the entries of records by their positions; how many a key has had is kept for as long as the job runs."""
+    """Finds the entries of records by their positions; the number of records per key is kept while the job runs."""
 
     keeps_keys = True
 
@@ -50,7 +50,7 @@ class CountPlaces(Places):
     def retain(self, entries: Int64s, codes: Int64s) -> None:
         kept = self._entries.keys()[entries]
         self._entries = KeyTable()
-        self._entries.codes(kept)  # all keys are kept, so their codes stay what they are
+        self._entries.codes(kept)  # all keys are kept, so their codes do not change
 
     def full(self, entries: Int64s) -> Int64s:
         keys, _, ends = self.windows()

@@ -1,7 +1,7 @@
-"""The windows of keys as entries: where records find them, when they fire and what they hold, kept in step.
+"""The windows of keys as entries: their places, firing and contents, kept consistent.
 
-Entries of windows that are over stay where they are until they are half of all; then everything is packed anew. So
-there is no free list, and an entry's number means the same to all parts.
+Entries of windows that are over stay in place until they are half of all; then everything is packed. So there is no
+free list, and an entry's number means the same to all parts.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _FEW_ENTRIES = 1_024  # not worth packing
 
 
 class WindowEntries:
-    """All that is kept of windows.
+    """All data about windows.
 
     Args:
-        settings: which windows, and when they fire.
+        settings: the windows, and when they fire.
         keys: the key columns; none means one group.
         schema: of the records.
-        contents: what windows hold.
+        contents: holds the contents of windows.
 
     Attributes:
         index: codes of the keys.
-        places, firing, contents: the parts; all speak of entries by their numbers.
+        places, firing, contents: the parts; all refer to entries by number.
     """
 
     def __init__(self, settings: WindowSettings, keys: Sequence[str], schema: pa.Schema, contents: Contents) -> None:
@@ -51,14 +51,14 @@ class WindowEntries:
         self.contents = contents
         self._columns = EntryColumns({"over": False, "latest": NO_TIME})
         self._over = 0  # how many entries are over
-        self._next_over = MAX_TIME  # no window in time ends earlier, of those that are not over
+        self._next_over = MAX_TIME  # a lower bound on the ends of time windows that are not over
 
     def __len__(self) -> int:
         return len(self.places)
 
     @property
     def latest(self) -> Int64s:
-        """By entry, the latest time of its records, where somebody notes it; NO_TIME before."""
+        """By entry, the latest time of its records, where it is tracked; NO_TIME before."""
         return self._columns["latest"]
 
     def live(self) -> Int64s:
@@ -66,24 +66,24 @@ class WindowEntries:
         return np.flatnonzero(~self._columns["over"][: len(self)])
 
     def grow(self) -> None:
-        """Make room for all that the places have added."""
+        """Make room for all entries that the places have added."""
         for part in (self._columns, self.contents, self.firing):
             part.grow(len(self))
 
     def expect(self, placement: Placement) -> None:
-        """Windows got records: note when the first of them is over."""
+        """Windows have received records: update when the first of them is over."""
         self._next_over = min(self._next_over, int(placement.ends.min()))
 
     # forgetting --------------------------------------------------------------------------------------------------
 
     def end(self, entries: Int64s) -> None:
-        """These are over, or part of others; each once."""
+        """Mark entries as over, or as merged into others; each once."""
         self._columns["over"][entries] = True
         self._over += len(entries)
         self.firing.release(entries)
 
     def forget(self, closed_end: int) -> None:
-        """Windows in time that end here or earlier are over; pack when that is worth it."""
+        """End time windows that end here or earlier; pack when that is worthwhile."""
         if self._next_over <= closed_end:
             ends = self.places.windows()[2]
             live = self.live()
@@ -97,7 +97,7 @@ class WindowEntries:
             self._pack()
 
     def _pack(self) -> None:
-        """Drop the entries that are over, and the keys that are in no other."""
+        """Drop the entries that are over, and keys without other entries."""
         live = self.live()
         used = np.full(len(self.index), self.places.keeps_keys)
         used[self.places.windows()[0][live]] = True
@@ -107,7 +107,7 @@ class WindowEntries:
             part.retain(live)
         self._over = 0
 
-    # questions ---------------------------------------------------------------------------------------------------
+    # queries -----------------------------------------------------------------------------------------------------
 
     def of_key(self, key: Mapping[str, object]) -> Int64s:
         """The live entries of a key, the earliest window first."""
@@ -119,14 +119,14 @@ class WindowEntries:
         return ordered
 
     def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """How many keys have live entries, and at most `limit` of them."""
+        """The number of keys with live entries, and at most `limit` of them."""
         codes = np.unique(self.places.windows()[0][self.live()])
         return len(codes), python_rows(self.index.keys_table(codes[:limit]))
 
     # snapshots ---------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """``windows``: a row per live entry; ``keys``: what is known of keys; and what the contents add."""
+        """``windows``: a row per live entry; ``keys``: data about keys; and the tables of the contents."""
         keys, starts, ends = self.places.windows()
         live = self.live()
         details = {
@@ -148,10 +148,10 @@ class WindowEntries:
         return pa.Table.from_arrays([*keys.columns, *details.values()], names=names)
 
     def load(self, snapshot: Snapshot, context: OperatorContext) -> None:
-        """Take over what this subtask owns now of one subtask's snapshot.
+        """Restore what belongs to this subtask now from one subtask's snapshot.
 
         Raises:
-            CheckpointError: the state is of other keys, windows or aggregates than the operator has now.
+            CheckpointError: the state has other keys, windows or aggregates than the operator.
         """
         if self.places.keeps_keys:
             table, codes = self._owned(snapshot, "keys", ["seen"], context)
@@ -175,7 +175,7 @@ class WindowEntries:
     def _owned(
         self, snapshot: Snapshot, name: str, columns: Sequence[str], context: OperatorContext
     ) -> tuple[pa.Table, Int64s]:
-        """The rows of a snapshot's table that this subtask owns now, and the codes of their keys."""
+        """The rows of a snapshot's table that belong to this subtask now, and the codes of their keys."""
         table = snapshot.get(name)
         keys = [f"key:{key}" for key in self._keys]
         found = table.schema.names if isinstance(table, pa.Table) else ()

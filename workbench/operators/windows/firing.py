@@ -1,4 +1,4 @@
-"""When windows fire, by a `Schedule`: all windows of a batch or of a moment are decided at once."""
+"""When windows fire, by a `Schedule`: decided at once for all windows of a batch or of a moment."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from workbench.windows.schedule import Schedule, TimeKind
 
 @dataclass(slots=True)
 class Moment:
-    """Where event time and processing time are.
+    """The present event time and processing time.
 
     Attributes:
         watermark_us: no record at or before it is expected; NO_TIME before the first watermark.
-        now_us: of the clock, when it was last looked at.
+        now_us: the clock's time when it was last read.
     """
 
     watermark_us: int = NO_TIME
     now_us: int = 0
 
     def passed_end(self, kind: TimeKind) -> int:
-        """Windows that end here or earlier are over in this time."""
+        """Windows that end here or earlier are over in this kind of time."""
         if kind == "processing":
             return self.now_us
         return min(MAX_TIME, self.watermark_us + 1) if self.watermark_us != NO_TIME else NO_TIME
@@ -39,16 +39,16 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """What records make windows do while a batch comes in.
+    """The actions of windows that records cause within a batch.
 
-    The pairs of a wave can go into their windows at once: each window does something at most once in a wave, after the
-    last of its pairs there.
+    The pairs of a wave can be added to their windows at once: each window acts at most once in a wave, after the last
+    of its pairs there.
 
     Attributes:
-        count: how many waves.
+        count: the number of waves.
         of_pair, of_move: shapes (pairs,) and (m,), the wave of each.
-        acting: the pairs that make their window do something, ascending.
-        fires, purges: shape (len(acting),), what.
+        acting: the pairs after which their window acts, ascending.
+        fires, purges: shape (len(acting),), the actions.
     """
 
     count: int
@@ -61,12 +61,12 @@ class Waves:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Entries that do something at one moment, each once.
+    """Entries that act at one moment, each once.
 
     Attributes:
         entries: shape (r,), distinct, in the order of their results.
-        fires, purges: shape (r,), what.
-        moments: shape (r,), the event time for which each was planned; NO_TIME where none was.
+        fires, purges: shape (r,), the actions.
+        moments: shape (r,), the event time for which each was scheduled; NO_TIME if none was.
     """
 
     entries: Int64s
@@ -83,29 +83,29 @@ class Firing(Protocol):
         ...
 
     def waves(self, placement: Placement, times: Int64s | None, moment: Moment) -> Waves | None:
-        """Records come in; None: none of them makes a window fire by itself.
+        """The actions when records arrive; None: none of them makes a window fire by itself.
 
         Args:
-            placement: where they go; late ones are in no pair.
+            placement: the entries of the records; late ones are in no pair.
             times: shape (pairs,), or None.
-            moment: where time is.
+            moment: the present time.
         """
         ...
 
     def is_due(self, moment: Moment) -> bool:
-        """Whether ``due`` may have something; cheap."""
+        """Whether ``due`` may return anything; cheap."""
         ...
 
     def due(self, moment: Moment, starts: Int64s, ends: Int64s) -> Sequence[Round]:
-        """What windows do because time has passed, round after round; it counts as done."""
+        """The actions of windows because time has passed, in rounds; they count as done."""
         ...
 
     def next_time_us(self) -> int | None:
-        """The processing time at which something may be due."""
+        """The processing time at which an action may be due."""
         ...
 
     def release(self, entries: Int64s) -> None:
-        """These are over, or part of another; they never fire again."""
+        """Mark entries as over, or as merged into others; they never fire again."""
         ...
 
     def retain(self, entries: Int64s) -> None:
@@ -113,24 +113,24 @@ class Firing(Protocol):
         ...
 
     def state(self, entries: Int64s) -> dict[str, pa.Array]:
-        """A copy of what is known of these."""
+        """A copy of the data about these."""
         ...
 
     def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
-        """Take over what ``state`` gave, for windows that end at `ends`."""
+        """Restore what ``state`` returned, for windows that end at `ends`."""
         ...
 
 
 class ScheduledFiring:
-    """Fires as a `Schedule` says.
+    """Fires by a `Schedule`.
 
-    State by entry: ``pending``, whether the firing at the end is yet to come (or has to be corrected); ``seen``,
-    records since the last firing by count; ``early``, when it fires before its end.
+    State by entry: ``pending``, whether the firing at the end is yet to come (or has to be corrected); ``seen``, the
+    number of records since the last firing by count; ``early``, when it fires before its end.
 
     Args:
         schedule: when windows fire.
         end_in: the time whose passing ends a window; None: no window fires because it ends.
-        records: fire whenever so many further records have come, and not at an end; None: never.
+        records: fire after every so many further records, and not at an end; None: never.
     """
 
     def __init__(self, schedule: Schedule, end_in: TimeKind | None, records: int | None) -> None:
@@ -141,8 +141,8 @@ class ScheduledFiring:
         self._every_in = schedule.every_in
         self._columns = EntryColumns({"pending": False, "seen": 0, "early": MAX_TIME})
         self._scratch = EntryColumns({"waves": 0})
-        self._next_end = MAX_TIME + 1  # no pending entry ends earlier
-        self._next_early = MAX_TIME  # no entry has an earlier ``early``
+        self._next_end = MAX_TIME + 1  # a lower bound on the ends of pending entries
+        self._next_early = MAX_TIME  # a lower bound on ``early`` of all entries
 
     def grow(self, entries: int) -> None:
         self._columns.grow(entries)
@@ -160,7 +160,7 @@ class ScheduledFiring:
         return waves
 
     def _plan_early(self, entries: Int64s, times: Int64s | None, moment: Moment) -> None:
-        """The first multiple of the interval after now, in event time after the record and the watermark."""
+        """Schedule the first multiple of the interval after now; in event time, after the record and the watermark."""
         assert self._every_us is not None
         if self._every_in == "processing":
             since: Int64s = np.full(len(entries), moment.now_us)
@@ -169,7 +169,7 @@ class ScheduledFiring:
         else:
             since = np.maximum(times, moment.watermark_us)
         due = since - since % self._every_us + self._every_us
-        due[since > LATEST_TIME] = MAX_TIME  # a job that goes on after the end of its input: no such moment comes
+        due[since > LATEST_TIME] = MAX_TIME  # a job that continues after the end of its input never reaches it
         np.minimum.at(self._columns["early"], entries, due)
         self._next_early = min(self._next_early, int(due.min()))
 
@@ -221,7 +221,7 @@ class ScheduledFiring:
             due = min(due, self._next_end)
         if self._every_us is not None and self._every_in == "processing":
             due = min(due, self._next_early)
-        return None if due > LATEST_TIME else due  # no clock comes so far: it waits for the end of the input
+        return None if due > LATEST_TIME else due  # no clock reaches it: it waits for the end of the input
 
     def release(self, entries: Int64s) -> None:
         self._columns.reset(entries)

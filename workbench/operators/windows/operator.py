@@ -1,8 +1,8 @@
-"""Windows of every kind: puts records into their windows, fires them, and forgets them when they are over.
+"""Windows of every kind: adds records to their windows, fires them, and forgets them when they are over.
 
-A batch goes through in this order: late records are put aside; the others go into the entries of their windows (see
-``window_places``); those that make a window fire do so in between (``Waves``); what is due because time has passed
-fires at the end, so a window that has already fired is corrected once per batch.
+A batch is processed in this order: late records are removed; the others go into the entries of their windows (see
+``window_places``), interrupted by the firings that they cause (``Waves``); what is due because time has passed fires at
+the end, so a window that has already fired is corrected once per batch.
 
 A window in time is over when its time, lateness included, has passed; a count window when it is full.
 """
@@ -32,16 +32,16 @@ from workbench.windows.session import Session
 
 
 class WindowOperator(Operator):
-    """The logic of windows that compute results.
+    """The operator logic of windows that compute results.
 
     Args:
-        settings: which windows, and when they fire.
+        settings: the windows, and when they fire.
         keys: the key columns; none means one group.
         schema: of the records.
-        output_schema: of the results: keys, bounds of the window, what `contents` computes.
-        contents: what windows hold.
+        output_schema: of the results: keys, bounds of the window, results of `contents`.
+        contents: holds the contents of windows.
         late_tag: the side output for late records; None: they are counted and dropped.
-        panes: folds records before they go to many windows; only with `RunningAggregates`.
+        panes: folds records before they are added to many windows; only with `RunningAggregates`.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WindowOperator(Operator):
         self._entries = WindowEntries(settings, keys, schema, contents)
         self._contents = contents
         self._moment = Moment()
-        self._passed_us = NO_TIME  # the watermark that those behind know
+        self._passed_us = NO_TIME  # the last watermark sent downstream
         self.tells_event_time = isinstance(settings.window, Session) and settings.time == "event"
         self._timed = True  # whether records have event times
         self._arrived = 0
@@ -158,7 +158,7 @@ class WindowOperator(Operator):
     def _put_in_waves(
         self, waves: Waves, placement: Placement, incoming: Incoming, pair_times: Int64s | None, out: Output
     ) -> None:
-        """Put the records in wave by wave, and emit all results in the order of the records that made them fire."""
+        """Add the records wave by wave, and emit all results in the order of the records that made them fire."""
         rows = np.arange(len(placement.entries)) if placement.rows is None else placement.rows
         keys = self._entries.places.windows()[0]
         results: list[tuple[Records, Int64s]] = []
@@ -220,7 +220,7 @@ class WindowOperator(Operator):
         self._entries.forget(self._closed_end(self._moment.watermark_us))
 
     def _closed_end(self, watermark_us: int) -> int:
-        """Windows in time that end here or earlier are over."""
+        """Time windows that end here or earlier are over."""
         if self._settings.window.bounds == "position":
             return NO_TIME
         passed = Moment(watermark_us, self._moment.now_us).passed_end(self._settings.time)
@@ -245,7 +245,7 @@ class WindowOperator(Operator):
     def _results(
         self, entries: Int64s, keys: Int64s, starts: Int64s, ends: Int64s, moments: Int64s | None = None
     ) -> tuple[Records, Int64s]:
-        """The results of windows (by entry, key code and bounds), and for each row which of the windows it is of."""
+        """The results of windows (by entry, key code and bounds), and for each row the index of its window."""
         fired = Fired(entries, self._entries.index.keys_table(keys), starts, ends)
         results = self._contents.results(fired)
         which = np.arange(len(entries)) if results.which is None else results.which
@@ -257,7 +257,8 @@ class WindowOperator(Operator):
         return Records(batch, None if times is None else times[which]), which
 
     def _times(self, entries: Int64s, ends: Int64s, moments: Int64s | None) -> Int64s | None:
-        """The event times of results. No trigger makes one late: only windows in event time know theirs beforehand."""
+        """The event times of results; no trigger makes a result late: only event-time windows know their times in
+        advance."""
         times = time_of_results(ends)
         if self._settings.window.bounds != "time":
             if not self._timed:
@@ -272,14 +273,14 @@ class WindowOperator(Operator):
         return np.where(times == NO_TIME, NO_TIME, np.maximum(times, first_us))
 
     def _bounds(self, starts: Int64s, ends: Int64s) -> dict[str, pa.Array]:
-        """The columns ``window_start`` and ``window_end``, as far as such windows have them."""
+        """The columns ``window_start`` and ``window_end``, if such windows have them."""
         fields = self._settings.bounds()
         return {item.name: pa.array(bound).cast(item.type) for item, bound in zip(fields, (starts, ends), strict=False)}
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``.
+        """The windows of a key that still accept records, the earliest first, as ``{"windows": [{...}]}``.
 
-        A window that keeps its records says how many it has instead of its aggregates.
+        A window that keeps its records shows their number instead of its aggregates.
         """
         entries = self._entries.of_key(key)
         if not len(entries):
@@ -308,7 +309,7 @@ class WindowOperator(Operator):
 
 
 def _emit_in_order(results: Sequence[tuple[Records, Int64s]], out: Output) -> None:
-    """Emit results in the order of the pairs that they come with, together."""
+    """Emit results together, in the order of the pairs that they belong to."""
     if len(results) == 1:
         out.emit(results[0][0])
     elif results:

@@ -1,7 +1,7 @@
-"""Where records go: the entries of their windows, an *entry* being one window of one key.
+"""The places of records: the entries of their windows, an *entry* being one window of one key.
 
-Entries are numbered from 0 in the order of their first record. Windows that are over keep their numbers until all is
-packed anew; no record reaches them any more.
+Entries are numbered from 0 in the order of their first record. Windows that are over keep their numbers until
+everything is packed; no record reaches them any more.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the records of a batch go: pairs of a record and an entry, in the order of the records.
+    """The entries of the records of a batch: pairs of a record and an entry, in the order of the records.
 
     Attributes:
         rows: shape (pairs,), the record of each pair; None: each record has exactly one, in order.
-        entries, starts, ends: shape (pairs,), its entry and the bounds of that window as of then.
+        entries, starts, ends: shape (pairs,), its entry and the bounds of that window at that point.
         late: shape (n,), the records whose windows are all closed; None: no record is late.
-        moves: shape (m, 3): before pair ``moves[j, 0]`` was placed, entry ``moves[j, 2]`` became part of
-            ``moves[j, 1]`` (sessions that a record connects).
+        moves: shape (m, 3): before pair ``moves[j, 0]`` was placed, entry ``moves[j, 2]`` was merged into ``moves[j,
+            1]`` (sessions that a record connects).
     """
 
     rows: Int64s | None
@@ -40,7 +40,7 @@ class Placement:
     moves: Int64s = field(default_factory=lambda: np.empty((0, 3), np.int64))
 
     def of_rows(self, values: Int64s) -> Int64s:
-        """What is known per record, per pair."""
+        """Values per record, repeated per pair."""
         return values if self.rows is None else values[self.rows]
 
 
@@ -48,13 +48,13 @@ class Places(Protocol):
     """Finds the entries of records.
 
     Attributes:
-        keeps_keys: whether something is known of a key for as long as the job runs.
+        keeps_keys: whether data about a key is kept while the job runs.
     """
 
     keeps_keys: bool = False
 
     def __len__(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         ...
 
     def place(self, keys: Int64s, times: Int64s | None, closed_end: int, batch: pa.RecordBatch | None) -> Placement:
@@ -63,7 +63,7 @@ class Places(Protocol):
         Args:
             keys: shape (n,), key codes.
             times: shape (n,), of the records, all real; None where windows need none.
-            closed_end: windows in time that end here or earlier are closed.
+            closed_end: time windows that end here or earlier are closed.
             batch: the records themselves.
         """
         ...
@@ -73,7 +73,7 @@ class Places(Protocol):
         ...
 
     def add(self, keys: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-        """Entries for these windows of keys, as a snapshot knew them."""
+        """Add entries for these windows of keys from a snapshot."""
         ...
 
     def retain(self, entries: Int64s, codes: Int64s) -> None:
@@ -81,20 +81,20 @@ class Places(Protocol):
         ...
 
     def full(self, entries: Int64s) -> Int64s:
-        """Those of these that no further record can reach, whatever the time; each once."""
+        """Those of these entries that no further record can reach, at any time; each once."""
         return entries[:0]
 
     def key_state(self) -> dict[str, pa.Array]:
-        """What is known of every key, by its code; only where ``keeps_keys``."""
+        """The data about every key, by its code; only where ``keeps_keys``."""
         return {}
 
     def load_keys(self, keys: Int64s, table: pa.Table) -> None:
-        """Take over what ``key_state`` gave."""
+        """Restore what ``key_state`` returned."""
         raise AssertionError("nothing is kept of keys")
 
 
 class TimePlaces(Places):
-    """Windows that follow from a record's time alone."""
+    """Windows that are determined by a record's time alone."""
 
     def __init__(self, assigner: WindowAssigner) -> None:
         self._assigner = assigner
@@ -112,7 +112,7 @@ class TimePlaces(Places):
         n = len(keys)
         panes = KeyTable()
         pane_of = panes.codes(self._assigner.panes(np.zeros(n, np.int64) if times is None else times))
-        pane, starts, ends = self._assigner.assign(panes.keys())  # few, where many records share their windows
+        pane, starts, ends = self._assigner.assign(panes.keys())  # few, if many records share their windows
         late: Mask | None = None
         is_open = ends > closed_end
         if not is_open.all():
@@ -143,11 +143,11 @@ class TimePlaces(Places):
 
 
 def spread(group_of: Int64s, sizes: Int64s) -> tuple[Int64s, Int64s]:
-    """For each row all members of its group: the rows, and the numbers of the members, both of shape (pairs,).
+    """All members of each row's group: the rows, and the numbers of the members, both of shape (pairs,).
 
     Args:
         group_of: shape (n,).
-        sizes: by group; the members of group g are numbered from the sum of the sizes before.
+        sizes: by group; the members of group g are numbered from the sum of the earlier sizes.
 
     Example:
         >>> spread(np.array([1, 0]), np.array([1, 2]))

@@ -20,9 +20,9 @@ from workbench.operators.windows.contents import Fired, Incoming, Results
 from workbench.operators.windows.places import Mask
 from workbench.windows import Evictor
 
-_UNUSED = 0.5  # share of kept records in no window at which they are let go
+_UNUSED = 0.5  # the share of kept records without a window at which they are dropped
 _NUMBER = "workbench:number"
-"""A column that every batch has, so that it has rows also where no function reads a column: the record's number."""
+"""A column that every batch has, so that it has rows even if no function reads a column: the record's number."""
 
 
 class WindowFunction(Protocol):
@@ -66,10 +66,10 @@ class WholeAggregates:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """Records, and which entries they are in.
+    """Records, and the entries that they belong to.
 
     Attributes:
-        batch: the columns that are needed, and the number of each record in the order of arrival.
+        batch: the needed columns, and the number of each record in the order of arrival.
         times: shape (records,), NO_TIME where a record has none.
         entries, rows: shape (pairs,).
     """
@@ -86,7 +86,7 @@ class _Kept:
         return numbers
 
     def without(self, gone: Mask) -> _Kept:
-        """The same without these pairs, and without records that are in no entry when there are many."""
+        """The same without these pairs, and without unreferenced records if there are many."""
         entries, rows = self.entries[~gone], self.rows[~gone]
         used = np.zeros(len(self.times), np.bool_)
         used[rows] = True
@@ -97,13 +97,13 @@ class _Kept:
 
 
 class KeptRecords:
-    """Holds the records of windows; a record is held once, in however many windows it is.
+    """Holds the records of windows; a record that belongs to several windows is held once.
 
     Args:
-        columns: the names of those that are needed.
+        columns: the names of the needed columns.
         schema: of the records.
         function: computes results.
-        evictor: decides before that which records stay.
+        evictor: first decides which records stay.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class KeptRecords:
         self._function = function
         self._evictor = evictor
         self._parts: list[_Kept] = []
-        self._into: Int64s = np.empty(0, np.int64)  # by entry: where its records are counted now
+        self._into: Int64s = np.empty(0, np.int64)  # by entry: the entry that its records belong to now
 
     def grow(self, entries: int) -> None:
         known = len(self._into)
@@ -141,7 +141,7 @@ class KeptRecords:
             self._into[source] = target
 
     def _kept(self) -> _Kept:
-        """All records in one piece, their entries as they are called now."""
+        """All records in one piece, with their present entries."""
         into = self._into
         while not np.array_equal(into[into], into):
             into = into[into]
@@ -192,7 +192,7 @@ class KeptRecords:
         groups = group_of[kept.entries]
         pairs = np.flatnonzero(groups >= 0)
         numbers = kept.numbers[kept.rows[pairs]]
-        if np.any(numbers[1:] < numbers[:-1]):  # seldom: records come in order
+        if np.any(numbers[1:] < numbers[:-1]):  # rare: records arrive in order
             pairs = pairs[np.argsort(numbers, kind="stable")]
         pairs = pairs[by_group(groups[pairs], len(fired.entries))]
         groups, rows = groups[pairs], kept.rows[pairs]
@@ -244,6 +244,6 @@ class KeptRecords:
 
 
 def _chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """The column in one piece, of the type that the operator expects."""
+    """The column in one chunk, of the type that the operator expects."""
     whole = column.combine_chunks()
     return whole if whole.type == kind else whole.cast(kind)

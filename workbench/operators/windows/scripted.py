@@ -1,4 +1,4 @@
-"""When windows fire, by a user's trigger: asked for every record and timer, one after the other."""
+"""When windows fire, by a user's trigger: called for every record and timer, one after the other."""
 
 from __future__ import annotations
 
@@ -28,15 +28,16 @@ _Act = tuple[int, bool, bool, int]  # an entry, whether it fires, whether it is 
 
 
 class ScriptedFiring:
-    """Asks a `Trigger`; keeps its context for each entry that has one.
+    """Calls a `Trigger`; keeps its context for each entry that has one.
 
-    A window that has no record since it was purged has no result, so it does not fire. One that is over is not asked
-    for the timers that it has left, however far time goes at once: how often watermarks come decides nothing.
+    A window without records since it was purged has no result, so it does not fire. When a window is over, its
+    remaining
+    timers do not fire, however far time advances at once: the frequency of watermarks does not affect results.
 
     Args:
-        trigger: asked.
-        end_in: the time whose passing ends a window; None: no window ends because time passes.
-        lateness_us: how long after its end a window goes on.
+        trigger: the trigger.
+        end_in: the kind of time whose passing ends a window; None: time does not end windows.
+        lateness_us: how long after its end a window accepts records.
     """
 
     def __init__(self, trigger: Trigger, end_in: TimeKind | None = None, lateness_us: int = 0) -> None:
@@ -45,11 +46,11 @@ class ScriptedFiring:
         self._lateness_us = lateness_us
         self._empty: set[int] = set()  # entries without a record since they were purged
         self._contexts: dict[int, TriggerContext] = {}
-        self._event: _Timers = []  # heaps of (time, entry); one that its context does not know is void
+        self._event: _Timers = []  # heaps of (time, entry); a timer unknown to its context is void
         self._processing: _Timers = []
 
     def grow(self, entries: int) -> None:
-        """Contexts are made when an entry first gets a record."""
+        """Does nothing: contexts are created when an entry first gets a record."""
 
     def _context(self, entry: int, moment: Moment) -> TriggerContext:
         context = self._contexts.get(entry)
@@ -59,7 +60,7 @@ class ScriptedFiring:
         return context
 
     def _ask(self, entry: int, context: TriggerContext, method: Callable[[TriggerContext], object]) -> Action:
-        """Call the trigger, and note the timers that it asks for."""
+        """Call the trigger, and schedule the timers that it requests."""
         event, processing = set(context.event_timers), set(context.processing_timers)
         try:
             action = method(context)
@@ -80,7 +81,7 @@ class ScriptedFiring:
         return action or Action.CONTINUE
 
     def _name(self) -> str:
-        """That of a user's trigger, whatever its own method does."""
+        """The name of the user's trigger, whatever its own method does."""
         try:
             return one_line(self._trigger.describe(), VALUE_MAX)
         except Exception:  # noqa: BLE001  there is another failure to be told
@@ -124,7 +125,7 @@ class ScriptedFiring:
         )
 
     def _take_over(self, gone: int) -> TriggerContext:
-        """The context of a session that is part of another now."""
+        """The context of a session that has been merged into another."""
         return self._contexts.pop(gone, None) or TriggerContext()
 
     def _merge(self, window: Window, absorbed: list[TriggerContext], context: TriggerContext) -> None:
@@ -147,7 +148,7 @@ class ScriptedFiring:
                 context = self._contexts.get(entry)
                 timers = None if context is None else context.event_timers if is_event else context.processing_timers
                 if timers is None or time_us not in timers:
-                    continue  # taken back, or its window is over
+                    continue  # deleted, or its window is over
                 timers.discard(time_us)
                 if self._is_over(int(ends[entry]), time_us, is_event, moment):
                     continue
@@ -161,7 +162,7 @@ class ScriptedFiring:
         return list(_rounds(acted))
 
     def _is_over(self, end: int, time_us: int, is_event: bool, moment: Moment) -> bool:
-        """Whether a window had ended when this timer's time came."""
+        """Whether a window had ended at the time of this timer."""
         if self._end_in == "processing":
             return not is_event and time_us > end
         last_us = end - 1 + self._lateness_us
@@ -224,7 +225,7 @@ class ScriptedFiring:
 
 
 def _rounds(acted: Sequence[_Act]) -> Iterable[Round]:
-    """The actions in order, cut so that no entry occurs twice in a round."""
+    """The actions in order, split so that no entry occurs twice in a round."""
     rounds: list[list[_Act]] = []
     times: dict[int, int] = {}
     for act in acted:

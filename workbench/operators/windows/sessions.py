@@ -1,4 +1,4 @@
-"""The sessions of keys: records find theirs, and sessions that a record connects become one."""
+"""The sessions of keys: finds the sessions of records, and merges sessions that a record connects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.windows.session import Session
 
 
 class SessionPlaces(Places):
-    """Each entry is a session; see ``kernels.sessions`` for how a key's sessions hang together."""
+    """Each entry is a session; ``kernels.sessions`` describes how a key's sessions are linked."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -35,8 +35,8 @@ class SessionPlaces(Places):
         self._latest.grow(int(keys.max(initial=-1)) + 1)
         self._entries.grow(self._count + n)
         gaps = self._gaps(batch, n)
-        # A gap of one length reaches two sessions at most; of any length, or where a restored checkpoint has sessions
-        # that overlap, it may reach all.
+        # A gap of one length reaches two sessions at most; a gap of variable length, or sessions of a restored
+        # checkpoint that overlap, may reach all.
         room = n if self._apart else n + self._count
         entries, starts, ends = np.empty(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
         moves = np.empty((room, 3), np.int64)
@@ -105,7 +105,7 @@ class SessionPlaces(Places):
         return entries
 
     def _link(self, entries: Int64s) -> None:
-        """Hang these into the lists of their keys, which have no others."""
+        """Add these to the lists of their keys, which have no others."""
         owners, starts = self._entries["owner"][entries], self._entries["start"][entries]
         self._latest.grow(int(owners.max(initial=-1)) + 1)
         ordered = entries[np.lexsort((-starts, owners))]

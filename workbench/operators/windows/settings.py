@@ -1,4 +1,4 @@
-"""What is said about windows apart from what they compute, checked, and the logic that it chooses."""
+"""The settings of windows apart from what they compute, with their checks and the logic that they select."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from workbench.windows.trigger import Trigger
 
 @dataclass(frozen=True)
 class WindowSettings:
-    """Which windows, in which time, when they fire, and what they keep.
+    """The windows, their time, when they fire, and what they keep.
 
     Attributes:
-        window: which windows a record belongs to.
-        time: what a record's time is: its event time, or the clock's when it reaches the window.
-        allowed_lateness_us: how long after its end a window in event time takes further records.
+        window: determines the windows of a record.
+        time: a record's time: its event time, or the clock's when it arrives at the window.
+        allowed_lateness_us: how long after its end an event-time window accepts records.
         trigger: when windows fire.
         evictor: which records of a window stay when it fires; None: all.
 
     Raises:
-        SettingError: things that do not go together.
+        SettingError: inconsistent settings.
     """
 
     window: WindowAssigner
@@ -73,23 +73,23 @@ class WindowSettings:
             )
 
     def bounds(self) -> list[pa.Field]:
-        """The fields ``window_start`` and ``window_end``, as far as such windows have them."""
+        """The fields ``window_start`` and ``window_end``, if such windows have them."""
         if self.window.bounds == "none":
             return []
         kind = TIME if self.window.bounds == "time" else pa.int64()
         return [pa.field("window_start", kind), pa.field("window_end", kind)]
 
     def columns_read(self) -> frozenset[str]:
-        """The columns that windows and evictor look at."""
+        """The columns that windows and evictor read."""
         gap = {self.window.column} if isinstance(self.window, Session) and self.window.column is not None else set()
         return frozenset(gap | set(() if self.evictor is None else self.evictor.columns))
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse records without the columns that windows and evictor look at.
+        """Reject records without the columns that windows and evictor read.
 
         Raises:
             ExpressionError: a column does not exist.
-            PlanError: a gap that is no number of microseconds.
+            PlanError: a gap that is not a number of microseconds.
         """
         for name in sorted(self.columns_read()):
             if name not in schema.names:
@@ -102,7 +102,7 @@ class WindowSettings:
                 )
 
     def layout(self) -> str:
-        """What has to be the same where windows go on from a checkpoint, such as ``tumbling 1h``."""
+        """What must be the same when windows resume from a checkpoint, such as ``tumbling 1h``."""
         return self.window.layout() + (" processing-time" if self.time == "processing" else "")
 
     def describe(self) -> str:
@@ -119,7 +119,7 @@ class WindowSettings:
 
     @property
     def takes_panes(self) -> bool:
-        """Whether records can be folded before they go to their windows, because none is looked at by itself."""
+        """Whether records can be folded before they are added to windows, because none is used individually."""
         return (
             isinstance(self.window, Sliding)
             and self.window.slide_us < self.window.size_us
@@ -129,13 +129,13 @@ class WindowSettings:
         )
 
     def places(self) -> Places:
-        """New logic that finds the entries of records."""
+        """Create the logic that finds the entries of records."""
         if isinstance(self.window, Session):
             return SessionPlaces(self.window)
         return CountPlaces(self.window) if isinstance(self.window, CountWindows) else TimePlaces(self.window)
 
     def firing(self) -> Firing:
-        """New logic that decides when windows fire."""
+        """Create the logic that decides when windows fire."""
         if isinstance(self.trigger, Trigger):
             end_in = self.time if self.window.bounds == "time" else None
             return ScriptedFiring(self.trigger, end_in, self.allowed_lateness_us)

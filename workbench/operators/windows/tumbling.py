@@ -1,13 +1,13 @@
-"""The common case of windows, made fast: running aggregates in tumbling event-time windows (F2-5, F2-6).
+"""The most frequent case of windows, optimised: running aggregates in tumbling event-time windows (F2-5, F2-6).
 
 A window [start, end) fires when the watermark reaches end - 1. Its state is kept until the watermark reaches
-end - 1 + allowed lateness; until then a further record updates the window and makes it fire again, once per batch.
-After that its records are late: they go to the side output, or are counted and dropped.
+end - 1 + allowed lateness; until then a further record updates the window, which fires again, once per batch. After
+that its records are late: they go to the side output, or are counted and dropped.
 
 An *entry* is a key in a window. Entries are numbered in the order of their first record, and accumulators are arrays
-indexed by that number. Entries of windows whose time is over stay where they are, where no record can reach them any
-more, until they are half of all; then everything is packed anew. So there is no free list, a record costs three
-look-ups, and a watermark that fires nothing costs a comparison.
+indexed by that number. Entries of expired windows stay in place, where no record can reach them, until they are half of
+all; then everything is packed. So there is no free list, a record costs three look-ups, and a watermark that fires
+nothing costs a comparison.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class TumblingAggregate(Operator):
         self._accumulators = Accumulators(aggregations, schema)
         self._watermark = NO_TIME
         self._merging = None if RECORDS in schema.names else Merging(aggregations, schema)
-        self._unfired_start = MAX_TIME  # no entry that is yet to fire starts earlier
+        self._unfired_start = MAX_TIME  # a lower bound on the starts of entries that have not fired
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
         self._past = PastWatermarks(context)
 
     def _due_start(self) -> int:
-        """Windows that start here or earlier fire: their end - 1 is at or below the watermark."""
+        """Windows that start here or earlier fire: the watermark has reached their end - 1."""
         return max(NO_TIME, self._watermark - self._window.size_us + 1)
 
     def _closed_start(self, watermark_us: int | None = None) -> int:
@@ -109,11 +109,11 @@ class TumblingAggregate(Operator):
             if placed.first_start <= self._due_start():
                 self._fire(out)
         if placed.late and len(self._entries.index) > max(_FEW_ENTRIES, 2 * len(self._entries)):
-            self._pack()  # late records have brought many keys that are in no window
+            self._pack()  # late records have added many keys that are in no window
 
     def _put_aside(self, records: Records, is_late: Mask, late: int, partial: bool, out: Output) -> None:
         assert records.timestamps is not None
-        if partial:  # it came late although its sender held it to be in time, or from a pipeline with no side output
+        if partial:  # late here although its sender took it as on time, or from a pipeline without a side output
             late = records_in(records.batch.filter(pa.array(is_late)))
             batch = records.batch.select([*self._keys, RECORDS])
         elif self._late_tag is not None:
@@ -162,7 +162,7 @@ class TumblingAggregate(Operator):
         self._accumulators.retain(live)
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The windows of a key that still take records, the earliest first, as ``{"windows": [{...}]}``."""
+        """The windows of a key that still accept records, the earliest first, as ``{"windows": [{...}]}``."""
         code = self._entries.index.find(one_key(self._keys, self._output_schema, key))[0]
         starts, keys = self._entries.starts_and_keys()
         entries = np.flatnonzero((keys == code) & (starts > self._closed_start()))

@@ -1,5 +1,5 @@
 """How a task treats checkpoint barriers: the fault-tolerance policies.
 
-Belongs here: aligned, at-least-once and unaligned barriers, and the snapshots that they lead to.
+Belongs here: aligned, at-least-once and unaligned barriers, and the snapshots taken for them.
 Does not: the coordinator, which triggers checkpoints.
 """

@@ -1,7 +1,8 @@
 """Aligned barriers: the asynchronous barrier snapshot algorithm, exactly once (F2-9 to F2-15).
 
-A channel whose barrier has come is held back until the barriers of all others have come; then the state is copied and
-the barrier goes on. So a snapshot holds the effect of all records before the barriers and of none behind them.
+A channel is blocked once its barrier has arrived. When the barriers of all channels have arrived, the task copies its
+state and forwards the barrier. The snapshot therefore holds the effect of every record before the barriers and of no
+record behind them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ class Begun:
     """An alignment that has begun.
 
     Attributes:
-        first_us: when the first barrier came.
-        records_in, bytes_in: that the task had received by then.
-        arrived: channels whose barrier has come.
+        first_us: when the first barrier arrived.
+        records_in, bytes_in: what the task had received by then.
+        arrived: channels whose barrier has arrived.
     """
 
     first_us: int
@@ -44,14 +45,14 @@ class AlignedBarriers:
         self._gate = gate
         self._snapshots = snapshots
         self._aligning: CheckpointBarrier | None = None
-        self._aligned = 0  # so many channels at the front are: none has to be asked again before the release
+        self._aligned = 0  # channels at the front that are aligned; none of them is checked again before the release
         self._first_us = 0
         self._records_in = self._bytes_in = 0
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Hold the channel back, and snapshot when the last barrier has come."""
+        """Block the channel, and take the snapshot when the last barrier has arrived."""
         if self._aligning is None or barrier.checkpoint_id > self._aligning.checkpoint_id:
-            self._release()  # of an older checkpoint, which somebody has given up: its barrier would have come first
+            self._release()  # of an older checkpoint, which was aborted: otherwise its barrier would have come first
             self._aligning = barrier
             self._first_us = now_us
             self._records_in = self._snapshots.records_in
@@ -68,12 +69,12 @@ class AlignedBarriers:
             self._complete_if_aligned(now_us)
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Let the held channels go on."""
+        """Unblock the blocked channels."""
         if self._aligning is not None and self._aligning.checkpoint_id == checkpoint_id:
             self._release()
 
     def hand_over(self, checkpoint_id: int) -> Begun | None:
-        """Go on without alignment: the channels are let go; what was begun for this checkpoint, if anything."""
+        """Stop aligning and unblock the channels; returns the alignment begun for this checkpoint, if any."""
         begun: Begun | None = None
         if self._aligning is not None and self._aligning.checkpoint_id == checkpoint_id:
             arrived = tuple(channel for channel in self._gate.channels if channel.blocked)

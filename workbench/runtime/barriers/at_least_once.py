@@ -1,8 +1,8 @@
-"""Barriers without alignment: nothing is held back, and the snapshot is taken when the last barrier has come.
+"""Barriers without alignment: no channel is blocked, and the snapshot is taken when the last barrier has arrived.
 
-Latency does not suffer from the slowest channel. But what a faster channel brings behind its barrier is in the snapshot
-already, and after a failure its sender, which goes on from the barrier, sends it again: its effect is there twice. How
-many records that are is counted with each snapshot.
+Latency does not suffer from the slowest channel. But records that a faster channel delivers behind its barrier are
+already in the snapshot. After a failure their sender resumes from the barrier and sends them again, so they take effect
+twice. Each snapshot counts these records.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 @dataclass(slots=True)
 class _Counting:
-    """The barriers of one checkpoint that have come; for each channel, how many records it had brought by then."""
+    """The barriers of one checkpoint that have arrived; for each channel, how many records it had delivered by then."""
 
     barrier: CheckpointBarrier
     first_us: int
@@ -25,11 +25,11 @@ class _Counting:
     bytes_in: int
     received: dict[InputChannel, int] = field(default_factory=dict)
     counted: int = 0
-    """So many channels at the front have brought theirs, or never will."""
+    """How many channels at the front have delivered their barrier, or never will."""
 
 
 class CountedBarriers:
-    """Barriers that are only counted, for one task; several checkpoints may be under way.
+    """Barriers that are only counted, for one task; several checkpoints may be in progress.
 
     Args:
         gate: the task's inputs.
@@ -44,7 +44,7 @@ class CountedBarriers:
         self._counting: dict[int, _Counting] = {}
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Note that it has come, and snapshot when it was the last."""
+        """Record the barrier, and take the snapshot when it was the last."""
         counting = self._counting.get(barrier.checkpoint_id)
         if counting is None:
             counting = _Counting(barrier, now_us, self._snapshots.records_in, self._gate.bytes_received)
@@ -53,11 +53,11 @@ class CountedBarriers:
         self._complete(now_us)
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
-        """The ended channel will bring none."""
+        """An ended channel delivers no further barriers."""
         self._complete(now_us)
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Forget it."""
+        """Forget the checkpoint."""
         self._counting.pop(checkpoint_id, None)
 
     def _complete(self, now_us: int) -> None:
@@ -68,7 +68,7 @@ class CountedBarriers:
             ):
                 counting.counted += 1
             if counting.counted < len(channels):
-                return  # no later one can be complete: channels bring barriers in their order
+                return  # no later one can be complete: each channel delivers barriers in order
             del self._counting[checkpoint_id]
             if not self._snapshots.wants(checkpoint_id):
                 continue

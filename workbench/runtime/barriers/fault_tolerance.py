@@ -15,18 +15,18 @@ from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 
 class BarrierHandler(Protocol):
-    """What a task with inputs does with the barriers of one policy, as long as they have overtaken nothing."""
+    """What a task with inputs does with the barriers of one policy, until one of them overtakes records."""
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """A barrier came in on a channel."""
+        """A barrier has arrived on a channel."""
         ...
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
-        """A channel has ended; it will bring no barrier."""
+        """A channel has ended; no barrier will arrive on it."""
         ...
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """A checkpoint was given up."""
+        """A checkpoint was aborted."""
         ...
 
 
@@ -39,22 +39,21 @@ class FaultTolerance:
     Source: F2-9 to F2-15 for aligned barriers and the at-least-once mode.
 
     Args:
-        name: as people write it, ``checkpoint_mode="exactly-once"``.
-        title: a word for its checkpoints, such as ``"aligned"``.
-        help: what goes on in this mode, as a clause that follows its name and a colon.
+        name: as users write it, ``checkpoint_mode="exactly-once"``.
+        title: the adjective for its checkpoints, such as ``"aligned"``.
+        help: what happens in this mode, as a clause that follows the name and a colon.
         guarantee: how often a record counts after a failure.
-        aligned: a checkpoint holds everything before its barriers and nothing behind them, and nothing in flight.
-        overtakes: barriers overtake the records in flight, which become part of the checkpoint.
+        aligned: a checkpoint holds everything before its barriers, nothing behind them, and no in-flight records.
+        overtakes: barriers overtake the in-flight records, which become part of the checkpoint.
         stops_sources: sources read nothing until the checkpoint is complete.
-        switches: ``aligned_checkpoint_timeout`` applies: a barrier that takes longer overtakes.
+        switches: ``aligned_checkpoint_timeout`` applies: a barrier that takes longer overtakes the records before it.
         one_at_a_time: why ``max_concurrent_checkpoints`` must be 1; empty: several may be in progress.
-        periodic: checkpoints are taken at ``checkpoint_interval``; otherwise only those that somebody asks for, and
-            the final one.
-        replays: after a failure sources read again from the latest checkpoint; otherwise they go on behind what they
-            have read, and the operators begin anew.
-        tunable: a running job can change to it and from it.
-        barriers: makes a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
-            with the same function share one handler, so a barrier of one ends what an older one of another began.
+        periodic: checkpoints are taken at ``checkpoint_interval``; otherwise only on request and at the end of the job.
+        replays: after a failure, sources read again from the latest checkpoint; otherwise they continue after the last
+            record that they have read, and operators start with empty state.
+        tunable: a running job can switch to this policy and away from it.
+        barriers: creates a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
+            with the same function share one handler, so a barrier of one policy ends an older alignment of another.
 
     Raises:
         SettingError: an unknown guarantee.

@@ -1,4 +1,4 @@
-"""The table of fault-tolerance policies: a further one is a module, and an entry here or a registration."""
+"""The table of fault-tolerance policies: a new policy is a module plus an entry here or a registration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.runtime.barriers.unaligned import UNALIGNED
 POLICIES: dict[str, FaultTolerance] = {
     policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
 }
-"""By name, in the order in which people are offered them."""
+"""By name, in the order in which they are offered to users."""
 
 
 def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:
@@ -20,13 +20,13 @@ def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:
     Source: F2-9 to F2-15: exactly once, and at least once, as two policies of one runtime.
 
     Args:
-        policy: takes the place of one with the same name that was registered before.
+        policy: replaces a policy of the same name that was registered before.
 
     Returns:
         The policy.
 
     Raises:
-        SettingError: the product has a policy of that name.
+        SettingError: a built-in policy has this name.
 
     Example:
         >>> register_fault_tolerance(EXACTLY_ONCE)
@@ -40,10 +40,10 @@ def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:
 
 
 def fault_tolerance(name: object) -> FaultTolerance:
-    """The policy of that name, or the one that is given, if it is registered.
+    """Return the policy of that name, or the policy that is passed, if it is registered.
 
     Raises:
-        SettingError: there is none.
+        SettingError: no such policy.
     """
     if isinstance(name, FaultTolerance):
         name = name.name

@@ -1,4 +1,4 @@
-"""Where a task asks the fault-tolerance policy: what it does with barriers is not the task's business.
+"""The interface between a task and its fault-tolerance policy, which decides what to do with barriers.
 
 The runtime calls a `TaskPolicy` at named points. Each barrier names the policy of its checkpoint (``policies.py``), so
 the policy can change between two checkpoints.
@@ -19,18 +19,18 @@ from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 
 class TaskPolicy(Protocol):
-    """The points at which a task asks its fault-tolerance policy."""
+    """The points at which a task calls its fault-tolerance policy."""
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
-        """A source was told to begin a checkpoint."""
+        """A source was asked to start a checkpoint."""
         ...
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """A barrier came in on a channel."""
+        """A barrier has arrived on a channel."""
         ...
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
-        """A channel has ended; it will bring no barrier."""
+        """A channel has ended; no barrier will arrive on it."""
         ...
 
     def on_complete(self, checkpoint_id: int) -> None:
@@ -38,16 +38,16 @@ class TaskPolicy(Protocol):
         ...
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """A checkpoint was given up."""
+        """A checkpoint was aborted."""
         ...
 
 
 class SourceBarriers:
-    """What a source does: it has nothing to align, and it waits for the checkpoint where its policy stops sources.
+    """The policy of a source: it has nothing to align, and stops reading during a checkpoint if its mode requires it.
 
     Args:
-        snapshots: takes them.
-        hold: called with True when nothing more may be read, and with False when it may.
+        snapshots: takes the snapshots.
+        hold: called with True to stop reading, and with False to resume it.
     """
 
     __slots__ = ("_held_for", "_hold", "_snapshots")
@@ -58,7 +58,7 @@ class SourceBarriers:
         self._held_for: int | None = None
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Take the snapshot at once."""
+        """Take the snapshot immediately."""
         if not self._snapshots.wants(barrier.checkpoint_id):
             return
         self._snapshots.report(self._snapshots.take(barrier), Arrival(now_us - barrier.triggered_us))
@@ -73,21 +73,21 @@ class SourceBarriers:
         """A source has no channels."""
 
     def on_complete(self, checkpoint_id: int) -> None:
-        """Read on, if this is what was waited for."""
+        """Resume reading if the source was waiting for this checkpoint."""
         if self._held_for is not None and self._held_for <= checkpoint_id:
             self._held_for = None
             self._hold(False)
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Read on, if this is what was waited for."""
+        """Resume reading if the source was waiting for this checkpoint."""
         if self._held_for == checkpoint_id:
             self._held_for = None
             self._hold(False)
 
 
 class OperatorBarriers:
-    """What a task with inputs does: each barrier goes to the handler of its policy, or, once it has overtaken, to the
-    one for barriers that do.
+    """The policy of a task with inputs: a barrier goes to the handler of its mode, or to the handler of unaligned
+    barriers once it has overtaken records.
 
     Args:
         gate: the task's inputs.
@@ -106,15 +106,16 @@ class OperatorBarriers:
         }
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Only sources are triggered."""
+        """Does nothing: only sources are triggered."""
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Pass it to its handler; a checkpoint becomes unaligned with the first barrier that has overtaken."""
+        """Pass the barrier to its handler; a checkpoint becomes unaligned with the first barrier that overtakes
+        records."""
         checkpoint_id = barrier.checkpoint_id
         if self._unaligned.collects(checkpoint_id):
             self._unaligned.on_barrier(channel, barrier, now_us)
         elif not self._snapshots.wants(checkpoint_id):
-            return  # this task has done its part, or the checkpoint was given up
+            return  # this task has taken its snapshot, or the checkpoint was aborted
         elif barrier.behind is not None:
             self._unaligned.begin(barrier, self._aligned.hand_over(checkpoint_id), now_us)
             self._unaligned.on_barrier(channel, barrier, now_us)
@@ -126,14 +127,14 @@ class OperatorBarriers:
             self._handlers[makes].on_barrier(channel, barrier, now_us)
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
-        """The ended channel counts as if its barriers had come."""
+        """Treat the ended channel as if its barriers had arrived."""
         for handler in (*self._handlers.values(), self._unaligned):
             handler.on_end(channel, now_us)
 
     def on_complete(self, checkpoint_id: int) -> None:
-        """This task has done its part before."""
+        """Does nothing: this task has already taken its snapshot."""
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Forget what has come of it."""
+        """Discard what was collected for the checkpoint."""
         for handler in (*self._handlers.values(), self._unaligned):
             handler.on_abort(checkpoint_id)

@@ -1,4 +1,4 @@
-"""One task's part of a checkpoint: its state is copied, the barrier sent on, and the copy reported to be written."""
+"""One task's part of a checkpoint: it copies its state, forwards the barrier and hands the copy over to be written."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from workbench.runtime.exchange.output import EdgeOutput
 
 @dataclass(frozen=True, slots=True)
 class SnapshotTaken:
-    """From a task: its state as of a barrier, still to be written.
+    """From a task: its state as of a barrier, not yet written.
 
     Attributes:
         task: its name.
         barrier: of the checkpoint.
         states: by operator uid.
-        start_delay_us: from the trigger to the first barrier's arrival.
-        alignment_us: from the first barrier to the last.
-        sync_us: time that copying the state took.
+        start_delay_us: from the trigger to the arrival of the first barrier.
+        alignment_us: from the arrival of the first barrier to that of the last.
+        sync_us: time spent copying the state.
         taken_us: processing time.
         unaligned: the barrier has overtaken records.
-        processed_records, processed_bytes: that the task took in during the alignment.
-        in_flight: what the barrier has overtaken, as far as this task keeps it.
-        early_records: that are in the state although they came behind a barrier, and will come again after a failure.
+        processed_records, processed_bytes: input of the task during the alignment.
+        in_flight: the part of the overtaken records that this task stores.
+        early_records: records behind a barrier that are in the state already, and are sent again after a failure.
     """
 
     task: str
@@ -52,11 +52,11 @@ class Copied:
     """A task's state as of a barrier.
 
     Attributes:
-        barrier: as it came.
+        barrier: as it arrived.
         states: by operator uid.
-        overtook: the barrier was sent before what was in flight.
-        held: what its outputs had not shipped, where it has.
-        sync_us: how long copying took.
+        overtook: the barrier was sent ahead of the in-flight records.
+        held: what the outputs had not shipped, if the barrier has overtaken it.
+        sync_us: time spent copying.
     """
 
     barrier: CheckpointBarrier
@@ -68,14 +68,14 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """How the barriers of one checkpoint came to a task.
+    """How the barriers of one checkpoint arrived at a task.
 
     Attributes:
-        start_delay_us: from the trigger to the first of them.
-        alignment_us: from the first to the last.
-        processed, processed_bytes: records that the task took in meanwhile, and the bytes of their buffers.
-        early: of those, the ones that are in the state although they came behind a barrier.
-        in_flight: what the barriers have overtaken.
+        start_delay_us: from the trigger to the first barrier.
+        alignment_us: from the first barrier to the last.
+        processed, processed_bytes: records that the task took in during the alignment, and the bytes of their buffers.
+        early: how many of them are in the state although they came behind a barrier.
+        in_flight: the records that the barriers have overtaken.
     """
 
     start_delay_us: int
@@ -87,7 +87,7 @@ class Arrival:
 
 
 class Takes(Protocol):
-    """What a fault-tolerance policy asks of its task."""
+    """What a fault-tolerance policy needs from its task."""
 
     @property
     def records_in(self) -> int:
@@ -95,11 +95,11 @@ class Takes(Protocol):
         ...
 
     def wants(self, checkpoint_id: int) -> bool:
-        """Whether the task still has to take its part of a checkpoint."""
+        """Whether the task still has to take its snapshot for a checkpoint."""
         ...
 
     def take(self, barrier: CheckpointBarrier) -> Copied:
-        """Copy the state, and send the barrier on."""
+        """Copy the state, and forward the barrier."""
         ...
 
     def report(self, copied: Copied, arrival: Arrival) -> None:
@@ -108,7 +108,7 @@ class Takes(Protocol):
 
 
 def _unheard(taken: SnapshotTaken) -> None:
-    """What becomes of a snapshot whose task has ended."""
+    """Discards the snapshot of a task that has ended."""
 
 
 class Snapshots:
@@ -118,12 +118,12 @@ class Snapshots:
         task: its name.
         links: its operators, head first.
         outputs: all outputs of its chain.
-        own_state: of the task's head that is not its operator's.
-        send: takes what is to be written.
+        own_state: state of the task's head that does not belong to its operator.
+        send: receives each snapshot that is to be written.
         now_us: reads the injected clock.
 
     Attributes:
-        due_us: when the barrier that was sent last begins to overtake; MAX_TIME: never.
+        due_us: when the last barrier that was sent starts to overtake; MAX_TIME: never.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Snapshots:
         self.due_us = MAX_TIME
 
     def close(self) -> None:
-        """Let go of the task; no further snapshot is taken."""
+        """Release the task; no further snapshot is taken."""
         self._own_state = dict
         self.send = _unheard
 
@@ -163,11 +163,12 @@ class Snapshots:
         return self._last_id
 
     def wants(self, checkpoint_id: int) -> bool:
-        """Whether the task still has to take its part: it has not yet, and nobody has given the checkpoint up."""
+        """Whether the snapshot for this checkpoint is still to be taken and the checkpoint was not aborted."""
         return checkpoint_id > self._last_id and checkpoint_id not in self._given_up
 
     def take(self, barrier: CheckpointBarrier) -> Copied:
-        """Copy the state of the chain, and send the barrier on: behind what was sent before it, or over it."""
+        """Copy the state of the chain, and forward the barrier, either behind everything sent before it or ahead of
+        it."""
         begin = self._now_us()
         self._last_id = barrier.checkpoint_id
         self._given_up = {given_up for given_up in self._given_up if given_up > self._last_id}
@@ -179,7 +180,7 @@ class Snapshots:
         return Copied(barrier, states, overtook, held, self._now_us() - begin)
 
     def report(self, copied: Copied, arrival: Arrival) -> None:
-        """Hand the copy over to be written, together with what was in flight."""
+        """Hand the copy over to be written, together with the in-flight records."""
         pieces = (*arrival.in_flight, *copied.held)
         states = copied.states
         if pieces or arrival.early:
@@ -202,19 +203,19 @@ class Snapshots:
         )
 
     def give_up(self, checkpoint_id: int) -> None:
-        """A checkpoint will not be completed."""
+        """A checkpoint was aborted."""
         if checkpoint_id > self._last_id:
             self._given_up.add(checkpoint_id)
         self.over(checkpoint_id)
 
     def over(self, checkpoint_id: int) -> None:
-        """A checkpoint is complete or given up: its barrier need not overtake anything any more."""
+        """A checkpoint has completed or was aborted: its barrier need not overtake anything any more."""
         if self._sent and self._sent[0][1].checkpoint_id <= checkpoint_id:
             self._sent = []
             self.due_us = MAX_TIME
 
     def overtake(self) -> None:
-        """The barrier that was sent last has been under way for too long: say so before what it stands behind."""
+        """The last barrier has been in flight for too long: announce it ahead of the records before it."""
         for channel, barrier in self._sent:
             channel.overtake(barrier)
         self._sent = []
@@ -243,5 +244,5 @@ class Snapshots:
 
 
 def overtakes(barrier: CheckpointBarrier, now_us: int) -> bool:
-    """Whether a barrier is sent before what is in flight."""
+    """Whether a barrier is sent ahead of the in-flight records."""
     return barrier.behind is not None or (barrier.overtakes_at_us is not None and now_us >= barrier.overtakes_at_us)

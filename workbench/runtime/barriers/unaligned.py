@@ -1,15 +1,16 @@
-"""Unaligned barriers: exactly once without waiting for what is in flight.
+"""Unaligned barriers: exactly once without waiting for in-flight records.
 
-A barrier overtakes the records on its channel, and the state is copied at the first one that comes, whatever else
-waits. So a checkpoint is quick under backpressure, too. What the barriers have overtaken belongs to the checkpoint:
+A barrier overtakes the records on its channel, and the task copies its state when the first barrier arrives, without
+waiting for the other channels. So checkpoints are fast even under backpressure. What the barriers have overtaken is
+part of the checkpoint:
 
-* on each channel, the buffers that its sender had sent before the barrier and that were not received before the
-  snapshot. Where the barrier has come they lie in the queue, and are taken from there at once. Where it has not, the
-  task goes on receiving, and logs what it receives until the barrier comes.
-* what the senders had not shipped, which they report themselves (``snapshots.py``).
+* on each channel, the buffers that the sender sent before the barrier and that the task had not received at its
+snapshot. Where the barrier has arrived, they are in the queue and are taken from there at once. Where it has not, the
+task keeps processing the channel and logs what it receives until the barrier arrives.
+* what the senders had not shipped; they report it themselves (``snapshots.py``).
 
-The buffers are shared with the running job and not copied. Because a barrier counts what was sent before it, nothing
-has to be searched for: what is in flight is a difference of two counts (I1).
+The running job shares these buffers; they are not copied. Each barrier carries the number of buffers sent before it,
+so finding the in-flight buffers takes a subtraction and no search (I1).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 @dataclass(slots=True)
 class _Collecting:
-    """A checkpoint whose state is copied and some of whose barriers have not come."""
+    """A checkpoint whose state is copied while some of its barriers have not arrived."""
 
     copied: Copied
     first_us: int
@@ -52,15 +53,15 @@ class UnalignedBarriers:
         self._collecting: _Collecting | None = None
 
     def collects(self, checkpoint_id: int) -> bool:
-        """Whether barriers of this checkpoint are still awaited."""
+        """Whether barriers of this checkpoint are still expected."""
         return self._collecting is not None and self._collecting.copied.barrier.checkpoint_id == checkpoint_id
 
     def begin(self, barrier: CheckpointBarrier, begun: Begun | None, now_us: int) -> None:
-        """Take the snapshot, and log what comes from now on.
+        """Take the snapshot, and log what arrives from now on.
 
         Args:
-            barrier: the first that has overtaken.
-            begun: the alignment that it puts an end to; what has come aligned had nothing in flight.
+            barrier: the first barrier that has overtaken records.
+            begun: the alignment that it ends; channels that had aligned by then have nothing in flight.
             now_us: processing time.
         """
         self.drop()
@@ -73,7 +74,7 @@ class UnalignedBarriers:
         self._collecting = _Collecting(copied, begun.first_us, begun.records_in, begun.bytes_in, waiting)
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
-        """Take what it has overtaken, and report when it was the last."""
+        """Take what the barrier has overtaken, and report the snapshot when it was the last."""
         collecting = self._collecting
         assert collecting is not None
         if channel in collecting.waiting:
@@ -86,7 +87,7 @@ class UnalignedBarriers:
         self._report_if_whole(now_us)
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
-        """The ended channel will bring none; what it has brought since the snapshot was in flight."""
+        """The ended channel delivers no barrier; what it has delivered since the snapshot was in flight."""
         collecting = self._collecting
         if collecting is not None and channel in collecting.waiting:
             if channel.log:
@@ -95,12 +96,12 @@ class UnalignedBarriers:
             self._report_if_whole(now_us)
 
     def on_abort(self, checkpoint_id: int) -> None:
-        """Log no more for it."""
+        """Stop logging for the checkpoint."""
         if self.collects(checkpoint_id):
             self.drop()
 
     def drop(self) -> None:
-        """Give up what is collected: nobody waits for it any more."""
+        """Discard what was collected: the checkpoint no longer needs it."""
         if self._collecting is not None:
             for channel in self._collecting.waiting:
                 channel.log = None

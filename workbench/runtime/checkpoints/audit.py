@@ -1,9 +1,9 @@
-"""What a failure made a job count twice: nothing, unless its checkpoints were taken at least once.
+"""Counts what a job processed twice because of failures: nothing, except with at-least-once checkpoints.
 
-A checkpoint that is taken at least once holds, in some tasks, the effect of records that came behind its barrier. A
-job that goes on from it gets them again, because their senders go on from the barrier. Every task has counted them
-with its snapshot, so the number is known exactly when the job is restored: it is that of records which reach a task a
-second time, whatever they do to its state.
+In an at-least-once checkpoint, the state of some tasks includes the effect of records that came behind the barrier. A
+job that resumes from it receives these records again, because their senders resume from the barrier. Each task counts
+them with its snapshot, so the exact number is known when the job is restored. It is the number of records that reach a
+task a second time, whatever they do to its state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workbench.runtime.exchange.in_flight import early_records
 
 @dataclass(frozen=True, slots=True)
 class CountedTwice:
-    """Records that reach one task twice because the job went on from one checkpoint.
+    """Records that reach one task twice because the job resumed from one checkpoint.
 
     Attributes:
         time_us: processing time of the restore.
@@ -30,11 +30,11 @@ class CountedTwice:
 
 
 class Audit:
-    """The restores of one job, as far as its present state counts something twice because of them.
+    """The restores of one job that make its present state count something twice.
 
     Attributes:
-        found: oldest first; of several restores of a task from one checkpoint the last one, because each undoes what
-            came of those before. So the sum is what is counted twice.
+        found: oldest first; of several restores of a task from one checkpoint only the last one, because each restore
+            undoes the effects of those before. So the sum is what is counted twice.
     """
 
     def __init__(self) -> None:
@@ -43,15 +43,15 @@ class Audit:
     def restored(
         self, time_us: int, checkpoint_id: int, states: Iterable[Snapshot], only: Collection[str] | None = None
     ) -> int:
-        """Tasks go on from a checkpoint; how many records it makes them count twice.
+        """Tasks resume from a checkpoint; returns how many records they count twice because of it.
 
         Args:
             time_us: processing time.
             checkpoint_id: of the checkpoint.
-            states: what it holds of the tasks themselves.
-            only: the tasks that go on from it; None: all.
+            states: what it holds about the tasks themselves.
+            only: the tasks that resume from it; None: all.
         """
-        # What came of an earlier restore from here, or from later, is undone by this one.
+        # This restore undoes the effects of earlier restores from this checkpoint or later ones.
         self.found = tuple(
             each
             for each in self.found

@@ -1,4 +1,4 @@
-"""Work that may take long (encoding, writing, flushing) and so must not happen on the data path."""
+"""Slow work (encoding, writing, syncing) that must not happen on the data path."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ T = TypeVar("T")
 
 
 class Background(Protocol):
-    """Runs pieces of work one after another, and hands each result back on the master's turn."""
+    """Runs pieces of work one after another, and delivers each result on the master's turn."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
-        """Queue `work`; later, `done` is called with its result, or with the exception that it raised."""
+        """Queue `work`; `done` is later called with its result, or with the exception that it raised."""
         ...
 
 
 def answered(
     work: Callable[[], T], done: Callable[[T | Exception], None], call: Callable[[Callable[[], None]], None]
 ) -> Callable[[], None]:
-    """`work` as a piece that hands its result, or what it raised, to `done` through `call` (the master's door)."""
+    """Wrap `work` so that its result, or the exception it raised, goes to `done` through `call` (the master's
+    inbox)."""
 
     def piece() -> None:
         result: T | Exception

@@ -1,4 +1,4 @@
-"""One checkpoint in a job's history: which tasks have acknowledged it, and what that took."""
+"""One checkpoint in a job's history: which tasks have acknowledged it, with their durations and sizes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Acknowledgement:
     """What one task did for a checkpoint; times in microseconds.
 
     Attributes:
-        unaligned: its barrier has overtaken records.
-        processed_records, processed_bytes: taken in during the alignment.
-        persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
-        early_records: in the state although they came behind a barrier.
+        unaligned: the barrier has overtaken records.
+        processed_records, processed_bytes: input during the alignment.
+        persisted_records, persisted_bytes: in-flight data that is part of the checkpoint.
+        early_records: records in the state although they came behind a barrier.
     """
 
     start_delay_us: int
@@ -37,10 +37,10 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """Tasks have gone on from a checkpoint.
+    """Tasks have resumed from a checkpoint.
 
     Attributes:
-        checkpoint_id: of what they were restored from.
+        checkpoint_id: of the checkpoint that they were restored from.
         savepoint: whether that was a savepoint.
         place: its folder within the storage.
         time_us: processing time.
@@ -57,10 +57,10 @@ class CheckpointRecord:
     """One checkpoint in the job's history.
 
     Attributes:
-        mode: name of the fault-tolerance policy by which it was begun.
-        alone: nothing is begun beside it.
-        completing: its manifest is on its way to the disk.
-        discarded: it was complete, and has been removed since, because newer ones are kept.
+        mode: name of the fault-tolerance policy that was in force when it began.
+        alone: no other checkpoint begins while it is in progress.
+        completing: its manifest is being written.
+        discarded: it was complete and has since been removed, because only the newest are kept.
     """
 
     checkpoint_id: int
@@ -84,7 +84,7 @@ class CheckpointRecord:
 
     @property
     def acknowledged(self) -> int:
-        """Tasks whose state is written."""
+        """Number of tasks whose state is written."""
         return sum(ack.file is not None for ack in self.acknowledgements.copy().values())
 
     @property
@@ -94,5 +94,5 @@ class CheckpointRecord:
 
     @property
     def full_size_bytes(self) -> int:
-        """Bytes that a restore reads: what earlier checkpoints wrote for it is among them."""
+        """Bytes that a restore reads, including what earlier checkpoints wrote."""
         return sum(ack.file.full_size for ack in self.acknowledgements.copy().values() if ack.file is not None)

@@ -1,9 +1,9 @@
-"""The checkpoint coordinator: triggers checkpoints, collects acknowledgements, makes them complete, keeps the history.
+"""The checkpoint coordinator: triggers checkpoints, collects acknowledgements, completes them and keeps the history.
 
-It is stepped by the job's master and lives as long as the job; tasks come and go with each attempt. A checkpoint is
-complete when every task has acknowledged it and its manifest is durable, and only then are the tasks told to commit.
+The job's master steps it. It lives as long as the job, while tasks come and go with each attempt. A checkpoint is
+complete when every task has acknowledged it and its manifest is durable; only then are tasks notified to commit.
 
-Several may be in progress. One that is complete makes older ones superfluous (I8); one that fails leaves the others.
+Several may be in progress. A complete one makes older ones superfluous (I8); a failed one does not affect the others.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ class CheckpointCoordinator:
 
     Args:
         job: its name.
-        storage: where they go.
+        storage: where checkpoints are kept.
         background: does the writing.
         graph: the plan; its operators' parallelism and the number of key groups go into the manifest.
         first_id: id of the first checkpoint.
 
     Attributes:
-        on_complete: told of a checkpoint that has become complete, unless its attempt is over.
-        on_failed: told of one that was given up.
+        on_complete: called with each checkpoint that completes, unless its attempt is over.
+        on_failed: called with each checkpoint that fails.
         in_progress: by id, oldest first.
-        failures: that the job itself is to blame for, since the last one that was complete.
-        latest_records: the latest complete checkpoint (``"COMPLETED"``), one that failed (``"FAILED"``) and complete
-            savepoint (``"savepoint"``), as far as there are any; they may be older than the history.
+        failures: failed checkpoints since the last complete one, as far as the job itself is to blame.
+        latest_records: the latest complete checkpoint (``"COMPLETED"``), failed checkpoint (``"FAILED"``) and complete
+            savepoint (``"savepoint"``), where there is one; they may be older than the history.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class CheckpointCoordinator:
         self.failures = 0
 
     def plan_changed(self, graph: PhysicalGraph) -> None:
-        """Further attempts run by another plan."""
+        """Use another plan for further attempts."""
         self._parallelism = graph.parallelism
 
     def start(self, attempt: Execution, settings: Settings, now_us: int) -> None:
@@ -92,9 +92,9 @@ class CheckpointCoordinator:
         self.reschedule(settings, now_us)
 
     def stop(self, reason: str, now_us: int) -> None:
-        """The attempt is over: what is in progress is given up, unless its manifest is on its way to the disk.
+        """The attempt is over: abort what is in progress, except a checkpoint whose manifest is being written.
 
-        Such a checkpoint may already be complete for whoever reads the directory; until it is known whether it is,
+        Such a checkpoint may already look complete to another reader of the directory. Until the outcome is known,
         ``settled`` is False and no new attempt may start from an older one.
         """
         for record in [record for record in self.in_progress.values() if not record.completing]:
@@ -108,9 +108,9 @@ class CheckpointCoordinator:
         return not self.in_progress or not any(record.completing for record in self.in_progress.values())
 
     def reschedule(self, settings: Settings, now_us: int) -> None:
-        """Another interval is in force; while no attempt runs nothing is due, and ``start`` counts from its beginning.
+        """Apply a changed interval; while no attempt runs nothing is due, and ``start`` counts from its own time.
 
-        A checkpoint that is due and cannot begin would give the master one idle turn after another.
+        Otherwise a checkpoint that is due but cannot begin would keep the master turning idly.
         """
         interval = None if self._attempt is None else settings.periodic_interval_us
         self._due_us = None if interval is None else now_us + interval
@@ -125,18 +125,18 @@ class CheckpointCoordinator:
         return due_us
 
     def _next_begin_us(self, settings: Settings) -> int | None:
-        """When the next periodic checkpoint begins: after the interval, and after the minimum pause."""
+        """When the next periodic checkpoint may begin: after the interval and after the minimum pause."""
         if self._due_us is None or not self.may_begin(settings):
             return None
         pause_us = settings.min_pause_us
-        if settings.fault_tolerance.stops_sources:  # or else the sources might stand still for ever
+        if settings.fault_tolerance.stops_sources:  # otherwise the sources might never read again
             pause_us = max(pause_us, settings.checkpoint_interval_us or 0)
         if self._ended_us is None or not pause_us:
             return self._due_us
         return max(self._due_us, self._ended_us + pause_us)
 
     def may_begin(self, settings: Settings) -> bool:
-        """Whether one more checkpoint may be in progress."""
+        """Whether another checkpoint may be in progress."""
         if not self.in_progress:
             return True
         if any(record.alone for record in self.in_progress.values()):
@@ -145,7 +145,7 @@ class CheckpointCoordinator:
         return len(self.in_progress) < limit
 
     def intolerable(self, settings: Settings) -> CheckpointError | None:
-        """Why the job shall fail: more checkpoints in a row have failed than it is to bear."""
+        """The error that fails the job: more checkpoints in a row have failed than it tolerates."""
         tolerable = settings.tolerable_failed_checkpoints
         if tolerable is None or self.failures <= tolerable:
             return None
@@ -155,7 +155,7 @@ class CheckpointCoordinator:
         )
 
     def step(self, settings: Settings, now_us: int) -> None:
-        """Trigger what is due, and give up what takes too long."""
+        """Trigger what is due, and abort checkpoints that exceed their timeout."""
         timed_out = [
             record
             for record in self.in_progress.values()
@@ -164,7 +164,7 @@ class CheckpointCoordinator:
         for record in timed_out:
             self._fail(record, "timed out", now_us)
         if timed_out:
-            return  # what was asked for is next: were each of these followed by another, it would wait for ever
+            return  # requests go first: periodic checkpoints without a gap would keep them waiting for ever
         begin = self._next_begin_us(settings)
         if begin is not None and now_us >= begin and self._attempt is not None:
             self.trigger("periodic", settings, now_us)
@@ -179,16 +179,16 @@ class CheckpointCoordinator:
         aligned: bool = False,
         alone: bool = False,
     ) -> CheckpointRecord | None:
-        """Begin a checkpoint now; None when too many are in progress or no attempt runs.
+        """Begin a checkpoint now; returns None when too many are in progress or no attempt runs.
 
         Args:
             kind: why it is taken.
             settings: in force.
             now_us: processing time.
             savepoint: its name, if it is one.
-            aligned: whatever the mode, the state shall hold everything before the barriers and nothing behind them, and
-                nothing shall be in flight.
-            alone: begin no other one until this one has ended.
+            aligned: whatever the mode, the state holds everything before the barriers and nothing behind them, and
+                nothing is in flight.
+            alone: begin no other checkpoint until this one has ended.
         """
         if self._attempt is None or not self.may_begin(settings):
             return None
@@ -216,15 +216,15 @@ class CheckpointCoordinator:
         return record
 
     def taken_by(self, tasks: Iterable[str]) -> bool:
-        """Whether these tasks have taken their snapshots for all checkpoints that are in progress."""
+        """Whether these tasks have taken their snapshots for all checkpoints in progress."""
         names = set(tasks)
         return all(names <= record.acknowledgements.keys() for record in self.in_progress.values())
 
     def snapshot_taken(self, report: SnapshotTaken, now_us: Callable[[], int]) -> None:
-        """A task has copied its state: write it in the background, and count it when it is written."""
+        """A task has copied its state: write it in the background, and acknowledge it once it is written."""
         record = self.in_progress.get(report.barrier.checkpoint_id)
         if record is None or report.task in record.acknowledgements:
-            return  # of a checkpoint that was given up, or said twice
+            return  # of an aborted checkpoint, or a duplicate
         ack = Acknowledgement(
             report.start_delay_us,
             report.alignment_us,
@@ -294,16 +294,16 @@ class CheckpointCoordinator:
             if not older.completing:
                 reason = f"checkpoint {record.checkpoint_id} was complete before it"
                 self._fail(older, reason, now_us, own_fault=False)
-        self.on_savepoint(record)  # also when the attempt that took it is over: somebody waits for it
+        self.on_savepoint(record)  # even if the attempt that took it is over: a caller waits for it
         if newest and self._attempt is not None:
             self.on_complete(record)
 
     def path_of(self, record: CheckpointRecord) -> str:
-        """Where a person finds a checkpoint; empty in memory."""
+        """Path or URI of a checkpoint, for users; empty in memory."""
         return self._storage.path_of(record.place)
 
     def retain(self, settings: Settings) -> None:
-        """Remove the oldest checkpoints beyond those that are kept."""
+        """Remove the oldest checkpoints beyond the number that is kept."""
         while len(self._retained) > settings.retained_checkpoints:
             place = self._retained.popleft()
             for record in (*self.history, *self.latest_records.values()):
@@ -327,4 +327,4 @@ class CheckpointCoordinator:
 
 
 def _ignore(_: object) -> None:
-    """What could not be removed is removed when the directory is opened the next time."""
+    """Ignores a failed removal: it is repeated when the directory is next opened."""

@@ -1,7 +1,7 @@
-"""Checkpoints that were asked for: by a person, by a savepoint, to rescale, or because the job is about to end.
+"""Requested checkpoints: by a user, for a savepoint, for rescaling, or because the job is about to end.
 
-Requests wait for their turn when too many checkpoints are in progress. The *last* checkpoint of a job is
-special: the job ends when it is complete, and without it the tail of the input would never be committed.
+Requests wait while too many checkpoints are in progress. The *last* checkpoint of a job is special: the job ends when
+it completes, and without it the tail of the input would never be committed.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LAST_CHECKPOINT_TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One wish for a checkpoint.
+    """A request for a checkpoint.
 
     Attributes:
         kind: of the checkpoint.
         savepoint: its name, if it is one.
-        last: the job ends with it.
-        rescale: the job goes on from it at another parallelism.
+        last: the job ends with this checkpoint.
+        rescale: the job resumes from it at another parallelism.
     """
 
     kind: Kind
@@ -35,8 +35,8 @@ class Request:
 
     @property
     def aligned(self) -> bool:
-        """Whether the state must be whole by itself: what somebody else goes on from holds nothing in flight, and what
-        is in flight at the last one would not be committed."""
+        """Whether the state must be self-contained: a state that another job resumes from holds nothing in flight, and
+        what is in flight at the last checkpoint would never be committed."""
         return self.last or self.rescale is not None or self.savepoint is not None
 
 
@@ -46,7 +46,8 @@ _STOP = Request("manual", last=True)
 class CheckpointRequests:
     """The queue of requests of one job.
 
-    They belong to the job and not to its master: what is asked for while another one is looked for is done by that one.
+    They belong to the job and not to its master: a successor handles what is requested while a failed master is
+    replaced.
 
     Args:
         coordinator: takes the checkpoints.
@@ -61,33 +62,33 @@ class CheckpointRequests:
         self._waiters: dict[str, Callable[[str], None]] = {}
 
     def ask(self, request: Request) -> None:
-        """Take a checkpoint as soon as one more may be in progress."""
+        """Take a checkpoint as soon as another one may be in progress."""
         self._queue.append(request)
 
     def succeeded_by(self, coordinator: CheckpointCoordinator) -> CheckpointRequests:
-        """Another coordinator takes the checkpoints from now on; these requests."""
+        """Return these requests for another coordinator, which takes the checkpoints from now on."""
         self._coordinator = coordinator
         return self
 
     def stop(self) -> None:
-        """Take the last checkpoint; when an attempt fails before the job has ended with it, the next one takes it."""
+        """Take the last checkpoint; if an attempt fails before the job has ended with it, the next attempt takes it."""
         if not self._stopping:
             self._stopping = True
             self._queue.append(_STOP)
 
     def await_savepoint(self, name: str, done: Callable[[str], None]) -> bool:
-        """Have `done` called once when the savepoint of that name is complete (with an empty text) or has failed (with
-        the reason). False: one of that name is awaited already, and would be overwritten in its folder.
+        """Call `done` once when the savepoint of that name is complete (with an empty text) or has failed (with the
+        reason). Returns False if a savepoint of that name is already pending: its folder would be overwritten.
         """
         return self._waiters.setdefault(name, done) is done
 
     def await_no_more(self, name: str, done: Callable[[str], None]) -> None:
-        """The savepoint of that name is not asked for after all, if it is `done` that waits for it."""
+        """Withdraw the request for this savepoint, if `done` is the callback that waits for it."""
         if self._waiters.get(name) is done:
             del self._waiters[name]
 
     def trigger(self, settings: Settings, now_us: int) -> Request | None:
-        """Begin the next one that was asked for, if it is its turn; the one that was begun."""
+        """Begin the next request if it can begin now; returns the request that was begun."""
         if not self._queue:
             return None
         request = self._queue[0]
@@ -101,8 +102,8 @@ class CheckpointRequests:
         return request
 
     def attempt_over(self, reason: str) -> None:
-        """The running attempt is over, and with it what it had begun; a drained source will ask again, and a job that
-        is being stopped takes its last checkpoint when it runs again."""
+        """The running attempt is over, and so is every checkpoint that it had begun. A drained source will request its
+        checkpoint again, and a job that is being stopped takes its last checkpoint in the next attempt."""
         for request in self._begun.values():
             if request.rescale is not None:
                 request.rescale.done(reason)
@@ -112,11 +113,11 @@ class CheckpointRequests:
             self._queue.append(_STOP)
 
     def completed(self, record: CheckpointRecord) -> Request | None:
-        """A checkpoint is complete; the request that it fulfils."""
+        """A checkpoint is complete; returns the request that it fulfils."""
         return self._taken(record)
 
     def failed(self, record: CheckpointRecord) -> Request | None:
-        """A checkpoint failed; the request that is given up with it, if any: the last one is tried again first."""
+        """A checkpoint has failed; returns the request that fails with it, if any: the last one is retried first."""
         self.tell(record)
         request = self._taken(record)
         if request is None or not request.last:
@@ -128,22 +129,22 @@ class CheckpointRequests:
         return None
 
     def give_up(self, reason: str = "the job has ended", *, completing: bool = True) -> None:
-        """Nothing that still waits will be taken, and whoever waits for it is told why; also who waits for a savepoint
-        whose manifest is on its way to the disk, unless it will be known how that ends (`completing` is False)."""
+        """Reject all waiting requests and notify those who wait, including those who wait for a savepoint whose
+        manifest is being written, unless its outcome will be known (`completing` is False)."""
         self.attempt_over(reason)
         for request in self._queue:
             if request.rescale is not None:
                 request.rescale.done(reason)
-        self._queue = [_STOP] if self._stopping else []  # should another master go on
+        self._queue = [_STOP] if self._stopping else []  # in case another master takes over
         records = [] if completing else self._coordinator.in_progress.values()
         kept = {record.savepoint for record in records if record.completing}
-        for name in [name for name in list(self._waiters) if name not in kept]:  # others may come meanwhile
+        for name in [name for name in list(self._waiters) if name not in kept]:  # a callback may add others
             self._waiters.pop(name)(reason)
 
     def _taken(self, record: CheckpointRecord) -> Request | None:
         return self._begun.pop(record.checkpoint_id, None)
 
     def tell(self, record: CheckpointRecord) -> None:
-        """A checkpoint has ended; who waits for it as a savepoint gets to know."""
+        """A checkpoint has ended; notify the caller that waits for it as a savepoint."""
         if record.savepoint is not None and (done := self._waiters.pop(record.savepoint, None)) is not None:
             done(record.reason)

@@ -1,4 +1,4 @@
-"""Going on at another parallelism: a checkpoint, a new plan, and on from there without losing the place."""
+"""Rescaling: take a checkpoint, make a new plan, and resume from there at another parallelism."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 
 Done = Callable[[str | None], None]
-"""Told once how it ended: None for well, or else the reason why the job goes on as it was."""
+"""Called once with the outcome: None for success, or the reason why the job continues unchanged."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rescale:
-    """A wish to go on at another parallelism.
+    """A request to resume at another parallelism.
 
-    The sources read nothing from this wish's checkpoint on, so no record is processed twice, and the attempt that
-    follows takes its state by key group. Operators with a parallelism of their own keep it.
+    From this request's checkpoint on the sources read nothing, so no record is processed twice. The attempt that
+    follows distributes the state by key group. Operators with an explicit parallelism keep it.
 
     Attributes:
-        parallelism: of all operators that do not say otherwise.
+        parallelism: of all operators without an explicit one.
         graph: the plan for it.
-        done: told how it ended.
+        done: called with the outcome.
     """
 
     parallelism: int
@@ -32,10 +32,10 @@ class Rescale:
 
 
 def check_rescalable(job: str, logical: LogicalGraph) -> None:
-    """Refuse a job that cannot go on from a checkpoint.
+    """Refuse a job that cannot resume from a checkpoint.
 
     Raises:
-        JobError: names the source.
+        JobError: names the source that prevents it.
     """
     for node, uid in logical.uids.items():
         if node.role == "source" and not node.spec.resettable:  # type: ignore[union-attr]

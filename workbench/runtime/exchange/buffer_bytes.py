@@ -1,8 +1,8 @@
-"""How many bytes a buffer of records has (Flink: numBytesIn, numBytesOut).
+"""The size of a buffer of records in bytes (Flink: numBytesIn, numBytesOut).
 
 Bytes are Arrow's: the values of the columns that travel, text with its offsets, and eight for each event time. The
-bitmaps that tell nulls, an eighth of a byte per value, are left out, so that where all columns have a fixed width the
-bytes are the rows times a number, and nothing is looked at. Of text the first and the last offset are read.
+validity bitmaps, an eighth of a byte per value, are left out. So where all columns have a fixed width, the size is the
+number of rows times a constant, and no buffer is read. Of text, only the first and the last offset are read.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _OFFSETS = {4: Struct("=i").unpack_from, 8: Struct("=q").unpack_from}
 
 
 class BufferBytes:
-    """Weighs what travels on one edge.
+    """Computes the size of what travels on one edge.
 
     Args:
         schema: of the columns that travel.
-        preaggregates: batches may be aggregated before they leave, and then have other columns.
+        preaggregates: batches may be aggregated before they are sent, and then have other columns.
 
     Attributes:
-        row_bits: of each record, in all columns of a fixed width and the offsets of the others.
-        is_flat: every record weighs the same, so nobody needs to call `of`.
+        row_bits: bits of each record in all columns of a fixed width and in the offsets of the others.
+        is_flat: every record has the same size, so `of` need not be called.
     """
 
     __slots__ = ("_nested", "_preaggregates", "_texts", "is_flat", "row_bits")
@@ -53,7 +53,7 @@ class BufferBytes:
         self.is_flat = not (texts or nested or preaggregates)
 
     def of(self, records: Records) -> int:
-        """The bytes of a buffer, in time that depends on its columns and not on its records."""
+        """The bytes of a buffer, in time that depends on the number of its columns and not of its records."""
         batch = records.batch
         rows: int = batch.num_rows
         if not rows:
@@ -73,7 +73,7 @@ class BufferBytes:
 
 
 FREE = BufferBytes(pa.schema([]))
-"""Of what has no columns."""
+"""For elements without columns."""
 
 
 def _offset_bytes(kind: pa.DataType) -> int:

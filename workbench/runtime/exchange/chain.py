@@ -1,4 +1,4 @@
-"""Operators that run as one task: each hands its output straight to the next, or to the outputs of the task."""
+"""Operators that run as one task: each passes its output directly to the next one, or to the outputs of the task."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Link:
             child.connect()
 
     def tap(self, listener: Callable[[Records], None]) -> Callable[[], None]:
-        """Let somebody hear each batch that this operator emits, until what is returned is called."""
+        """Call `listener` with each batch that this operator emits, until the returned function is called."""
         self._main = (*self._main, listener)
 
         def stop() -> None:
@@ -70,7 +70,7 @@ class Link:
         return [child.receive for own, child in self.children if own == tag]
 
     def receive(self, records: Records, port: int = 0) -> None:
-        """Let the operator process a batch."""
+        """Process a batch with the operator."""
         self.counters.numRecordsIn += records.batch.num_rows
         self.operator.process(records, port, self)
 
@@ -89,13 +89,13 @@ class Link:
                 target(records)
 
     def on_watermark(self, watermark_us: int) -> None:
-        """Let event time pass for this operator, then for its followers, so that what it fires reaches them first."""
+        """Advance the operator's event time, then that of its followers, so that what it fires reaches them first."""
         self.operator.on_watermark(watermark_us, self)
         if not self.operator.tells_event_time:
             self.emit_watermark(watermark_us)
 
     def emit_watermark(self, watermark_us: int) -> None:
-        """Let event time pass for all that follow, in this task and behind its edges."""
+        """Advance event time for all followers, in this task and behind its edges."""
         self.watermark_us = watermark_us
         for _, child in self.children:
             child.on_watermark(watermark_us)
@@ -105,14 +105,14 @@ class Link:
                 output.emit_watermark(watermark)
 
     def on_idle(self, idle: bool) -> None:
-        """What feeds this operator has fallen silent, or speaks again."""
+        """The input of this operator has become idle, or active again."""
         if self.operator.tells_event_time:
             self.operator.on_idle(idle, self)
         else:
             self.emit_idle(idle)
 
     def emit_idle(self, idle: bool) -> None:
-        """Tell all that follow, so that silence does not hold event time back there."""
+        """Notify all followers, so that an idle input does not hold back their event time."""
         for _, child in self.children:
             child.on_idle(idle)
         for output in self._outputs:
@@ -120,7 +120,7 @@ class Link:
 
     @property
     def rows_sent(self) -> int:
-        """Rows that went to its exchanges: fewer than it emitted where they were aggregated before each of them."""
+        """Rows that went to its exchanges: fewer than it emitted if they were aggregated before an exchange."""
         travelled = [edge.travelled for edge in self.edges]
         fewer = [rows for rows in travelled if rows is not None]
         return max(fewer) if len(fewer) == len(travelled) else self.counters.numRecordsOut

@@ -1,8 +1,8 @@
-"""The FIFO from one sending subtask to one receiving subtask, and how sides wake each other.
+"""The FIFO from one sending subtask to one receiving subtask, and how the two sides wake each other.
 
 One thread pushes and one thread polls. Every counter has one owner, and ``deque`` appends and pops are atomic, so there
-is no lock on the data path. The queue stands for two places at once: the first `credit` buffers have been granted by
-the receiver and lie in its input pool; what is behind them still lies in the sender's output pool (F2-3, F2-4).
+is no lock on the data path. The queue represents two places at once: the first `credit` buffers have been granted by
+the receiver and count as its input pool; those behind them count as the sender's output pool (F2-3, F2-4).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from workbench.runtime.exchange.in_flight import Flow
 
 
 class Waker:
-    """Lets one side of a channel wake the other's slot when that sleeps.
+    """Lets one side of a channel wake the other side's slot when it sleeps.
 
-    A driver that sleeps replaces `wake`; `parked` spares the call while the slot is running.
+    A driver that sleeps replaces `wake`; while the slot is running, `parked` saves the call.
     """
 
     __slots__ = ("parked", "wake")
@@ -29,9 +29,9 @@ class Waker:
 
 
 class Attention:
-    """Tells a receiving task that a barrier has overtaken on one of its channels; shared by all of them.
+    """Tells a receiving task that a barrier has overtaken records on one of its channels; shared by all of them.
 
-    It is looked at even while the task takes no records, for want of room or because a channel is held back.
+    The task checks it even while it takes no records, because there is no room or a channel is blocked.
     """
 
     __slots__ = ("wanted",)
@@ -41,25 +41,25 @@ class Attention:
 
 
 _NO_GATE = bytearray(1)
-"""Where channels that lead to no gate say that they hold something: nobody reads it."""
+"""The marks of channels that lead to no gate; never read."""
 _NO_ATTENTION = Attention()
-"""Of channels that lead to no gate."""
+"""For channels that lead to no gate."""
 
 
 class Channel:
     """A bounded-by-credit FIFO of elements.
 
     Args:
-        edge: id of the edge that it belongs to.
+        edge: id of the edge that the channel belongs to.
         source, target: names of the two tasks.
-        credit: buffers that the receiver grants.
+        credit: number of buffers that the receiver grants.
         sender, receiver: wakers of the two tasks' slots.
-        flow: what it carries, in words that outlive the plan.
-        buffer_bytes: tells the bytes of a buffer.
+        flow: what the channel carries, in terms that stay valid when the plan changes.
+        buffer_bytes: computes the size of a buffer.
 
     Attributes:
         attention: of the receiving task.
-        full: of the sending task: its channels that had no credit left when they were pushed to.
+        full: the sending task's channels that had no credit left at their last push.
     """
 
     __slots__ = (
@@ -119,13 +119,13 @@ class Channel:
         self._buffer_bytes = buffer_bytes
         self._row_bits = buffer_bytes.row_bits
         self._timed_row_bits = buffer_bytes.row_bits + EVENT_TIME_BITS
-        # Where buffers are weighed, the receiver takes the sender's word; where they are not, both multiply.
+        # Where sizes are measured, the receiver uses the sender's figure; where they are constant, both multiply.
         self._weights: deque[int] | None = None if buffer_bytes.is_flat else deque()
 
     def lead_to(self, ready: bytearray, at: int, attention: Attention) -> None:
-        """Tell a gate, which finds what is not empty in `ready`, that this is its channel `at`."""
+        """Register with a gate as channel `at`; the gate finds non-empty channels in `ready`."""
         self._ready, self._at, self.attention = ready, at, attention
-        ready[at] = 1  # the gate looks for itself
+        ready[at] = 1  # the gate checks for itself
 
     def push(self, element: Element) -> None:
         """Append an element (the sender's side)."""
@@ -167,7 +167,7 @@ class Channel:
         return element
 
     def overtake(self, barrier: CheckpointBarrier) -> None:
-        """Put a barrier before everything that is in flight (the sender's side); its `behind` says what that is."""
+        """Put a barrier ahead of all in-flight records (the sender's side); `behind` of the barrier counts them."""
         self.elements.appendleft(barrier)
         self._ready[self._at] = 1
         self.attention.wanted = True
@@ -175,12 +175,12 @@ class Channel:
             self.receiver.wake()
 
     def oldest(self, buffers: int) -> tuple[Records, ...]:
-        """The next so many buffers of records, which stay in the queue (the receiver's side)."""
+        """The next `buffers` buffers of records, which stay in the queue (the receiver's side)."""
         while True:
             try:
                 queued = tuple(self.elements)
                 break
-            except RuntimeError:  # the sender has pushed meanwhile, which it does a few times at most
+            except RuntimeError:  # the sender pushed in the meantime, which happens a few times at most
                 continue
         return tuple(element for element in queued if type(element) is Records)[:buffers]
 
@@ -202,7 +202,7 @@ class Channel:
         """The id of each queued checkpoint barrier, with the records and the buffers in front of it; for observers."""
         try:
             elements = tuple(self.elements)
-        except RuntimeError:  # the queue changed while it was copied: this look is skipped, the next one will do
+        except RuntimeError:  # the queue changed while it was copied: skip this observation
             return ()
         found = []
         records = buffers = 0

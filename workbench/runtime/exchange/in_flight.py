@@ -1,12 +1,11 @@
-"""What was on its way between two tasks when an unaligned checkpoint was taken, and how it is kept.
+"""In-flight records between two tasks at an unaligned checkpoint, and how they are stored.
 
-An unaligned barrier overtakes records. Those that it has overtaken belong to no task's state, so the checkpoint holds
-them as they were: on each channel the buffers that its sender had sent before the barrier and that its receiver had not
-taken before its snapshot, and what the sender had not shipped yet. Only records are kept: watermarks are sent again
-behind them.
+An unaligned barrier overtakes records. They belong to no task's state, so the checkpoint stores them: on each channel
+the buffers that the sender had sent before the barrier and that the receiver had not taken before its snapshot, and
+what the sender had not shipped yet. Only records are stored: watermarks are sent again after them.
 
-They lie in the task's file as tables of a pseudo-operator of their own, next to what else belongs to the task and to no
-operator of it.
+They are in the task's file as tables of a pseudo-operator, beside other state that belongs to the task and to no
+operator.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.snapshots.pieces import table_in, value_in
 
 TASK = "$task"
-"""Stands for the task itself where a checkpoint lists operators."""
+"""The name of the task itself among the operators of a checkpoint."""
 _TIMES = "$event_time"
 _PIECES = "in_flight"
 _EARLY = "early"
@@ -35,13 +34,14 @@ _Piece = tuple[str, str | None, str, int, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What one channel carries, in words that outlive a plan: operators keep their uids at another parallelism.
+    """What one channel carries, in terms that stay valid when the plan changes: operators keep their uids when
+    rescaled.
 
     Attributes:
-        producer: uid of the operator whose output it is; `tag` names a side output.
+        producer: uid of the operator that emits it; `tag` names a side output.
         consumer: uid of the operator that reads it, on its input `port`.
         sender, receiver: the two subtasks.
-        receivers: how many receiving subtasks there were.
+        receivers: number of receiving subtasks at that time.
     """
 
     producer: str
@@ -55,11 +55,11 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """Buffers that were on their way, oldest first; the batches are shared with the running tasks, not copied.
+    """In-flight buffers, oldest first; the batches are shared with the running tasks, not copied.
 
     Attributes:
-        flow: where they were.
-        buffers: of records.
+        flow: the channel they were on.
+        buffers: the records.
         held: the sender had not shipped them yet.
     """
 
@@ -79,7 +79,7 @@ class InFlight:
 
 
 def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
-    """What is kept of a task itself; nothing as a rule.
+    """What is stored of the task itself; usually nothing.
 
     Args:
         task: its name.
@@ -98,15 +98,15 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
 
 
 def _of_one_kind(piece: InFlight) -> Iterable[InFlight]:
-    """Cut where records turn to preaggregated rows or back: a table holds one or the other."""
+    """Cut where records change to preaggregated rows or back: a table holds one kind or the other."""
     for _, buffers in groupby(piece.buffers, lambda buffer: is_preaggregated(buffer.batch)):
         yield replace(piece, buffers=tuple(buffers))
 
 
 def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
-    """What was in flight, in the order in which it has to be sent again by each sender.
+    """In-flight records, in the order in which each sender has to send them again.
 
-    What had been sent comes before what its sender still held, whichever task kept it.
+    What had been sent comes before what its sender still held, whichever task stored it.
     """
     found: list[InFlight] = []
     for snapshot in snapshots:
@@ -117,10 +117,10 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
 
 
 def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
-    """The pieces of one task as they are written: where they were, as ``Flow`` and ``InFlight`` say it, and a table.
+    """The pieces of one task as they are written: the place, in the terms of ``Flow`` and ``InFlight``, and a table.
 
     Raises:
-        ValueError: they are something else; a KeyError, if a table is missing.
+        ValueError: the snapshot has another form; a KeyError if a table is missing.
     """
     pieces = value_in(snapshot, _PIECES, tuple[_Piece, ...]) if _PIECES in snapshot else ()
     for number, piece in enumerate(pieces):
@@ -131,7 +131,7 @@ def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
 
 
 def early_records(snapshots: Iterable[Snapshot]) -> dict[str, int]:
-    """By task: the records that a restored state holds and that will come again all the same."""
+    """By task: the records that a restored state already holds and that will be sent again."""
     return dict([value_in(snapshot, _EARLY, tuple[str, int]) for snapshot in snapshots if _EARLY in snapshot])
 
 

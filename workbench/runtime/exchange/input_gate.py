@@ -1,4 +1,4 @@
-"""The receiving end: fair polling of the channels of one task, and the minimum watermark over them (F2-6)."""
+"""The receiving end: fair polling of one task's channels, and the minimum watermark over them (F2-6)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class InputChannel:
     Attributes:
         port: the input of the head operator that it feeds.
         watermark_us: last watermark received; NO_TIME before the first.
-        idle: does not take part in the minimum.
-        blocked: not polled, because its barrier has come and others' have not.
+        idle: the channel does not take part in the minimum.
+        blocked: the channel is not polled, because its barrier has arrived and others' have not.
         blocked_us: when that began, for observers.
-        finished: the end has come.
-        log: while a checkpoint that has overtaken this channel's records is waiting for its barrier: the buffers that
-            were received since the snapshot.
+        finished: the channel has ended.
+        log: while a checkpoint that has overtaken this channel's records waits for its barrier: the buffers received
+            since the snapshot.
     """
 
     __slots__ = ("blocked", "blocked_us", "channel", "finished", "idle", "log", "port", "watermark_us")
@@ -37,18 +37,18 @@ class InputChannel:
 
     @property
     def free(self) -> bool:
-        """Whether it is polled, and nobody notes what comes."""
+        """Whether the channel is polled and its buffers are not logged."""
         return not self.blocked and self.log is None
 
 
 class InputGate:
     """All input channels of one task.
 
-    A wide exchange has hundreds of channels, most of them empty. So each sender marks what it has pushed to, and only
-    marked channels are looked at; the receiver takes the mark away where it finds nothing.
+    A wide exchange has hundreds of channels, most of them empty. So each sender marks the channel that it has pushed
+    to, and only marked channels are polled; the receiver removes the mark when it finds a channel empty.
 
     Attributes:
-        attention: raised when a barrier has overtaken on one of them.
+        attention: set when a barrier has overtaken records on one of the channels.
     """
 
     __slots__ = ("_next", "_ready", "attention", "channels", "open_channels")
@@ -68,7 +68,7 @@ class InputGate:
         return sum(channel.channel.bytes_received for channel in self.channels)
 
     def poll(self) -> tuple[InputChannel, Element] | None:
-        """The next element of an unblocked channel, in turn; None when there is nothing to take."""
+        """The next element of an unblocked channel, round robin; None when there is none."""
         count = len(self.channels)
         index = self._first(self._next, count)
         if index < 0:
@@ -83,25 +83,25 @@ class InputGate:
 
     @property
     def has_more(self) -> bool:
-        """Whether an unblocked channel holds anything."""
+        """Whether an unblocked channel holds an element."""
         return self._first(0, len(self.channels)) >= 0
 
     def filled(self) -> Iterator[InputChannel]:
-        """The unblocked channels that hold something, in their order."""
+        """The unblocked channels that hold an element, in order."""
         index = self._first(0, len(self.channels))
         while index >= 0:
             yield self.channels[index]
             index = self._first(index + 1, len(self.channels))
 
     def _first(self, start: int, stop: int) -> int:
-        """The first of these channels that is not blocked and holds something; -1: none."""
+        """The first of these channels that is not blocked and holds an element; -1: none."""
         ready = self._ready
         index = ready.find(1, start, stop)
         while index >= 0:
             channel = self.channels[index]
             if not channel.channel.elements:
                 ready[index] = 0
-                if channel.channel.elements:  # pushed in between: the sender's mark may be the one that is gone
+                if channel.channel.elements:  # pushed in the meantime: its new mark may be gone
                     ready[index] = 1
                     continue
             elif not channel.blocked:
@@ -110,8 +110,8 @@ class InputGate:
         return -1
 
     def overtaking(self) -> list[tuple[InputChannel, CheckpointBarrier]]:
-        """Take the barriers that have overtaken, from channels that are held back, too."""
-        self.attention.wanted = False  # first: what comes from now on raises it again
+        """Take the barriers that have overtaken records, even from blocked channels."""
+        self.attention.wanted = False  # first, so that a barrier that arrives from now on sets it again
         taken: list[tuple[InputChannel, CheckpointBarrier]] = []
         for channel in self.channels:
             elements = channel.channel.elements
@@ -122,7 +122,7 @@ class InputGate:
         return taken
 
     def finish(self, channel: InputChannel) -> bool:
-        """Note the end of a channel; whether it was the last open one."""
+        """Record the end of a channel; returns whether it was the last open one."""
         channel.finished = True
         channel.blocked = False
         self.open_channels -= 1
@@ -130,13 +130,13 @@ class InputGate:
 
 
 class WatermarkValve:
-    """Combines the watermarks of several inputs: the minimum over those that are active, and monotone.
+    """Combines the watermarks of several inputs: the minimum over the active ones, never decreasing.
 
-    With every input idle the output is idle too, and its watermark is the largest that any input reached: nothing is
-    held back by what no longer speaks.
+    When every input is idle, the output is idle too, and its watermark is the largest that any input has reached: an
+    idle input holds nothing back.
 
-    A wide exchange has a hundred inputs, each of which brings every watermark. So they are gone through only when the
-    last of those that were furthest behind has gone on.
+    A wide exchange has a hundred inputs, and each of them delivers every watermark. So the minimum is computed again
+    only when the last of the slowest inputs has advanced.
     """
 
     __slots__ = ("_behind", "_channels", "_lowest_us", "idle", "output_us")
@@ -146,16 +146,16 @@ class WatermarkValve:
         self.output_us = NO_TIME
         self.idle = False
         self._lowest_us = NO_TIME
-        self._behind = 0  # active inputs that are no further than that; 0: not known
+        self._behind = 0  # active inputs at the minimum; 0: not known
 
     @property
     def holder(self) -> InputChannel | None:
-        """The first of the active inputs that are furthest behind; for observers."""
+        """The first of the slowest active inputs; for observers."""
         speaking = [channel for channel in self._channels if not (channel.finished or channel.idle)]
         return min(speaking, key=lambda channel: channel.watermark_us, default=None)
 
     def reach(self, channel: InputChannel, watermark_us: int) -> int | None:
-        """A watermark has come in on a channel; the new one, or None when the minimum has not grown."""
+        """A watermark has arrived on a channel; returns the new one, or None when the minimum has not grown."""
         before_us = channel.watermark_us
         if watermark_us <= before_us:
             return None
@@ -168,7 +168,8 @@ class WatermarkValve:
         return self.advance()
 
     def silence(self, channel: InputChannel) -> int | None:
-        """An input that spoke has fallen silent or ended; the new watermark, or None when the minimum has not grown."""
+        """An active input has become idle or ended; returns the new watermark, or None when the minimum has not
+        grown."""
         if self._behind:
             if channel.watermark_us == self._lowest_us:
                 self._behind -= 1
@@ -177,7 +178,7 @@ class WatermarkValve:
         return self.advance()
 
     def advance(self) -> int | None:
-        """The new watermark when inputs have fallen silent, spoken again or ended; None when the minimum has not
+        """The new watermark when inputs have become idle, become active or ended; None when the minimum has not
         grown."""
         lowest_us, furthest_us, behind = MAX_TIME, NO_TIME, 0
         active = False

@@ -1,12 +1,12 @@
 """The sending end: pending buffers, exchange strategies, and the bounded output pool of a task.
 
-An output keeps one pending buffer for each channel and ships it when it is full, when the buffer timeout has passed
-since its first record, or when a barrier or the end must go. Watermarks and latency markers travel inside the flow:
-they ship with the pending buffer behind whose records they stand, so that they do not defeat the buffer timeout.
+An output keeps one pending buffer for each channel. It ships a buffer when it is full, when the buffer timeout has
+passed since its first record, or when a barrier or the end must be sent. Watermarks and latency markers travel inside
+the flow: they ship with the pending buffer whose records they follow, so that they do not defeat the buffer timeout.
 
-One step may produce more than a buffer: a window that fires gives a row for every key. What the pool has no room for
-stays in the pending buffer as a *backlog*, uncut, and ships as the receiver makes room; meanwhile the task takes
-nothing in. So what is in flight never exceeds the pool, one buffer for each channel and one step's output (I12).
+One step may produce more than a buffer: a window that fires emits a row for every key. Rows that exceed the pool stay
+in the pending buffer as a *backlog*, uncut, and ship as the receiver makes room; meanwhile the task takes no input. So
+in-flight data never exceeds the pool, one buffer for each channel and one step's output (I12).
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class EdgeOutput:
     Args:
         channels: to the target's subtasks, in their order; for a forward exchange the one counterpart.
         strategy: the kind of exchange.
-        splitter: says where each record goes (hash, shuffle, custom); None where whole batches go on.
+        splitter: decides where each record goes (hash, shuffle, custom); None where whole batches are passed on.
         columns: those that the receiver reads; None for all.
         now_us: reads the injected clock.
         buffer_size, ship_after_us, debloat_target_us: see `Settings`.
         local: aggregates batches before they are spread by key.
 
     Attributes:
-        arrived_us: since when the records that are sent now have been there, if that was before this moment; else 0.
-        travelled: rows that were sent, if that may be fewer than the records that were emitted; else None.
+        arrived_us: arrival time of the records that are sent now, if they arrived before this moment; else 0.
+        travelled: rows that were sent, if they may be fewer than the records emitted; else None.
     """
 
     __slots__ = (
@@ -78,7 +78,7 @@ class EdgeOutput:
         self.channels = tuple(channels)
         size, now = first_size(buffer_size, debloat_target_us), now_us()
         self.pending = tuple(PendingBuffer(channel, target, size, now) for target, channel in enumerate(channels))
-        self._filled = bytearray(len(self.channels))  # 1: something may be in that pending buffer
+        self._filled = bytearray(len(self.channels))  # 1: the pending buffer may hold something
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
@@ -107,7 +107,7 @@ class EdgeOutput:
                 pending.size = first_size(size, self.debloat_target_us)
 
     def close(self) -> None:
-        """Untie what refers to itself; nothing is sent any more, and what was not shipped is lost with its task."""
+        """Break reference cycles; nothing is sent any more, and what was not shipped is lost with its task."""
         self.pool = None
         self._spreader = None
         self.route = _nowhere
@@ -137,7 +137,7 @@ class EdgeOutput:
             self._append(pending, records)
 
     def filled(self) -> Sequence[PendingBuffer]:
-        """The pending buffers in which anything waits; of a wide exchange most are empty most of the time."""
+        """The pending buffers that hold anything; in a wide exchange most are empty most of the time."""
         marks = self._filled
         at = marks.find(1)
         if at < 0:
@@ -198,7 +198,7 @@ class EdgeOutput:
         return aggregated
 
     def send_preaggregated(self, rows: Records) -> None:
-        """Send what is aggregated already to the owners of the keys of a hash exchange."""
+        """Send rows that are already aggregated to the owners of the keys of a hash exchange."""
         partitioner = self._partitioner
         assert partitioner is not None, "only what goes by key is aggregated"
         self._seal_all()
@@ -207,7 +207,7 @@ class EdgeOutput:
                 self._append(pending, part, preaggregated=True)
 
     def _spread(self, spreader: Spreader, count: int) -> None:
-        """Write a batch that the spreader has taken into the pending buffers."""
+        """Write the batch that the spreader holds into the pending buffers."""
         now = self._now_us()
         buffers = self.pending
         for pending in buffers:
@@ -245,7 +245,7 @@ class EdgeOutput:
                 self._settle(pending, now)
 
     def _seal(self, pending: PendingBuffer, target: int) -> None:
-        """Make a part of what was written for a channel."""
+        """Make a part of the rows written for a channel."""
         if self._spreader is not None and (part := self._spreader.seal(target)) is not None:
             pending.parts.append(part)
 
@@ -254,11 +254,11 @@ class EdgeOutput:
             self._seal(pending, target)
 
     def _make_way(self, pending: PendingBuffer, now_us: int, *, preaggregated: bool) -> None:
-        """Ship what must not wait behind the next rows, or cannot be in one buffer with them."""
+        """Ship what must not wait behind the next rows, or cannot share a buffer with them."""
         other = pending.preaggregated is not preaggregated and pending.rows > 0
         if (other or pending.watermark is not None) and not pending.over and self._has_free():
             self._ship_and_fit(pending, now_us)
-        # Without room a watermark waits behind the next rows too, which is safe.
+        # Without room a watermark also waits behind the next rows, which is safe.
 
     def _append(self, pending: PendingBuffer, records: Records, *, preaggregated: bool = False) -> None:
         now = self._now_us()
@@ -272,7 +272,7 @@ class EdgeOutput:
         self._settle(pending, now)
 
     def _settle(self, pending: PendingBuffer, now_us: int) -> None:
-        """Ship what is full, and the rest as well if nothing shall wait."""
+        """Ship what is full, and the rest as well if nothing may wait."""
         if pending.over:
             if self.debloat_target_us is not None:
                 pending.size = min(self._buffer_size, max(2 * pending.size, pending.rows))
@@ -281,7 +281,7 @@ class EdgeOutput:
             self._ship_and_fit(pending, now_us)
 
     def _may_go(self, pending: PendingBuffer) -> bool:
-        """Whether it is full, or nothing shall wait; and its buffer is one of the pool's."""
+        """Whether the buffer is full or nothing may wait, and the pool has room for it."""
         whole = pending.rows == pending.size or (self.ship_after_us == 0 and pending.rows > 0)
         return whole and not pending.over and (self.pool is None or not self.pool.overdrawn)
 
@@ -304,7 +304,7 @@ class EdgeOutput:
         return self.pool is None or self.pool.has_free
 
     def _push_while_room(self, pending: PendingBuffer) -> bool:
-        """Ship full buffers of a backlog as long as the pool has room; whether there was one."""
+        """Ship full buffers of a backlog while the pool has room; returns whether there was one."""
         pushed = False
         while pending.over and self._has_free():
             pending.push_buffer()
@@ -312,7 +312,7 @@ class EdgeOutput:
         return pushed
 
     def drain(self) -> bool:
-        """Ship what has waited for room; whether there was something."""
+        """Ship what has waited for room; returns whether there was anything."""
         drained = False
         for pending in self.filled():
             if pending.is_full:
@@ -332,10 +332,10 @@ class EdgeOutput:
                 pending.channel.push(watermark)
 
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
-        """Send a latency marker to one channel; `turn` chooses it."""
+        """Send a latency marker to one channel, chosen by `turn`."""
         pending = self.pending[turn % len(self.pending)]
         if pending.rows or self.ship_after_us:
-            pending.marker = marker  # it waits as a record would that came now
+            pending.marker = marker  # it waits as a record that arrives now would
             self._filled[pending.target] = 1
             pending.since_us = pending.since_us or self._now_us()
         else:
@@ -348,10 +348,10 @@ class EdgeOutput:
             pending.channel.push(element)
 
     def overtake(self, barrier: CheckpointBarrier) -> list[tuple[Channel, tuple[Records, ...]]]:
-        """Send a barrier before everything that is in flight to every channel; what has not been shipped stays.
+        """Send a barrier to every channel, ahead of all in-flight records; what has not been shipped stays.
 
         Returns:
-            What that is, by channel: it belongs to the checkpoint.
+            The overtaken buffers that have not been shipped, by channel: they belong to the checkpoint.
         """
         held: list[tuple[Channel, tuple[Records, ...]]] = []
         for target, pending in enumerate(self.pending):
@@ -367,7 +367,7 @@ class EdgeOutput:
         self._append(self.pending[target], records)
 
     def ship_due(self, now_us: int) -> bool:
-        """Ship the pending buffers whose timeout has passed; whether there was one."""
+        """Ship the pending buffers whose timeout has passed; returns whether there was one."""
         timeout = self.ship_after_us
         if timeout is None:
             return False
@@ -379,13 +379,13 @@ class EdgeOutput:
         return shipped
 
     def ship_all(self) -> None:
-        """Ship every pending buffer that is not waiting for room."""
+        """Ship every pending buffer that does not wait for room."""
         for pending in self.pending:
             if not pending.over:
                 self._ship(pending)
 
     def next_due_us(self) -> int | None:
-        """When the oldest pending buffer's timeout ends; one that waits for room is woken by its receiver."""
+        """When the oldest pending buffer's timeout ends; a buffer that waits for room is woken by its receiver."""
         if self.ship_after_us is None:
             return None
         since = min((part.since_us for part in self.filled() if part.since_us and not part.over), default=0)
@@ -393,4 +393,4 @@ class EdgeOutput:
 
 
 def _nowhere(records: Records) -> None:
-    """What a closed output does with records."""
+    """Discards the records that are sent through a closed output."""

@@ -1,4 +1,4 @@
-"""The bounded output pool of a task: how many buffers it may have on the way."""
+"""The bounded output pool of a task: how many buffers it may have in flight."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 
 class OutputPool:
-    """The bounded output buffers of one task (F2-3): what lies on the sender's side, and the pending buffers.
+    """The bounded output buffers of one task (F2-3): buffers on the sender's side, and pending ones.
 
-    A task takes no further input while its pool is used up or a backlog waits. The pool is counted, not allocated:
+    A task takes no input while its pool is used up or a backlog waits. The pool is counted, not allocated:
     buffers are immutable batches that pass to the receiver without a copy.
     """
 
@@ -32,7 +32,7 @@ class OutputPool:
                 channel.full = self._full
 
     def close(self) -> None:
-        """Forget the channels: each of them knows this pool's full ones, itself among them."""
+        """Release the channels, each of which refers to this pool's set of full ones and so to itself."""
         self._full.clear()
 
     @property
@@ -51,14 +51,14 @@ class OutputPool:
 
     @property
     def free(self) -> int:
-        """How many more buffers may be shipped; without bound where there is nothing to send them to."""
+        """How many more buffers may be shipped; unlimited where there is no channel."""
         return max(0, self.total - self.used) if self.total else sys.maxsize
 
     @property
     def has_free(self) -> bool:
         """Whether one more buffer may be shipped."""
         full = self._full
-        while full:  # a channel that was not full when it was pushed to last is not full now
+        while full:  # a channel that had credit at its last push has credit now
             channel = next(iter(full))
             if channel.buffers_sent - channel.buffers_received >= channel.credit:
                 return self.used < self.total
@@ -67,17 +67,17 @@ class OutputPool:
 
     @property
     def overdrawn(self) -> bool:
-        """Whether more buffers are in use than there are: one step produced more than there was room for."""
+        """Whether more buffers are in use than the pool has: one step produced more than there was room for."""
         return not self.has_free and self.used > self.total
 
     @property
     def backlogged(self) -> bool:
-        """Whether some output waits for room."""
+        """Whether any output waits for room."""
         return any(pending.over for output in self._outputs for pending in output.filled())
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether some output would ship a full buffer if it might."""
+        """Whether any output has a full buffer that waits for room."""
         return any(pending.is_full for output in self._outputs for pending in output.filled())
 
     @property

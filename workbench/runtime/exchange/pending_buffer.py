@@ -1,8 +1,8 @@
 """The unfinished buffer of one channel.
 
-How many records make a full buffer follows the channel's throughput (Flink: buffer debloating): what comes in
-`buffer_debloat_target`, but never more than the buffer size. So buffers are large where much flows, and a channel with
-little traffic does not make its records wait for a large buffer to fill.
+The size of a full buffer follows the channel's throughput (Flink: buffer debloating): what arrives within
+`buffer_debloat_target`, but never more than the buffer size. So buffers are large where throughput is high, and records
+of a channel with little traffic do not wait for a large buffer to fill.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.runtime.exchange.channel import Channel
 
 SMALLEST_BUFFER = 256
-"""Records; no buffer is made smaller than this for lack of traffic."""
+"""Records; low throughput makes no buffer smaller than this."""
 
 
 FIRST_BUFFER = 16_384
-"""Records; as long as nothing is known of a channel's traffic, no buffer is larger: a sender has memory for a full
-buffer of each channel, and channels are as many as the square of the parallelism."""
+"""Records; the limit for a buffer until the channel's throughput is known: a sender holds memory for a full buffer of
+each channel, and the number of channels is the square of the parallelism."""
 
 
 class PendingBuffer:
-    """The unfinished buffer of one channel, and what must follow its records.
+    """The unfinished buffer of one channel, and the elements that must follow its records.
 
     Attributes:
         rows: records in it; more than a buffer's while it holds a backlog.
         size: records in a full buffer, at present.
-        since_us: when its first record came; 0 while it is empty.
-        preaggregated: the last rows are aggregated already.
-        target: place of the channel among those of its output.
+        since_us: when its first record arrived; 0 while it is empty.
+        preaggregated: the last rows are already aggregated.
+        target: index of the channel in its output.
     """
 
     __slots__ = (
@@ -68,12 +68,12 @@ class PendingBuffer:
 
     @property
     def over(self) -> bool:
-        """Whether there is more in it than goes into a buffer, which holds either records or preaggregated rows."""
+        """Whether it holds more than fits into one buffer, which holds either records or preaggregated rows."""
         return self.rows > self.size or self._turns > 0
 
     @property
     def is_full(self) -> bool:
-        """Whether there is a whole buffer in it, or more."""
+        """Whether it holds a whole buffer or more."""
         return self.rows >= self.size or self._turns > 0
 
     def turn_to(self, preaggregated: bool) -> None:
@@ -84,8 +84,8 @@ class PendingBuffer:
                 self._turns += 1
 
     def push_buffer(self) -> None:
-        """Ship one buffer from the front; parts are cut only where one is larger than a buffer."""
-        if len(self.parts) == 1 and self.rows <= self.size:  # as it is at a small buffer timeout
+        """Ship one buffer from the front; a part is cut only if it is larger than a buffer."""
+        if len(self.parts) == 1 and self.rows <= self.size:  # the usual case with a small buffer timeout
             self.channel.push(self.parts.popleft())
             self.rows = self.since_us = 0
             return
@@ -111,9 +111,9 @@ class PendingBuffer:
             self.since_us = 0
 
     def _put_together(self, taken: list[Records]) -> Records:
-        """One buffer of the first of these parts, of all as a rule; the others are put back.
+        """Merge the first of these parts into one buffer, usually all of them; the others are put back.
 
-        No column of text holds more than two gigabytes, and not all dictionaries can become one.
+        A column of text holds at most two gigabytes, and not all dictionaries can be merged.
         """
         while True:
             try:
@@ -127,12 +127,12 @@ class PendingBuffer:
         return self._turns > 0 and is_preaggregated(before.batch) is not is_preaggregated(behind.batch)
 
     def note(self, rows: int) -> None:
-        """A step has added so many records."""
+        """A step has added `rows` records."""
         self._arrived += rows
         self._burst = max(self._burst, rows)
 
     def fitting(self, now_us: int, target_us: int, largest: int) -> int:
-        """The size for the next full buffers, by what has come in lately: its pace, or what came at once."""
+        """The size of the next full buffers, from recent throughput: the rate, or what arrived at once."""
         elapsed_us = now_us - self._measured_us
         if elapsed_us >= target_us:
             wanted = max(self._burst, self._arrived * target_us // elapsed_us)
@@ -144,7 +144,7 @@ class PendingBuffer:
         return self.size
 
     def ship(self) -> None:
-        """Hand everything over to the channel."""
+        """Hand everything to the channel."""
         while self.parts:
             self.push_buffer()
         if self.watermark is not None:
@@ -157,5 +157,5 @@ class PendingBuffer:
 
 
 def first_size(buffer_size: int, debloat_target_us: int | None) -> int:
-    """Records in a full buffer before its channel's throughput is known; where much flows it soon grows."""
+    """Records in a full buffer before the channel's throughput is known; with high throughput it soon grows."""
     return buffer_size if debloat_target_us is None else min(buffer_size, FIRST_BUFFER)

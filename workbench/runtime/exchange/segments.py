@@ -1,7 +1,7 @@
-"""Where a hash exchange writes: for each channel a piece of memory that its records are moved to, once and for good.
+"""Memory that a hash exchange writes to: for each channel a segment into which its records are copied once.
 
-Records of a batch go straight to their places in the buffers that will leave, in one call of a kernel for all channels
-and columns. What has left is never written again; a segment that has room left goes on behind it.
+A kernel writes the records of a batch directly to their places in the buffers that will be shipped, in one call for all
+channels and columns. What has been shipped is never overwritten; a segment with room left continues behind it.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from workbench.elements import Int64s, Records
 from workbench.state.key_columns import is_text, to_ints
 from workbench.state.key_groups import KeyPartitioner, fixed_width, hash_keys
 
-_ALIGNMENT = 64  # bytes; where Arrow likes buffers to begin
+_ALIGNMENT = 64  # bytes; Arrow's preferred alignment
 _SMALLEST = 64  # rows; buffers of single records share a segment
 
 
 class Segment:
     """Memory for the rows of one channel.
 
-    A buffer that leaves is a slice of all its rows, which is made in a fraction of the time that new columns take.
+    A buffer that is shipped is a slice of all rows, which takes a fraction of the time that new columns take.
 
     Args:
         widths: bytes per value of each column, and 8 for the event times.
@@ -31,9 +31,9 @@ class Segment:
         capacity: rows that fit.
 
     Attributes:
-        begin: rows before it have left.
-        end: behind the last row.
-        limit: rows that may be there before the buffer has to leave.
+        begin: rows before it have been shipped.
+        end: index behind the last row.
+        limit: rows at which the buffer has to be shipped.
         addresses: of each column, and of the event times.
     """
 
@@ -56,7 +56,7 @@ class Segment:
         self._times = np.frombuffer(memory, np.int64, capacity, offsets[-2]) if timed else None
 
     def take(self) -> Records:
-        """What has come since the last call; there is something."""
+        """The rows written since the last call, at least one."""
         begin, end, times = self.begin, self.end, self._times
         self.begin = self.limit = end
         return Records(self._rows.slice(begin, end - begin), None if times is None else times[begin:end])
@@ -105,9 +105,9 @@ class Spreader:
 
     @staticmethod
     def of(partitioner: KeyPartitioner) -> Spreader | None:
-        """One that sends each record where the partitioner would; None where a value has no fixed number of bytes.
+        """A spreader that sends each record where the partitioner would; None where a value has no fixed width.
 
-        With a single target there is nothing to spread: batches are passed on as they are.
+        With a single target there is nothing to spread: batches are passed on unchanged.
         """
         flat = all(fixed_width(field.type) for field in partitioner.schema)
         if not flat or partitioner.parallelism == 1:
@@ -115,11 +115,11 @@ class Spreader:
         return Spreader(partitioner.keys, partitioner.schema, partitioner.parallelism, partitioner.max_parallelism)
 
     def take(self, records: Records) -> bool:
-        """Look at a batch; whether it can be spread (a null has no place in a segment)."""
+        """Prepare a batch; returns whether it can be spread (a segment cannot hold nulls)."""
         batch, times = records.batch, records.timestamps
         if (times is not None) != self._timed:
             if any(segment is not None and segment.begin < segment.end for segment in self._segments):
-                return False  # a buffer has event times or it has none
+                return False  # either all rows of a buffer have event times or none
             self._begin(timed=times is not None)
         sources, key = self._sources, None
         for at, (name, width) in enumerate(self._names):
@@ -133,7 +133,7 @@ class Spreader:
             if not times.flags.c_contiguous:
                 times = np.ascontiguousarray(times)
             sources[-1] = pa.py_buffer(times).address
-        self._taken = batch, times  # keeps the memory that the kernel reads
+        self._taken = batch, times  # keeps alive the memory that the kernel reads
         if key is not None:
             self._rows: Int64s = to_ints(key)
         else:
@@ -141,7 +141,7 @@ class Spreader:
         return True
 
     def _begin(self, *, timed: bool) -> None:
-        """Go on with new segments, with or without event times."""
+        """Start new segments, with or without event times."""
         widths = [width for _, width in self._names]
         self._timed = timed
         self._widths = np.array([*widths, 8] if timed else widths, np.int64)
@@ -153,10 +153,10 @@ class Spreader:
         self._limits[:] = 0
 
     def write(self, row: int) -> tuple[int, list[int]]:
-        """Write the rows from `row` on until a channel's room is used up.
+        """Write the rows from `row` on until a channel has no room left.
 
         Returns:
-            The first row that was not written, and how many rows each channel was given.
+            The first row that was not written, and the number of rows written for each channel.
         """
         row = spread(
             self._rows,
@@ -178,16 +178,16 @@ class Spreader:
         return row, added
 
     def is_full(self, target: int) -> bool:
-        """Whether a channel has no room for a further row."""
+        """Whether a channel has no room for another row."""
         segment = self._segments[target]
         return segment is None or segment.end >= segment.limit
 
     def release(self) -> None:
-        """The batch that was taken is written."""
+        """Release the batch: it is written."""
         self._taken = None
 
     def give_room(self, target: int, rows: int) -> None:
-        """Let a channel's buffer have so many rows, in the segment that it has or a new one."""
+        """Give a channel's buffer room for `rows` rows, in its present segment or a new one."""
         segment = self._segments[target]
         if segment is None or segment.end == segment.capacity:
             segment = Segment(self._widths.tolist(), self._schema, max(rows, _SMALLEST))
@@ -197,7 +197,7 @@ class Spreader:
         self._limits[target] = segment.limit = min(segment.capacity, segment.begin + rows)
 
     def seal(self, target: int) -> Records | None:
-        """What a channel's buffer holds, as records; the next ones go behind it."""
+        """The content of a channel's buffer as records; the next rows go behind it."""
         segment = self._segments[target]
         if segment is None or segment.begin == segment.end:
             return None

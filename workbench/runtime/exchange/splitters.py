@@ -1,4 +1,4 @@
-"""Exchanges that send a record to one subtask: by key, at random, or as the user says (F1-3)."""
+"""Exchanges that send a record to one subtask: by key, at random, or by a user's function (F1-3)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.state.key_groups import KeyPartitioner
 
 
 class Splitter(Protocol):
-    """Splits a batch by the subtask that each of its rows goes to."""
+    """Splits a batch by the subtask that each row goes to."""
 
     def split(self, records: Records) -> list[Records | None]:
         """The rows for each target, in their order; None where there are none."""
@@ -29,7 +29,7 @@ class ShuffleSplitter:
 
     Args:
         targets: number of receiving subtasks.
-        seed: of the numbers; the same seed gives the same way for the same row numbers.
+        seed: of the random numbers; the same seed sends the same row numbers to the same targets.
 
     Example:
         >>> rows = Records(pa.record_batch({"n": range(1_000)}))
@@ -73,7 +73,7 @@ def split_by(records: Records, targets: Int64s, count: int) -> list[Records | No
     """The rows for each of `count` targets, given the target of each row."""
     if len(records) == 0:
         return [None] * count
-    small = targets.astype(np.min_scalar_type(count - 1))  # numbers of one or two bytes are sorted by counting
+    small = targets.astype(np.min_scalar_type(count - 1))  # numpy sorts numbers of one or two bytes by counting
     rows = np.bincount(small, minlength=count)
     bounds = [0, *np.cumsum(rows).tolist()]
     if len(records) in rows:
@@ -85,7 +85,7 @@ def split_by(records: Records, targets: Int64s, count: int) -> list[Records | No
 
 
 def splitter(edge: Edge, subtask: int, attempt: int, seed: int, max_parallelism: int) -> Splitter | None:
-    """What splits the batches that a sending subtask has for an edge; None where whole batches go on.
+    """The splitter for the batches that a sending subtask has for an edge; None where whole batches are passed on.
 
     Args:
         seed: of the job's random exchanges.

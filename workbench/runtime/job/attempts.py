@@ -1,7 +1,7 @@
-"""What runs of a job: its tasks are deployed and end as a whole, or region by region when one of them fails.
+"""The running tasks of a job: deployed and ended as a whole, or region by region when a task fails.
 
-The regions of a graph exchange no records, so a region goes back to the latest complete checkpoint while the others go
-on from where they are: each of them stays consistent in itself, and the next checkpoint is one of all.
+The regions of a graph exchange no records. So a failed region goes back to the latest complete checkpoint while the
+others continue: each region stays consistent in itself, and the next checkpoint covers all of them.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from workbench.runtime.tasks.task import Task
 
 
 class Door:
-    """Where tasks that were deployed together report to; nothing comes through from those that no longer run.
+    """Where tasks that were deployed together send their reports; it drops reports of tasks that no longer run.
 
     Args:
-        call: has a function run on the master's turn.
-        take: takes a report there.
+        call: runs a function on the master's turn.
+        take: receives a report there.
 
     Attributes:
         tasks: the names of those that still run.
@@ -43,7 +43,7 @@ class Door:
         self.tasks: set[str] = set()
 
     def report(self, report: Report) -> None:
-        """Take a report of a task (see `TaskHost`)."""
+        """Receive a report of a task (see `TaskHost`)."""
         self._call(lambda: self._deliver(report))
 
     def _deliver(self, report: Report) -> None:
@@ -52,26 +52,26 @@ class Door:
 
 
 class Attempts:
-    """The attempts of one job, one after another; every method runs on the master's turn.
+    """The attempts of one job, one after another; every method is called on the master's turn.
 
     Args:
         services: of the job.
-        storage: holds what is restored.
+        storage: holds the state that is restored.
         coordinator: of its checkpoints.
-        sources: what a person has done to them holds for every attempt.
+        sources: what users have set for them applies to every attempt.
         stage: steps the tasks.
-        open_door: a new door for tasks to report through.
-        tell: gets a kind and a line for the job's log.
+        open_door: returns a new `Door` for tasks.
+        tell: receives a kind and a line for the job's log.
         audit: counts what is processed twice.
-        restore_from: a complete checkpoint or savepoint to begin with.
-        predecessor: of a master that ran the job before.
+        restore_from: a complete checkpoint or savepoint to start from.
+        predecessor: the attempts of a master that ran the job before.
 
     Attributes:
         execution: the tasks that run, or that ran last.
         count: how often tasks have been deployed.
-        down: regions whose tasks have failed and do not run yet again.
-        restores: how often tasks have been restored from a checkpoint or savepoint.
-        last_restore: the latest of these.
+        down: regions whose tasks have failed and do not run again yet.
+        restores: how often tasks were restored from a checkpoint or savepoint.
+        last_restore: the latest of these restores.
     """
 
     def __init__(
@@ -110,13 +110,13 @@ class Attempts:
 
     @property
     def restart_point(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the next attempt would go on."""
+        """The checkpoint or savepoint from which the next attempt would resume."""
         return self._coordinator.latest or self._restore_from
 
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
-        """Deploy all tasks anew, from the latest checkpoint where there is one, and have them stepped; what opening or
-        restoring raises goes on to the caller."""
-        if self._left:  # it might still be writing what the next attempt opens
+        """Deploy all tasks anew, from the latest checkpoint if there is one, and start stepping them; errors of opening
+        and restoring propagate to the caller."""
+        if self._left:  # such a task might still be writing what the next attempt opens
             raise JobError(f"the job is being canceled, and {self._left} is left behind in a step that does not end")
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
@@ -127,8 +127,8 @@ class Attempts:
         self._begin(execution, settings, manifest)
 
     def end(self, *, failed: bool) -> None:
-        """End all tasks, one of which may have failed; done already means nothing to do, as when the next attempt could
-        not begin."""
+        """End all tasks, one of which may have failed; does nothing if they have ended already, as when the next
+        attempt could not start."""
         if self.execution is None or self._ended:
             return
         self._ended = True
@@ -137,23 +137,23 @@ class Attempts:
         self._close(self.execution, self._stage.stop(self.execution), failed=failed)
 
     def note_failed(self, tasks: Collection[str]) -> None:
-        """These tasks are why they, and what belongs to them, are ended next."""
+        """Mark the tasks whose failure ends them and their region next."""
         for task in () if self.execution is None else self.execution.tasks:
             task.failed |= task.name in tasks
 
     def forget(self) -> None:
-        """Let go of tasks that have ended, with their state and buffers; there will be no others."""
+        """Release tasks that have ended, with their state and buffers; no others will follow."""
         self.execution = None
         self._sources.detach()
 
     def apart(self, tasks: Collection[str]) -> tuple[Region, ...]:
-        """The regions that restart when these tasks have failed, with those that are down already; none when nothing
-        would be left that goes on."""
+        """The regions that restart when these tasks have failed, including those that are down already; empty when no
+        region would keep running."""
         failed = tuple(region for region in self._regions if region in self.down or not region.disjoint(tasks))
         return failed if len(failed) < len(self._regions) else ()
 
     def take_down(self, regions: tuple[Region, ...]) -> None:
-        """End the tasks of these regions; the others are not even told."""
+        """End the tasks of these regions; the others are not notified."""
         assert self.execution is not None
         names = {task for region in regions for task in region.tasks}
         for door in self._doors:
@@ -165,14 +165,14 @@ class Attempts:
         self._close(gone, left, failed=True)
 
     def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
-        """Deploy the regions that are down from the latest checkpoint, beside what runs; raises like `launch`."""
+        """Deploy the regions that are down from the latest checkpoint, beside those that run; raises like `launch`."""
         assert self.execution is not None
         vertices = [vertex for region in self.down for vertex in region.vertices]
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in vertices])
         door = self._door(task for vertex in vertices for task in vertex.tasks)
         slots = self.execution.slots
         back = deploy(graph, settings, self._services, door, self.count - 1, states, vertices, slots)
-        self._stage.stop(self.execution)  # only now: the other regions do not wait for the reading of state
+        self._stage.stop(self.execution)  # only now, so that the other regions do not wait while state is read
         self._doors.append(door)
         what = f"the region {' and '.join(map(str, self.down))} was restored"
         self._note_restored(manifest, states, what, door.tasks)
@@ -198,7 +198,7 @@ class Attempts:
         self.down = ()
         self._coordinator.start(execution, settings, self._services.clock.now_us())
         if manifest is not None:
-            # The checkpoint may have been completed without its commit having reached the sinks: say it again.
+            # The checkpoint may have completed without its commit having reached the sinks: notify them again.
             execution.tell(Complete(manifest.checkpoint_id))
         self._sources.attach(execution)
         self._stage.start(execution)
@@ -223,9 +223,10 @@ class Attempts:
     def _begin_from(
         self, graph: PhysicalGraph, settings: Settings, names: Sequence[str]
     ) -> tuple[Manifest | None, States | None]:
-        """The checkpoint that the vertices of these names go on from, and what it holds.
+        """The checkpoint that these vertices resume from, and its states.
 
-        Where the fault-tolerance policy replays nothing there is none: the sources go on behind what they have read.
+        Where the fault-tolerance policy replays nothing there is none: sources continue after the last record they
+        read.
         """
         read = {name: self._read.pop(name) for name in names if name in self._read}
         if read and not settings.fault_tolerance.replays:

@@ -1,7 +1,7 @@
-"""How a job comes to its end: its sources have read everything, or somebody stops it.
+"""How a job ends: its sources have read everything, or it is stopped.
 
-Either way a last checkpoint commits what was processed; when it is complete the sources send the end, and when that has
-gone through every task the job is over.
+In both cases a last checkpoint commits what was processed. When it is complete, the sources send the end of the input;
+when that has passed through every task, the job is over.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from workbench.plan.physical import PhysicalGraph
 
 
 class Ending:
-    """How far one job is on its way to the end.
+    """The progress of one job towards its end.
 
     Attributes:
-        stopping: somebody has asked for it; a failure on the way does not change that.
-        agreed: the last checkpoint is complete; nothing but the end comes now.
-        all_committed: that checkpoint covers everything that there was to read.
+        stopping: a stop was requested; a failure before the end does not change that.
+        agreed: the last checkpoint is complete; only the end of the input follows.
+        all_committed: that checkpoint covers all input.
     """
 
     def __init__(self) -> None:
@@ -29,16 +29,16 @@ class Ending:
 
     @property
     def begun(self) -> bool:
-        """Whether the job can go back to an earlier checkpoint only as a whole, because its end has begun."""
+        """Whether the job can only go back to an earlier checkpoint as a whole, because its end has begun."""
         return self.agreed or self.stopping or bool(self._finished)
 
     def drained(self, task: str, graph: PhysicalGraph) -> bool:
-        """A source has read everything; whether every source has."""
+        """A source has read everything; returns whether all sources have."""
         self._drained.add(task)
         return len(self._drained) == sum(vertex.parallelism for vertex in graph.vertices if vertex.is_source)
 
     def finished(self, task: str, graph: PhysicalGraph) -> bool:
-        """The end has gone through a task; whether it has gone through all."""
+        """The end has passed through a task; returns whether it has passed through all."""
         self._finished.add(task)
         return len(self._finished) == sum(vertex.parallelism for vertex in graph.vertices)
 
@@ -48,7 +48,7 @@ class Ending:
         self.all_committed = all_committed
 
     def start_over(self, tasks: Collection[str] | None = None) -> None:
-        """These tasks, or all, go on from a checkpoint before."""
+        """These tasks, or all, resume from an earlier checkpoint."""
         self.agreed = False
         if tasks is None:
             self._drained.clear()

@@ -1,4 +1,4 @@
-"""Carries questions to the tasks that can answer them, and the answers back."""
+"""Delivers questions to the tasks that can answer them, and collects the answers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workbench.runtime.tasks.stage import Stage
 
 
 class Inquiry:
-    """The open questions of one job; every method runs on the master's turn.
+    """The open questions of one job; every method is called on the master's turn.
 
     Args:
-        stage: has tasks answer between two steps.
+        stage: lets tasks answer between two steps.
     """
 
     def __init__(self, stage: Stage) -> None:
@@ -21,7 +21,7 @@ class Inquiry:
         self._open: list[Question] = []
 
     def ask(self, question: Question, graph: PhysicalGraph, execution: Execution) -> None:
-        """Have the owners of what is asked for look."""
+        """Pass the question to the tasks that own the state asked for."""
         names = question.tasks(graph)
         question.ask(names)
         self._open.append(question)
@@ -30,12 +30,12 @@ class Inquiry:
                 self._stage.inspect(task, Query(question))
 
     def answered(self, task: str, question: Question, found: object) -> None:
-        """A task has looked."""
+        """A task has answered."""
         question.answer(task, found)
         self._open = [other for other in self._open if other.open]
 
     def attempt_over(self, reason: str) -> None:
-        """Nobody is left to answer."""
+        """The attempt is over: no task is left to answer."""
         for question in self._open:
             question.refuse(reason)
         self._open.clear()

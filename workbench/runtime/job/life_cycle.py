@@ -7,9 +7,10 @@ Life cycle::
        |            |            v
     SUSPENDED   RESTARTING <- FAILING ---> FAILED
 
-An attempt that cannot start again, because something that it needs does not answer, goes from INITIALIZING to FAILING.
-A rescaled job goes from RUNNING straight to RESTARTING: nothing has failed. A job of which only a region fails stays
-RUNNING, because the others go on. A SUSPENDED job waits for the checkpoint directory, which another process holds.
+An attempt that cannot start again, because an external system does not answer, goes from INITIALIZING to FAILING. A
+rescaled job goes from RUNNING directly to RESTARTING: nothing has failed. When only a region fails, the job stays
+RUNNING, because the other regions continue. A SUSPENDED job waits for the checkpoint directory, which another process
+holds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from workbench.redaction import redacted
 from workbench.runtime.checkpoints.audit import Audit
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
-"""States of a job that has not ended for good."""
+"""States of a job that has not ended."""
 
 
 class LifeCycle:
@@ -30,16 +31,16 @@ class LifeCycle:
 
     Args:
         clock: processing time.
-        observer: is told.
+        observer: receives the changes.
 
     Attributes:
         state: see above.
-        failure: the last one, from which the job may have recovered.
-        circumstance: what it made fail, such as ``process[1] failed``.
+        failure: the last one; the job may have recovered from it.
+        circumstance: what failed, such as ``process[1] failed``.
         has_run: whether it has ever been RUNNING.
         started_us, ended_us: processing times.
-        audit: what its failures made it count twice.
-        observer: is told.
+        audit: what was counted twice because of failures.
+        observer: receives the changes.
     """
 
     def __init__(self, clock: Clock, observer: JobObserver) -> None:
@@ -47,7 +48,7 @@ class LifeCycle:
         self.observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
-        self.fact = ""  # what the failure says
+        self.fact = ""  # the failure's message
         self.circumstance = ""
         self.has_run = False
         self.audit = Audit()
@@ -56,27 +57,27 @@ class LifeCycle:
 
     @property
     def over(self) -> bool:
-        """Whether the job has ended for good."""
+        """Whether the job has ended and will not restart."""
         return self.state not in ACTIVE
 
     def enter(self, state: str) -> None:
-        """The job is in another state."""
+        """Change the job's state."""
         self.state = state
         self.has_run |= state == "RUNNING"
         self.tell("state", state)
 
     def failed(self, error: Exception, what: str) -> None:
-        """Something has failed."""
+        """Record a failure."""
         self.failure = without_frames(error)
-        self.fact = message_of(error, SENTENCE_MAX)  # made once: the error's class may be a user's
+        self.fact = message_of(error, SENTENCE_MAX)  # built once: the error's class may be a user's
         self.circumstance = what
         self.tell("failure", f"{what}: {sentence_of(error)}")
 
     def end(self, state: str) -> None:
-        """The job has ended for good."""
+        """End the job for good."""
         self.ended_us = self._clock.now_us()
         self.enter(state)
 
     def tell(self, kind: str, text: str) -> None:
-        """Put a line into the log; secrets in it are hidden, because errors of others may name them."""
+        """Add a line to the log; secrets in it are masked, because external errors may contain them."""
         self.observer.on_event(self._clock.now_us(), kind, redacted(text))

@@ -1,7 +1,7 @@
-"""The master of one job: its life cycle, its recovery, and the one door through which it is changed (F2-1, F2-7).
+"""The master of one job: its life cycle, its recovery, and the only entry point for changes (F2-1, F2-7).
 
-Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports come
-in through the inbox; what the master wants done to a running attempt it asks of its driver.
+Like a task it is passive: a driver calls ``step()`` on one thread (or one actor) of its own. Commands and reports
+arrive in its inbox; to act on a running attempt, it calls its driver.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class Master:
         coordinator: of its checkpoints.
         stage: the driver.
         observer: receives the job's events.
-        restore_from: a complete checkpoint or savepoint to begin with.
-        standby: it begins when it gets a successor; until then the job is SUSPENDED.
-        predecessor: ran the job before; what belongs to the job and not to its master is taken over.
+        restore_from: a complete checkpoint or savepoint to start from.
+        standby: it starts when it gets a successor; until then the job is SUSPENDED.
+        predecessor: the master that ran the job before; what belongs to the job and not to its master is taken over.
 
     Attributes:
         settings: in force.
         graph: the plan.
-        life: the job's state, and what becomes of it.
-        sources: what a person does to them.
-        begin: called when the next attempt is due; None while another master is looked for.
+        life: the job's state and log.
+        sources: what users have set for them.
+        begin: called when the next attempt is due; None while another master is being started.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class Master:
         else:
             self.life, self.sources = predecessor.life, predecessor.sources
             self._restarts = predecessor._restarts
-            self._inbox = predecessor._inbox  # a command that came too late for that one is not lost
+            self._inbox = predecessor._inbox  # so that late commands to the predecessor are not lost
             self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
         self._attempts: Attempts = Attempts(
             services,
@@ -121,10 +121,10 @@ class Master:
         coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
 
-    # facts: telemetry, the handle and the checkers read these and nothing else ----------------------------------------
+    # facts: telemetry, the handle and the checkers read only these ---------------------------------------------------
 
     def shown(self) -> dict[str, Any]:
-        """The settings in force as people write them, those of the sources too."""
+        """The settings in force as users write them, including those of the sources."""
         groups = {"max_parallelism": self.graph.max_parallelism}
         return {**self.settings.shown(), **groups, **self.sources.shown()}
 
@@ -135,17 +135,17 @@ class Master:
 
     @property
     def restart_point(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the job would go on after a failure."""
+        """The checkpoint or savepoint from which the job would resume after a failure."""
         return self._attempts.restart_point
 
     @property
     def restores(self) -> int:
-        """How often tasks were restored from a checkpoint or savepoint; a master that takes over counts anew."""
+        """How often tasks were restored from a checkpoint or savepoint; a master that takes over starts at 0."""
         return self._attempts.restores
 
     @property
     def last_restore(self) -> Restore | None:
-        """From what tasks were restored last."""
+        """The last restore."""
         return self._attempts.last_restore
 
     @property
@@ -160,43 +160,43 @@ class Master:
 
     @property
     def failure(self) -> Exception | None:
-        """The last one, from which the job may have recovered."""
+        """The last failure; the job may have recovered from it."""
         return self.life.failure
 
     @property
     def restarts(self) -> int:
-        """How often it has started again after a failure, as a whole or in a region."""
+        """How often the job has restarted after a failure, as a whole or in a region."""
         return self._restarts.count
 
     @property
     def restart_due_us(self) -> int | None:
-        """When the next attempt begins, while one is waited for."""
+        """When the next attempt starts, while a restart is pending."""
         return self._restarts.due_us
 
     @property
     def paused(self) -> bool:
-        """Whether somebody has stopped the reading of the sources."""
+        """Whether a user has paused the sources."""
         return self.sources.paused
 
     @property
     def reading(self) -> bool:
-        """Whether all its sources have tasks that are stepped, none waits for its restart, and no barrier is on its way
-        to some of them while others have sent it."""
+        """Whether all sources have tasks that are stepped, no restart is pending, and no checkpoint is halfway through
+        the sources (some have sent its barrier and others have not)."""
         if self.state != "RUNNING" or self._attempts.down or self.execution is None:
             return False
         return self.coordinator.taken_by(task.name for task in self.execution.sources)
 
-    # the door ----------------------------------------------------------------------------------------------------
+    # entry points --------------------------------------------------------------------------------------------------
 
     def call(self, action: Callable[[], None]) -> None:
-        """Have `action` run on the master's turn; callable from any thread, returns at once."""
+        """Run `action` on the master's turn; callable from any thread, returns at once."""
         self._inbox.append(action)
         self.stage.wake()
 
     def next_due_us(self) -> int | None:
-        """When ``step`` has something to do although nothing comes in."""
+        """When ``step`` has something to do even if nothing arrives."""
         if self.begin is None or not self.coordinator.settled:
-            return None  # what the background says will wake the master
+            return None  # a result from the background will wake the master
         restart_us = self._restarts.due_us
         if self.life.state != "RUNNING" or self._ending.agreed:
             return restart_us
@@ -205,11 +205,11 @@ class Master:
 
     @property
     def has_news(self) -> bool:
-        """Whether something lies in the inbox."""
+        """Whether the inbox holds anything."""
         return bool(self._inbox)
 
     def step(self) -> None:
-        """Handle everything that has come in, then what is due."""
+        """Handle everything in the inbox, then what is due."""
         while self._inbox:
             self._inbox.popleft()()
         now = self._now()
@@ -220,17 +220,17 @@ class Master:
         elif self.state == "RUNNING" and not self._ending.agreed:
             if self.sources.sought:
                 self.sources.go_where_sought(reading=self.reading)
-            # What was asked for goes first: periodic checkpoints that follow one another would keep it waiting.
+            # Requests go first: periodic checkpoints without a gap would keep them waiting.
             if (begun := self.requests.trigger(self.settings, now)) is not None and begun.rescale is not None:
-                self.sources.hold(True)  # what is read behind this barrier would only be read again
+                self.sources.hold(True)  # records read behind this barrier would have to be read again
             self.coordinator.step(self.settings, now)
         elif self.state == "RESTARTING" and may_begin and self.begin is not None:
             self.begin()
 
-    # commands: each runs on the master's turn ------------------------------------------------------------------------
+    # commands: called on the master's turn -----------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin the first attempt, unless this is to wait, or the job was canceled before this master's first turn."""
+        """Start the first attempt, unless it is to wait or the job was canceled before this master's first turn."""
         if self.over:
             return
         if self._standby:
@@ -241,7 +241,7 @@ class Master:
             self.life.enter("RESTARTING")
 
     def apply(self, settings: Settings, text: str) -> None:
-        """Put other settings in force."""
+        """Apply new settings."""
         interval_changed = settings.checkpoint_interval_us != self.settings.checkpoint_interval_us
         self.settings = settings
         if interval_changed:
@@ -250,32 +250,32 @@ class Master:
         self.life.tell("tune", text)
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
-        """Take a checkpoint as soon as one more may be in progress."""
+        """Take a checkpoint as soon as another one may be in progress."""
         self.requests.ask(Request(kind, savepoint))
 
     def rescale(self, rescale: Rescale) -> None:
-        """Go on at another parallelism, from a checkpoint that is taken for it as soon as may be."""
+        """Resume at another parallelism, from a checkpoint that is taken for it as soon as possible."""
         if self._ending.agreed or self._ending.stopping or self.over:
             rescale.done("the job is about to end")
         else:
             self.requests.ask(Request("manual", rescale=rescale))
 
     def query(self, question: Question) -> None:
-        """Ask the tasks that own what is asked for."""
+        """Ask the tasks that own the state."""
         if self.execution is None or self.state != "RUNNING":
             question.refuse(f"the job is {self.state}")
         else:
             self._inquiry.ask(question, self.graph, self.execution)
 
     def crash(self, *tasks: str) -> None:
-        """Make tasks fail, each in its next step."""
+        """Let tasks fail, each in its next step."""
         if self.execution is not None and self.state == "RUNNING":
             for task in self.execution.tasks:
                 if task.name in tasks:
                     task.post(Crash())
 
     def lose(self, place: str, tasks: Sequence[str]) -> None:
-        """A slot or a TaskManager dies, and all its tasks with it at once (F2-2)."""
+        """A slot or a TaskManager dies, and all its tasks with it (F2-2)."""
         self._attempts.note_failed(tasks)
         self._on_failed(tasks, place, JobError(f"it was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
 
@@ -288,7 +288,7 @@ class Master:
             self.cancel()
 
     def cancel(self) -> None:
-        """End at once; what is not committed is lost to this run."""
+        """End immediately; what is not committed is lost to this run."""
         if self.over:
             return
         self.life.enter("CANCELLING")
@@ -296,7 +296,7 @@ class Master:
         self._end("CANCELED")
 
     def retire(self, what: str, error: Exception) -> bool:
-        """This master has failed and does nothing more for the job; whether another one may take over."""
+        """This master has failed and does nothing more for the job; returns whether another one may take over."""
         if self.state != "RUNNING":
             return False
         self.requests.give_up(f"{what} failed meanwhile", completing=False)
@@ -306,11 +306,12 @@ class Master:
         return not self.over
 
     def forget(self) -> None:
-        """Release tasks that have ended for good, so that a reference to this master keeps no state and no buffers."""
+        """Release tasks that have ended for good, so that a reference to this master keeps no state or buffers
+        alive."""
         self._attempts.forget()
 
     def abandon(self, error: Exception) -> None:
-        """A turn of the master itself went wrong, which is a bug: end the job and say so, instead of standing still."""
+        """A turn of the master itself has failed, which is a bug: end the job and report it instead of hanging."""
         self.life.failed(error, "the job's master failed")
         if not self.over:
             self._end_attempt("the job's master failed")
@@ -322,7 +323,7 @@ class Master:
         try:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever opening or restoring raises is for the job to handle
-            again = self.life.has_run or self._succeeds  # the first time somebody waits for it, and gets the error
+            again = self.life.has_run or self._succeeds  # at the first start the caller waits, and gets the error
             self.life.failed(error, "could not start again" if again else "could not start")
             self.restart_or_end(error, "it could not start", final=not again or is_final(error))
 
@@ -333,7 +334,7 @@ class Master:
         self.life.enter("RUNNING")
 
     def _bring_back(self) -> None:
-        """The regions that failed go on from the latest checkpoint, beside those that never stopped."""
+        """Restart the failed regions from the latest checkpoint, beside those that never stopped."""
         what = f"starting {' and '.join(map(str, self._attempts.down))} again"
         try:
             self._attempts.bring_back(self.graph, self.settings)
@@ -347,7 +348,7 @@ class Master:
         self._restarts.begun()
 
     def _go_on_at(self, rescale: Rescale) -> None:
-        """The checkpoint of a rescaling is complete: end this attempt and go on from there by the new plan."""
+        """The checkpoint of a rescaling is complete: end this attempt and resume from there with the new plan."""
         graph, settings = self.graph, self.settings
         self.life.enter("RESTARTING")
         self.requests.attempt_over("the job was rescaled meanwhile")
@@ -393,7 +394,7 @@ class Master:
         self.restart_or_end(error, f"{what} failed", final=False, gave_up=bool(regions))
 
     def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
-        """The attempt is over; another one follows unless none would help, or the restart strategy is used up."""
+        """The attempt is over; another one follows unless it would be futile, or the restart strategy gives up."""
         self.life.enter("FAILING")
         self._end_attempt(reason, failed=True)
         if not final and not gave_up and self._restarts.allowed(error, self._now()):
@@ -408,7 +409,7 @@ class Master:
     def _on_report(self, report: Report) -> None:
         execution = self.execution
         if execution is None or self.state != "RUNNING":
-            return  # of an attempt that is over
+            return  # from an attempt that is over
         match report:
             case SnapshotTaken():
                 self.coordinator.snapshot_taken(report, self._now)
@@ -435,7 +436,7 @@ class Master:
         if request.rescale is not None:
             self._go_on_at(request.rescale)
         elif request.last:
-            # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
+            # What a job that is being stopped has read behind its last barrier is not committed, even if that was all.
             self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 
@@ -453,7 +454,7 @@ class Master:
         if (failure := self.coordinator.intolerable(self.settings)) is not None:
             self._on_failed(record.tasks, "checkpointing", failure)
 
-    # small things ------------------------------------------------------------------------------------------------
+    # helpers -----------------------------------------------------------------------------------------------------
 
     def _to_all(self, command: Command) -> None:
         if self.execution is not None and self.state in ("RUNNING", "INITIALIZING"):
@@ -463,7 +464,7 @@ class Master:
         return self.services.clock.now_us()
 
     def _end(self, state: str) -> None:
-        self._restarts.begun()  # no further one
+        self._restarts.begun()  # no further restart
         self.life.end(state)
         self.requests.give_up()
         self.life.observer.on_end(self._now())

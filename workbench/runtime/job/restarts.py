@@ -1,4 +1,4 @@
-"""The restarts of one job: how many there were, and when the next attempt is due."""
+"""The restarts of one job: their number, and when the next attempt is due."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _FINAL = (CheckpointError, CommittedRowsError, ExpressionError, PlanError, Setti
 
 
 def is_final(error: Exception) -> bool:
-    """Whether what a restart raised ends the job at once, because starting once more would raise it again.
+    """Whether an error of a restart ends the job at once, because another restart would raise it again.
 
-    Such are a damaged checkpoint or one that the sinks are ahead of, a table that does not fit, and a plan that cannot
-    be. Whatever else fails
-    (a database that is locked, a disk or a service that does not answer) is a failure like that of a task.
+    These are a damaged checkpoint or one that is older than what the sinks have committed, a table that does not fit,
+    and an impossible plan. All others (a locked database, a disk or service that does not answer) count as task
+    failures.
     """
     return isinstance(error, _FINAL) and not isinstance(error, UnreadableCheckpointError)
 
 
 class Restarts:
-    """What the strategy said, kept over the attempts of a job.
+    """The restart strategy's counters, kept over the attempts of a job.
 
     Args:
-        strategy: says whether and when.
+        strategy: decides whether and when the job restarts.
         job: its name.
 
     Attributes:
-        count: how often it has started again, as a whole or in a region.
-        failures: all of them.
-        due_us: when the next attempt begins; None while none is waited for.
+        count: how often the job has restarted, as a whole or in a region.
+        failures: the number of failures.
+        due_us: when the next attempt starts; None while no restart is pending.
     """
 
     def __init__(self, strategy: RestartStrategy, job: str) -> None:
@@ -47,7 +47,7 @@ class Restarts:
         self.due_us: int | None = None
 
     def allowed(self, error: Exception, now_us: int) -> bool:
-        """There was a failure with `error`; whether the job may start again, which is then due."""
+        """Record a failure with `error`; returns whether the job may restart, and schedules the restart."""
         self.failures += 1
         delay_us = self._logic.failed(now_us, injected=isinstance(error, JobError))
         if delay_us is None:
@@ -57,9 +57,9 @@ class Restarts:
         return True
 
     def is_due(self, now_us: int) -> bool:
-        """Whether the time to start again has come."""
+        """Whether the pending restart is due."""
         return self.due_us is not None and now_us >= self.due_us
 
     def begun(self) -> None:
-        """The next attempt has begun."""
+        """The next attempt has started."""
         self.due_us = None

@@ -1,4 +1,4 @@
-"""What a person does to the sources of a job: speed, rate, pause and seek, kept over the job's attempts."""
+"""What users set for the sources of a job: speed, rate, pause and seek, kept over the job's attempts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Tempo:
     """How fast the sources of a job read.
 
     Attributes:
-        speeds: of the replays, by uid; seconds of history per second.
-        rates: of the sources that keep to one, by name; records per second, None for full speed.
+        speeds: replay speeds by uid, in seconds of history per second.
+        rates: of the sources that have one, by name; records per second, None for full speed.
     """
 
     speeds: Mapping[str, float]
@@ -28,17 +28,18 @@ class Tempo:
 
 
 class SourceControl:
-    """The sources of one job; every method runs on the master's turn.
+    """The sources of one job; every method is called on the master's turn.
 
     Args:
-        logical: tells where the replayed histories begin.
+        logical: the graph, which knows where the replayed histories begin.
         services: clock, paces and rates.
-        life: keeps the job's log.
+        life: writes the job's log.
 
     Attributes:
-        paused: somebody has stopped the reading.
-        sought: somebody has sought a place, and the sources are not there yet.
-        held: the runtime has, so that nothing is read behind the checkpoint from which the job will go on elsewhere.
+        paused: a user has paused reading.
+        sought: a user has requested a seek that the sources have not reached yet.
+        held: the runtime has paused reading, so that nothing is read behind a checkpoint from which the job will
+            resume.
     """
 
     def __init__(self, logical: LogicalGraph, services: JobServices, life: LifeCycle) -> None:
@@ -62,14 +63,14 @@ class SourceControl:
         self._life.tell("tune", f"speed = {format_speed(speed)}")
 
     def set_rates(self, rates: Mapping[str, float | None]) -> None:
-        """Read so many records per second from these sources; None is full speed."""
+        """Read at most this many records per second from these sources; None is full speed."""
         for uid, per_second in rates.items():
             self._services.rates[uid].per_second = per_second
         self._poke()
         self._life.tell("tune", f"rate = {self.shown()['rate']}")
 
     def tempo(self) -> Tempo:
-        """Speed and rate of each source, for another run to go on with."""
+        """Speed and rate of each source, for another run to resume with."""
         services = self._services
         return Tempo(
             {uid: pace.speed for uid, pace in services.paces.items()},
@@ -77,13 +78,13 @@ class SourceControl:
         )
 
     def take_over(self, tempo: Tempo) -> None:
-        """Begin with the tempo of an earlier run of this pipeline; called before the first attempt."""
+        """Start with the tempo of an earlier run of this pipeline; called before the first attempt."""
         for uid, speed in tempo.speeds.items():
             self._services.paces[uid].set_speed(speed, self._now())
         self._services.rates.update({uid: Rate(per_second) for uid, per_second in tempo.rates.items()})
 
     def shown(self) -> dict[str, str | None]:
-        """Speed and rate in force, as people write them; None where there is nothing that has one."""
+        """Speed and rate in force, as users write them; None where no source has one."""
         paces = list(self._services.paces.values())
         rates = {uid: _rate(rate.per_second) for uid, rate in self._services.rates.items()}
         texts = set(rates.values())
@@ -93,7 +94,7 @@ class SourceControl:
         }
 
     def set_paused(self, paused: bool) -> None:
-        """Stop reading, or read on."""
+        """Pause or resume reading."""
         if paused == self.paused:
             return
         self.paused = paused
@@ -105,23 +106,23 @@ class SourceControl:
     def seek(self, position_us: int, *, reading: bool) -> None:
         """Go to another place of the replayed history.
 
-        Where not all sources have tasks that are `reading`, or their next ones go on from a checkpoint that may lie
-        before this, it waits for those: they would know nothing of it. It waits, too, while some sources have sent the
-        barrier of a checkpoint and others have not: of one place that was sought, it would hold a part.
+        The seek waits while not all sources have tasks that are `reading`, or while their next tasks resume from a
+        checkpoint that may be older than the seek: they would not know of it. It also waits while some sources have
+            sent the
+        barrier of a checkpoint and others have not: that checkpoint would contain the seek of some sources only.
         """
         self._sought_us = position_us
         self.go_where_sought(reading=reading)
         self._life.tell("tune", f"sought to {format_instant(position_us)}")
 
     def hold(self, held: bool, *, reading: bool = True) -> None:
-        """Read nothing for the time being, without a word to anybody; or go on, `reading` as in `seek`."""
+        """Pause reading without a log entry; or resume it, with `reading` as in `seek`."""
         self.held = held
         self.go_where_sought(reading=reading)
         self._poke()
 
     def rewind(self, uids: Collection[str] | None = None) -> None:
-        """The job starts again without a checkpoint: these sources, or all, replay their histories from the
-        beginning."""
+        """The job restarts without a checkpoint: these sources, or all, replay their histories from the beginning."""
         for uid, pace in self._services.paces.items():
             if uids is not None and uid not in uids:
                 continue
@@ -131,11 +132,11 @@ class SourceControl:
             pace.restart(replay.log.start_us, self._now())
 
     def detach(self) -> None:
-        """These tasks are gone."""
+        """The tasks have ended."""
         self._execution = None
 
     def attach(self, execution: Execution) -> None:
-        """An attempt begins to run: its sources are as paused as those before."""
+        """An attempt starts: its sources are paused if those before were."""
         self._execution = execution
         self.held = False
         self.go_where_sought()
@@ -143,7 +144,7 @@ class SourceControl:
             self._poke()
 
     def go_where_sought(self, *, reading: bool = True) -> None:
-        """Go to a place that had to wait, if there is one; `reading` as in `seek`."""
+        """Perform a pending seek, if there is one; `reading` as in `seek`."""
         if self._sought_us is None or self.held or not reading:
             return
         for pace in self._services.paces.values():

@@ -1,10 +1,9 @@
-"""Another master for the same job (F2-16): one takes over when the job's master has failed, or when the process that
-ran the job has died and this one stood by.
+"""A new master for the same job (F2-16): it takes over when the job's master has failed, or when the process that ran
+the job has died and a standby was waiting.
 
-The new master knows the program, which is in this process, and finds the latest checkpoint where checkpoints are kept.
-What the old one had in its memory is gone: the history of checkpoints, and whatever it had been asked when it failed
-and had not done yet. What is asked from then on is done by the new one, and so is stopping the job. The
-job's state, its log, its restarts and what a person has set live on.
+The new master has the program, which is in this process, and finds the latest checkpoint in the storage. What was in
+the old master's memory is lost: the history of checkpoints, and requests that it had not completed. Later requests,
+including a stop, are handled by the new master. The job's state, its log, its restarts and its live settings survive.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from workbench.runtime.tasks.deployment import JobServices
 _NOBODY = "no other coordinator could take over"
 
 HandOver = Callable[[Master], None]
-"""Gets the new master when it is ready to be stepped in the old one's place; called on the old one's turn."""
+"""Receives the new master when it is ready to be stepped in place of the old one; called on the old one's turn."""
 
 
 def successor(
@@ -35,7 +34,7 @@ def successor(
     graph: PhysicalGraph | None = None,
     services: JobServices | None = None,
 ) -> Master:
-    """A master that goes on with a job from a checkpoint, or from the beginning where there is none.
+    """A master that continues a job from a checkpoint, or from the beginning if there is none.
 
     Args:
         old: its predecessor.
@@ -43,13 +42,13 @@ def successor(
         manifest: of the checkpoint.
         first_id: of the first new checkpoint.
         background: does the writing.
-        graph, services: of the job from now on; None: as before.
+        graph, services: from now on; None: as before.
     """
     graph = graph or old.graph
     coordinator = CheckpointCoordinator(
         job=old.services.job, storage=storage, background=background, graph=graph, first_id=first_id
     )
-    old.begin = None  # from now on another one does
+    old.begin = None  # from now on the new master starts attempts
     return Master(
         logical=old.logical,
         graph=graph,
@@ -65,10 +64,10 @@ def successor(
 
 
 def fail_over(old: Master, background: Background, hand_over: HandOver) -> None:
-    """Let a job's master fail, and another one take over when the restart strategy allows it.
+    """Fail a job's master, and let another one take over if the restart strategy allows it.
 
-    A latest checkpoint that cannot be read now is a failure like that of a restart: when the next attempt is due, it is
-    looked for again.
+    A latest checkpoint that cannot be read now counts as a failed restart: it is looked for again when the next attempt
+    is due.
     """
     if not old.retire("the coordinator", JobError("it was failed on purpose")):
         return
@@ -79,7 +78,7 @@ def fail_over(old: Master, background: Background, hand_over: HandOver) -> None:
         return storage.latest(), storage.highest_id() + 1
 
     def found(result: tuple[Manifest | None, int] | Exception) -> None:
-        if old.over:  # it was canceled meanwhile
+        if old.over:  # it was canceled in the meantime
             return
         if isinstance(result, Exception):
             old.life.failed(result, _NOBODY)
@@ -88,12 +87,12 @@ def fail_over(old: Master, background: Background, hand_over: HandOver) -> None:
             return
         manifest, first_id = result
         if manifest == known:
-            manifest = known  # which also says what of it is not restored
+            manifest = known  # it also lists what is not restored
         hand_over(successor(old, storage, manifest, first_id, background))
 
     def find() -> None:
         old.begin = None
-        # Behind everything that the old master has had written: nobody may start from an older checkpoint meanwhile.
+        # Wait for all writes of the old master: otherwise a new one could start from an older checkpoint.
         background.submit(read, found)
 
     find()

@@ -1,4 +1,4 @@
-"""What the master, tasks and drivers say to each other.
+"""The messages between the master, tasks and drivers.
 
 Belongs here: commands, reports and queries as data.
 Does not: senders and receivers.

@@ -1,6 +1,6 @@
-"""What is said between tasks and the job's master: commands go to a task's mailbox, reports to the master's inbox.
+"""The messages between tasks and the job's master: commands go to a task's mailbox, reports to the master's inbox.
 
-Owners apply messages between two steps, so a command needs no lock and never meets a half-done step.
+Owners process messages between two steps, so a command needs no lock and never sees an unfinished step.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from workbench.runtime.settings.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """To a source: begin this checkpoint."""
+    """To a source: start this checkpoint."""
 
     barrier: CheckpointBarrier
 
@@ -29,21 +29,21 @@ class Complete:
 
 @dataclass(frozen=True, slots=True)
 class Abort:
-    """To a task: the checkpoint was given up; stop aligning for it."""
+    """To a task: the checkpoint was aborted; stop aligning for it."""
 
     checkpoint_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """To a task: these settings are in force from now on."""
+    """To a task: these settings apply from now on."""
 
     settings: Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """To a source: read on, or do not."""
+    """To a source: pause or resume reading."""
 
     paused: bool
 
@@ -60,7 +60,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """To a task: look into an operator's state, and report what is there."""
+    """To a task: report the content of an operator's state."""
 
     question: Question
 
@@ -77,7 +77,7 @@ class Drained:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """From a task: the end went through it."""
+    """From a task: the end of the input has passed through it."""
 
     task: str
 
@@ -92,7 +92,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """From a task: what it found, or the exception that looking raised."""
+    """From a task: the result of a query, or the exception that it raised."""
 
     task: str
     question: Question

@@ -1,4 +1,4 @@
-"""Questions about the state of a running operator, each answered by its owner between two of its steps."""
+"""Questions about the state of a running operator, each answered by the owning task between two steps."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from workbench.state.key_groups import key_groups_of, subtask_of_group
 
 
 class Question:
-    """One question, and the answers of the tasks that were asked; used on the master's turn until `done` is called.
+    """A question and the answers to it; used on the master's turn until `done` is called.
 
     Args:
         uid: of the operator.
-        key: a batch with one row, the key that is asked for; None asks which keys there are.
-        limit: how many keys each task names.
-        with_values: each task gives what its state holds for the keys that it names, too.
+        key: a batch with one row, the key to look up; None asks for the list of keys.
+        limit: the maximum number of keys from each task.
+        with_values: each task also returns the state of the keys that it lists.
         done: called once, when all have answered or nobody will.
 
     Attributes:
-        answers: what each task found; an exception where it could not look.
-        refused: why nobody answers, or empty.
+        answers: what each task found; an exception where the lookup failed.
+        refused: why there is no answer, or empty.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Question:
         return values
 
     def tasks(self, graph: PhysicalGraph) -> list[str]:
-        """Who is to answer: the owner of the key, or else every subtask of the operator."""
+        """The tasks that answer: the owner of the key, or every subtask of the operator."""
         vertex = graph.vertex_of(self.uid)
         assert vertex is not None, "the caller knows the operator"
         if self.key is None:
@@ -61,23 +61,23 @@ class Question:
         return [vertex.tasks[subtask_of_group(vertex.parallelism, graph.max_parallelism)[group]]]
 
     def ask(self, tasks: list[str]) -> None:
-        """These tasks will answer."""
+        """Expect answers of these tasks."""
         self._waiting.update(tasks)
 
     def answer(self, task: str, found: object) -> None:
-        """A task has looked."""
+        """A task has answered."""
         self.answers[task] = found
         self._waiting.discard(task)
         if not self._waiting:
             self._done()
 
     def refuse(self, reason: str) -> None:
-        """Nobody answers."""
+        """No task answers."""
         self.refused = reason
         self._waiting.clear()
         self._done()
 
     @property
     def open(self) -> bool:
-        """Whether somebody is still to answer."""
+        """Whether an answer is still missing."""
         return bool(self._waiting)

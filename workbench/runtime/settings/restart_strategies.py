@@ -1,6 +1,6 @@
-"""Restart strategies: whether a failed job starts again, and when; names and meaning are Flink's.
+"""Restart strategies: whether and when a failed job restarts; names and meaning are Flink's.
 
-A strategy is frozen configuration; its `begin` gives the small logic that counts the failures of one job.
+A strategy is frozen configuration; its `begin` returns the object that counts the failures of one job.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _COUNT_MAX = 2**31 - 1  # as in Flink
 
 
 class RestartLogic(Protocol):
-    """The failures of one job, as a strategy counts them."""
+    """Counts the failures of one job for a strategy."""
 
     def failed(self, now_us: int, *, injected: bool = False) -> int | None:
-        """A failure at this time, perhaps one that a person injected: microseconds until the next attempt, or None to
-        give up."""
+        """Record a failure at this time; `injected`: a user caused it. Returns microseconds until the next attempt, or
+        None to give up."""
         ...
 
 
 class RestartStrategy(Protocol):
-    """Configuration of when a failed job starts again."""
+    """Configuration of when a failed job restarts."""
 
     def begin(self, job: str) -> RestartLogic:
         """The logic for a job that starts now."""
@@ -57,12 +57,12 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class FixedDelay(_Named):
-    """Start again after the same time, so many times at most; made by `fixed_delay`.
+    """Restart after a fixed delay, a limited number of times; made by `fixed_delay`.
 
     Attributes:
-        attempts: restarts; the failure after these ends the job.
+        attempts: number of restarts; the failure after these ends the job.
         delay_us: between a failure and the new attempt.
-        counts_injected: whether failures that a person injects use the attempts up.
+        counts_injected: whether failures that a user injects count as well.
     """
 
     NAME = "fixed-delay"
@@ -98,7 +98,7 @@ class ExponentialDelay(_Named):
     attempts: int | None
 
     def begin(self, job: str) -> RestartLogic:
-        """Begin with the shortest time."""
+        """Start with the shortest delay."""
         return _Backoff(self, job)
 
 
@@ -106,7 +106,7 @@ class _Backoff:
     def __init__(self, strategy: ExponentialDelay, job: str) -> None:
         self._strategy = strategy
         self._job = job
-        self._failures = 0  # since the last time without failures
+        self._failures = 0  # since the last period without failures
         self._backoff_us = float(strategy.initial_backoff_us)
         self._running_from_us: int | None = None
 
@@ -126,14 +126,14 @@ class _Backoff:
         return delay_us
 
     def _jitter(self) -> float:
-        """Between -1 and 1: the same for the same job and failure, so that a run can be repeated, and different for
-        jobs that failed together, so that they do not come back together."""
+        """Between -1 and 1: the same for the same job and failure, so that runs are repeatable, and different for jobs
+        that failed together, so that they do not restart together."""
         return zlib.crc32(f"{self._job} {self._failures}".encode()) / 0x7FFFFFFF - 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class FailureRate(_Named):
-    """Start again unless failures come too often; made by `failure_rate`."""
+    """Restart unless failures are too frequent; made by `failure_rate`."""
 
     NAME = "failure-rate"
     max_failures_per_interval: int
@@ -165,7 +165,7 @@ class NoRestart(_Named):
     NAME = "none"
 
     def begin(self, job: str) -> RestartLogic:
-        """Nothing to count."""
+        """There is nothing to count."""
         return _Never()
 
 
@@ -175,11 +175,11 @@ class _Never:
 
 
 DEFAULT_STRATEGY = FixedDelay(delay_us=100_000, counts_injected=False)
-"""Where nobody chose: a person who fails tasks to see them recover does not use the attempts up."""
+"""The default: failures that a user injects to see a recovery do not count."""
 
 
 def fixed_delay(attempts: int = 3, delay: Duration = "1s") -> FixedDelay:
-    """Start again after `delay`, at most `attempts` times; the failure after these ends the job.
+    """Restart after `delay`, at most `attempts` times; the failure after these ends the job.
 
     Source: Flink's fixed-delay restart strategy.
 
@@ -188,7 +188,7 @@ def fixed_delay(attempts: int = 3, delay: Duration = "1s") -> FixedDelay:
         delay: time before each, such as ``"1s"``.
 
     Raises:
-        SettingError: a number or a duration that cannot be.
+        SettingError: a number or a duration is not valid.
 
     Example:
         >>> print(fixed_delay(attempts=5, delay="200ms"))
@@ -205,21 +205,20 @@ def exponential_delay(
     jitter_factor: float = 0.1,
     attempts: int | None = None,
 ) -> ExponentialDelay:
-    """Start again after `initial_backoff`, then after `backoff_multiplier` times as long each, up to `max_backoff`.
+    """Restart after `initial_backoff`; each further delay is `backoff_multiplier` times longer, up to `max_backoff`.
 
     Source: Flink's exponential-delay restart strategy.
 
     Args:
-        initial_backoff, max_backoff: the shortest and the longest time.
+        initial_backoff, max_backoff: the shortest and the longest delay, such as ``"1s"`` and ``"1min"``.
         backoff_multiplier: at least 1.
         reset_backoff_threshold: the backoff is reset after this time without a failure.
-        jitter_factor: by which fraction a time may differ, 0 to 1; how much it does follows from the job's name and
+        jitter_factor: the fraction by which a delay may vary, 0 to 1; the variation is derived from the job's name and
             the number of failures.
-        attempts: restarts in a row after which the job fails; None: it never gives up.
-        initial_backoff, max_backoff: the shortest and the longest time, such as ``"1s"`` and ``"1min"``.
+        attempts: restarts in a row after which the job fails; None: no limit.
 
     Raises:
-        SettingError: a number or a duration that cannot be.
+        SettingError: a number or a duration is not valid.
 
     Example:
         >>> logic = exponential_delay("100ms", "1s", 3, jitter_factor=0).begin("delays")
@@ -248,7 +247,7 @@ def exponential_delay(
 def failure_rate(
     max_failures_per_interval: int = 1, failure_rate_interval: Duration = "1min", delay: Duration = "1s"
 ) -> FailureRate:
-    """Start again after `delay`, unless more than `max_failures_per_interval` failures fall into the interval.
+    """Restart after `delay`, unless more than `max_failures_per_interval` failures fall into the interval.
 
     Source: Flink's failure-rate restart strategy.
 
@@ -258,7 +257,7 @@ def failure_rate(
         delay: time before each restart, such as ``"1s"``.
 
     Raises:
-        SettingError: a number or a duration that cannot be.
+        SettingError: a number or a duration is not valid.
 
     Example:
         >>> logic = failure_rate(2, "1min", "1s").begin("delays")
@@ -275,7 +274,7 @@ def failure_rate(
 
 
 def no_restart() -> NoRestart:
-    """The first failure ends the job, also one that a person injects.
+    """The first failure ends the job, even one that a user injects.
 
     Source: Flink's strategy without restarts.
 
@@ -293,14 +292,14 @@ _MAKERS = {
     FailureRate.NAME: failure_rate,
 }
 STRATEGIES = tuple(_MAKERS)
-"""The strategies by the names that text has."""
+"""The strategies, by their names in text."""
 
 
 def parse_restart(value: object) -> RestartStrategy:
-    """A strategy as it is, or its name with arguments as text, for example ``"fixed-delay:attempts=5,delay=200ms"``.
+    """Return a strategy, or parse its name with arguments, for example ``"fixed-delay:attempts=5,delay=200ms"``.
 
     Raises:
-        SettingError: no such strategy or argument, or a bad value.
+        SettingError: no such strategy or argument, or an invalid value.
 
     Example:
         >>> parse_restart("failure-rate:max_failures_per_interval=3") == failure_rate(3)

@@ -1,4 +1,4 @@
-"""One setting as people write it: how it is read, shown, described and offered."""
+"""One setting: how its value is parsed, shown, described and offered."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ class Setting:
     """An entry of the table of settings.
 
     Attributes:
-        about: what it does, for help and documentation; its first clause, up to a semicolon, stands for the whole.
-        parse: what a person wrote as the value that the runtime takes; called with it and the setting's name.
-        show: the value as people write it.
-        default: of `Pipeline.run`, as people write it; ``...``: that of `Settings`.
-        run: `Pipeline.run` takes it.
-        tunable: a running job takes it.
-        status: it is among what a job tells of itself.
+        about: its effect, for help and documentation; the first clause, up to a semicolon, is used where one line is
+            needed.
+        parse: converts what a user wrote to the runtime's value; called with it and the setting's name.
+        show: converts the value back to text.
+        default: of `Pipeline.run`, as users write it; ``...``: that of `Settings`.
+        run: `Pipeline.run` accepts it.
+        tunable: it can be changed while a job runs.
+        status: a job's status shows it.
         words: the values that are words; a live table, where entries can be added later.
         flag: a short option of ``%%stream``.
         title: of its control on the dashboard; empty: it has none.
         steps: the usual values, in order, which the control offers.
-        absent: what the control says where a job has no use for it.
-        name: as people write it.
+        absent: what the control shows where the setting does not apply to a job.
+        name: as users write it.
     """
 
     about: str
@@ -65,10 +66,10 @@ class Setting:
         return tuple(self.steps)
 
     def scale(self, text: str) -> float:
-        """A value as a number, for comparing: the value without a bound is above all others.
+        """A value as a number, for comparison: unlimited (``disabled``, ``max``) is above all others.
 
         Raises:
-            SettingError: the setting cannot take this value.
+            SettingError: the setting does not accept this value.
         """
         value = self.parse(text, self.name)
         if isinstance(value, str):
@@ -77,12 +78,12 @@ class Setting:
 
 
 def entry(about: str, parse: Callable[[Any, str], Any], **more: Any) -> dict[str, Setting]:
-    """The metadata of a field of `Settings` that people set; arguments as for `Setting`."""
+    """The metadata of a field of `Settings` that users set; arguments as for `Setting`."""
     return {_ENTRY: Setting(about, parse, **more)}
 
 
 def entries(kind: type) -> Iterator[tuple[str, Setting]]:
-    """The fields of a class that people set, each with its entry, which has its name and default then."""
+    """The fields of a class that users set, each with its entry, completed by name and default."""
     for field in fields(kind):
         if (setting := field.metadata.get(_ENTRY)) is not None:
             default = setting.default
@@ -92,13 +93,13 @@ def entries(kind: type) -> Iterator[tuple[str, Setting]]:
 
 
 def with_settings(settings: Mapping[str, Setting], types: type, *, defaults: bool = True) -> Callable[[_F], _F]:
-    """Tell of a function that takes ``**settings`` which these are: in its docstring, where that says ``**settings``,
-    and in its signature.
+    """Document these settings of a function that takes ``**settings``: in its docstring, where that says
+    ``**settings``, and in its signature.
 
     Args:
         settings: by name.
-        types: what people write for each, a TypedDict.
-        defaults: they have those of `Setting.default`; False: what is left out stays as it is, written ``...``.
+        types: what users write for each, a TypedDict.
+        defaults: show those of `Setting.default`; False: a setting that is left out stays unchanged, written ``...``.
     """
 
     hints = get_type_hints(types)
@@ -134,9 +135,9 @@ def positive(value: object, name: str) -> int:
     """A whole number above zero, or text of one.
 
     Raises:
-        SettingError: it is something else.
+        SettingError: any other value.
     """
-    if isinstance(value, str):  # of a magic or a control
+    if isinstance(value, str):  # from a magic or a control
         try:
             value = int(value)
         except ValueError:

@@ -1,4 +1,4 @@
-"""What can be set for a job, and what of it can be tuned while the job runs."""
+"""The settings of a job, and which of them can be tuned while it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show_optional_duration(us: int | None) -> str:
 
 
 def _above_zero(fix: str, parse: Callable[[Any, str], int | None]) -> Callable[[Any, str], int | None]:
-    """Reads a duration that cannot be zero."""
+    """Return a parser for durations that rejects zero."""
 
     def read(value: Any, name: str) -> int | None:
         us = parse(value, name)
@@ -60,7 +60,7 @@ def parse_rate(value: object, name: str) -> float | None:
     """Records per second, or None for ``"max"``.
 
     Raises:
-        SettingError: it is no rate.
+        SettingError: not a rate.
     """
     if isinstance(value, str) and value.strip().lower() == "max":
         return None
@@ -79,21 +79,22 @@ _optional_duration = partial(entry, parse=optional_duration, show=show_optional_
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """A job's settings; replaced as a whole when something is tuned.
+    """A job's settings; tuning replaces the whole object.
 
-    A field with an `entry` is what people set, under its name without the unit ``_us``: nothing else names a setting
-    but what acts on it, and the types for editors (`TunableSettings`, `RunSettings`).
+    A field with an `entry` can be set by users, under its name without the unit ``_us``. A setting's name occurs only
+    here, in the code that uses it, and in the types for editors (`TunableSettings`, `RunSettings`).
 
     Attributes:
-        transit_us: what of the buffer timeout the way to the next task and its turn there take; at most two thirds.
-        buffer_debloat_target_us: a full buffer holds what comes in this time, but never more than `buffer_size`; None:
-            always `buffer_size`.
+        transit_us: the part of the buffer timeout reserved for the transfer to the next task and its turn; at most two
+            thirds.
+        buffer_debloat_target_us: a full buffer holds what arrives in this time, but at most `buffer_size`; None: always
+            `buffer_size`.
         buffers_per_channel: the receiver's credit for each channel.
         floating_buffers: further buffers of a task's output pool, shared by its channels.
-        watermark_interval_us: how often a source tells its watermark.
+        watermark_interval_us: how often a source emits its watermark.
         latency_interval_us: how often a source sends a latency marker.
-        slowed: (operator, us) of the operators that somebody slows down: its task rests so long after every buffer.
-        stalled: the operators that somebody has stopped taking records.
+        slowed: (operator, us) of each operator that is slowed down: its task rests this long after every buffer.
+        stalled: the operators that were told to take no records.
     """
 
     parallelism: int = field(
@@ -246,7 +247,7 @@ class Settings:
 
     @property
     def fault_tolerance(self) -> FaultTolerance:
-        """What `checkpoint_mode` names."""
+        """The policy that `checkpoint_mode` names."""
         return fault_tolerance(self.checkpoint_mode)
 
     @property
@@ -261,7 +262,7 @@ class Settings:
         return None if timeout_us is None else timeout_us - min(self.transit_us, 2 * timeout_us // 3)
 
     def shown(self) -> dict[str, str | int | None]:
-        """The settings as people write them; ``slow_down`` and ``stall`` while somebody does that to an operator."""
+        """The settings as users write them; ``slow_down`` and ``stall`` only while they are in use."""
         shown: dict[str, str | int | None] = {
             name: TABLE[name].show(getattr(self, field)) for name, field in _FIELDS.items() if TABLE[name].status
         }
@@ -272,7 +273,7 @@ class Settings:
         return shown
 
     def with_slowed(self, operator: str, us: int) -> Settings:
-        """These settings with an operator slowed down by `us` for every buffer; 0: no longer.
+        """These settings with an operator slowed down by `us` for every buffer; 0: not slowed down.
 
         Example:
             >>> Settings().with_slowed("aggregate", 5000).shown()["slow_down"]
@@ -282,7 +283,7 @@ class Settings:
         return replace(self, slowed=(*others, (operator, us)) if us else others)
 
     def with_stalled(self, operator: str, stalled: bool) -> Settings:
-        """These settings with an operator that takes no records, or takes them again."""
+        """These settings with an operator that is stalled, or no longer stalled."""
         others = tuple(uid for uid in self.stalled if uid != operator)
         return replace(self, stalled=(*others, operator) if stalled else others)
 
@@ -294,10 +295,10 @@ class Settings:
         return sum(us for uid, us in self.slowed if uid in uids)
 
     def with_value(self, name: str, value: object) -> Settings:
-        """These settings with one value replaced by what a person wrote.
+        """These settings with one value replaced by what a user wrote.
 
         Raises:
-            SettingError: an unknown name, or a value that this setting cannot take.
+            SettingError: an unknown name, or a value that this setting does not accept.
 
         Example:
             >>> Settings().with_value("buffer_timeout", "5ms").buffer_timeout_us
@@ -309,7 +310,7 @@ class Settings:
         return replace(self, **changed)
 
     def with_values(self, values: Mapping[str, object]) -> Settings:
-        """These settings with what a person wrote, if they go together; speed and rate belong to sources.
+        """These settings with the values that a user wrote, checked together; speed and rate belong to sources.
 
         Raises:
             SettingError: as `with_value` and `check`.
@@ -321,11 +322,11 @@ class Settings:
         return settings.check()
 
     def check(self) -> Settings:
-        """These settings, if they go together.
+        """These settings, if they are consistent.
 
         Raises:
             SettingError: a mode that cannot keep the guarantee, several checkpoints at a time in a mode that takes one
-                after the other, or fewer buffers than a channel needs to move anything.
+                after another, or fewer buffers than a channel needs to make progress.
 
         Example:
             >>> Settings(checkpoint_mode="unaligned", max_concurrent_checkpoints=2).check()
@@ -365,7 +366,7 @@ class Settings:
 
 
 _FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
-"""The fields of `Settings` by the names that people write."""
+"""The fields of `Settings`, by the names that users write."""
 TABLE: Mapping[str, Setting] = MappingProxyType(
     {
         **{each.name: each for _, each in entries(Settings)},
@@ -395,13 +396,13 @@ TABLE: Mapping[str, Setting] = MappingProxyType(
         ),
     }
 )
-"""What people can set, by the names that they write; speed and rate belong to sources."""
+"""The settings of users, by the names that they write; speed and rate belong to sources."""
 OF_RUN: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.run})
-"""What `Pipeline.run` takes."""
+"""The settings that `Pipeline.run` accepts."""
 OF_TUNE: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.tunable})
-"""What a running job takes."""
+"""The settings that can be changed while a job runs."""
 TUNABLE = tuple(OF_TUNE)
-"""Settings that a running job takes, by the names that people write."""
+"""Their names, as users write them."""
 
 
 class _Both(TypedDict, total=False):

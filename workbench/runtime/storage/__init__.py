@@ -1,12 +1,11 @@
-"""Where checkpoints are kept: in a directory on any file system, or in memory for jobs that need not outlive their
-process.
+"""Checkpoint storage: in a directory on any file system, or in memory for jobs that need not outlive their process.
 
-``base`` says what a storage does, ``directory`` and ``memory`` are the two there are. Below ``directory``: ``files``
-for the file system, ``holding`` for who may use it, ``state_parts`` for what several checkpoints share, ``reading`` for
-those who only look. What does not belong here: when checkpoints are taken and removed; the coordinator decides that.
+``base`` is the interface, with the implementations ``directory`` and ``memory``. ``directory`` uses ``files`` for the
+file system, ``holding`` for ownership, ``state_parts`` for what several checkpoints share, and ``reading``, which
+read-only access shares.
 
-Belongs here: where checkpoints are kept, how their files are written and read, and who may use them.
-Does not: when checkpoints are taken (``checkpoints``).
+Belongs here: where checkpoints are kept, how their files are written and read, and who owns them.
+Does not: when checkpoints are taken and removed (``checkpoints``).
 """
 
 from workbench.durable.holder import Holder

@@ -1,4 +1,4 @@
-"""What a checkpoint storage does, wherever it keeps its files."""
+"""The interface of a checkpoint storage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class CheckpointStorage(Protocol):
 
     @property
     def incremental(self) -> bool:
-        """Whether large tables of state are written by what has changed in them."""
+        """Whether a large table of state is written as changes to its earlier version."""
         ...
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
@@ -23,11 +23,11 @@ class CheckpointStorage(Protocol):
         ...
 
     def complete(self, place: str, manifest: Manifest) -> None:
-        """Make the checkpoint complete, durably and at once."""
+        """Make the checkpoint complete, atomically and durably."""
         ...
 
     def discard(self, place: str) -> None:
-        """Remove a checkpoint or the rest of one."""
+        """Remove a checkpoint, complete or not."""
         ...
 
     def manifests(self) -> Sequence[Manifest]:
@@ -43,7 +43,7 @@ class CheckpointStorage(Protocol):
         ...
 
     def latest(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the job goes on; None when it has none."""
+        """The checkpoint or savepoint from which the job resumes; None when it has none."""
         ...
 
     def highest_id(self) -> int:
@@ -51,9 +51,10 @@ class CheckpointStorage(Protocol):
         ...
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
-        """A task's state by operator uid, checked against the checksums; memory need not hold all of it."""
+        """A task's state by operator uid, verified by checksum; large tables may be left on disk until they are
+        read."""
         ...
 
     def path_of(self, place: str) -> str:
-        """Where a person finds it, secrets hidden; of ``""`` where all checkpoints are; empty in memory."""
+        """Path or URI of a checkpoint with secrets masked; of all checkpoints for ``""``; empty in memory."""
         ...

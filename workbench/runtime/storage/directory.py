@@ -1,13 +1,13 @@
-"""Checkpoints in a directory of their own, which may lie on any file system.
+"""Checkpoints in a directory of their own, on any file system.
 
 A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the
-manifest is written last and at once, and it holds a checksum of every file. What has no manifest is the rest of a
-checkpoint that never completed.
+manifest is written last and atomically, and it holds a checksum of every file. A folder without a manifest is what
+remains of a checkpoint that never completed.
 
-A task's state may need files that lie elsewhere in the directory and that several checkpoints share: the committed rows
-of a sink, and large tables of state, which are written whole once and then by their changes (``state_parts``). The
-manifest lists them, and a file goes when no complete checkpoint or savepoint lists it. A savepoint holds all of its
-state itself, and the other files that it needs once more, so its folder can be copied and restored anywhere.
+A task's state may refer to files elsewhere in the directory that several checkpoints share: the committed rows of a
+sink, and large tables of state, which are written whole once and then as changes (``state_parts``). The manifest lists
+them, and a file is removed when no complete checkpoint or savepoint lists it. A savepoint contains all of its state and
+its own copies of the other files that it needs, so its folder can be copied and restored anywhere.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from workbench.runtime.storage.reading import CheckpointReader
 from workbench.runtime.storage.state_parts import StateParts
 
 INCREMENTAL_ABOVE_BYTES = 1 << 20
-"""Tables of state from this size on are written by their changes; smaller ones are not worth files of their own."""
+"""Tables of state from this size on are written as changes; smaller ones are not worth separate files."""
 _SAVEPOINTS = "savepoints"
 CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
 """The names of the checkpoints' folders."""
 
 
 class DirectoryStorage:
-    """Keeps checkpoints in a directory of its own, which one process at a time may hold.
+    """Keeps checkpoints in a directory of its own, which one process at a time may own.
 
     Args:
         location: a path, or a URI such as ``s3://bucket/prefix``.
         incremental_above_bytes: see `INCREMENTAL_ABOVE_BYTES`; None: every checkpoint is written whole.
-        clock: for a directory that is held by a lease; None: the system's.
+        clock: for a directory that is owned by a lease; None: the system's.
 
     Attributes:
-        location: as it was given.
-        directory: the folder, if it is one of this machine.
+        location: as it was passed.
+        directory: the folder, if it is on this machine.
 
     Raises:
         CheckpointError: the directory cannot be written, or another process holds it.
@@ -82,29 +82,29 @@ class DirectoryStorage:
         self._parts: StateParts | None = None
         if incremental_above_bytes is not None:
             self._parts = StateParts(self._write_part, incremental_above_bytes)
-        self._in_use: dict[str, set[str]] = {}  # what checkpoints need that are still being written
+        self._in_use: dict[str, set[str]] = {}  # files of checkpoints that are still being written
 
     def close(self) -> None:
-        """Let another job have the directory."""
+        """Release the directory, so that another job can own it."""
         self._hold.release()
 
     @property
     def incremental(self) -> bool:
-        """Whether large tables of state are written by what has changed in them."""
+        """Whether a large table of state is written as changes to its earlier version."""
         return self._parts is not None
 
     @property
     def holder(self) -> Holder:
-        """This process, and since when it holds the directory."""
+        """This process, and since when it has owned the directory."""
         return self._hold.holder
 
     @property
     def leases(self) -> tuple[str, str]:
-        """The lease by which this process has the directory, and the one that had ended when it came; empty: none."""
+        """The lease by which this process owns the directory, and the expired lease that it replaced; empty: none."""
         return self._hold.lease, self._hold.ended
 
     def keep(self, name: str, content: bytes) -> None:
-        """Put a small file beside the checkpoints, durably, in the place of the one of that name.
+        """Write a small file beside the checkpoints, durably, replacing one of the same name.
 
         Raises:
             CheckpointError: another process has taken the directory.
@@ -113,26 +113,27 @@ class DirectoryStorage:
         self._files.write(name, (content,))
 
     def kept(self, name: str) -> bytes:
-        """Such a file; empty where it is not there or cannot be read."""
+        """The content of such a file; empty where it does not exist or cannot be read."""
         try:
             return self._reader.bytes_of(name) if self._files.exists(name) else b""
         except (OSError, CheckpointError):
             return b""
 
     def settle(self) -> None:
-        """Make sure, some time after it was taken and before anything is done in it, that the directory is ours.
+        """Make sure that this process owns the directory, some time after it was acquired and before anything is
+        changed.
 
         Raises:
-            HeldError: another process has taken it at the same moment.
+            HeldError: another process acquired it at the same moment.
         """
         self._hold.settle()
 
     def sync_names(self) -> None:
-        """Make all that is in the directory durable, before anything is built on it: the process that had the directory
-        before may have been killed between giving a name and syncing it.
+        """Make all names in the directory durable before anything is built on them: the process that owned the
+        directory before may have been killed between creating a name and syncing it.
 
         Raises:
-            UnreadableCheckpointError: the system does not do so now.
+            UnreadableCheckpointError: the file system refuses to sync.
         """
         try:
             self._files.sync_names()
@@ -140,7 +141,7 @@ class DirectoryStorage:
             raise cannot_be_read("the checkpoint directory", self.shown, error) from error
 
     def beat(self) -> None:
-        """Called every few seconds as long as the job runs.
+        """Called every few seconds while the job runs.
 
         Raises:
             CheckpointError: another process has taken the directory.
@@ -148,7 +149,7 @@ class DirectoryStorage:
         self._hold.beat()
 
     def check(self) -> None:
-        """Make sure that nobody else has taken the directory.
+        """Make sure that no other process has taken the directory.
 
         Raises:
             CheckpointError: another process has.
@@ -185,26 +186,26 @@ class DirectoryStorage:
                 self._files.take(self._files, path, f"{place}/{path}")
             self._hold.check()
         self._files.write(f"{place}/{MANIFEST}", (manifest.to_json(),))
-        self._hold.check()  # a checkpoint completed while another process owned the directory is not announced
+        self._hold.check()  # do not announce a checkpoint that completed while another process owned the directory
         self._in_use.pop(place, None)
         if self._parts is not None:
             self._parts.complete(place)
 
     def discard(self, place: str) -> None:
-        self._hold.check()  # a process that has lost the directory leaves its files to the owner
+        self._hold.check()  # a process that has lost the directory leaves its files to the new owner
         path = f"{place}/{MANIFEST}"
-        # A manifest whose folder could not be synced is there, too; that checkpoint never was complete.
+        # If its folder could not be synced, a manifest exists although the checkpoint never completed.
         was_complete = place not in self._in_use and self._reader.is_complete(place)
         needed = set(self._manifest(place).needs) if was_complete else set()
-        # Nothing that it needs goes before its manifest, which may be back until it is gone durably.
+        # Keep what the manifest needs until the manifest is durably gone: a crash could bring it back.
         self._in_use.setdefault(place, set()).update(needed)
-        self._delete_durably(path)  # first, so that half a folder is never taken for a whole
+        self._delete_durably(path)  # first, so that a partly deleted folder is never taken for a complete one
         self._files.delete_folder(place)
         self._known.pop(place, None)
         self._in_use.pop(place)
         if self._parts is not None:
             needed |= self._parts.give_up(place)
-        if needed:  # what sinks add for a checkpoint that is given up stays: the next one lists it again
+        if needed:  # what sinks added for an aborted checkpoint stays: the next one lists it again
             needless = needed - self._needed().union(*self._in_use.values())
             self._delete(needless)
             if self._parts is not None:
@@ -229,7 +230,7 @@ class DirectoryStorage:
 
     @property
     def shown(self) -> str:
-        """The directory as people may see it."""
+        """The directory, with secrets masked."""
         return self._files.shown
 
     def complete_at(self, place: str) -> Manifest | None:
@@ -237,14 +238,14 @@ class DirectoryStorage:
         return next(iter(self._complete([place])), None)
 
     def place_of(self, location: str) -> str | None:
-        """The folder that a path means, if it is one of this directory's."""
+        """The folder's name in this directory that a path refers to, or None."""
         root, path = str(self._files.path_of("")).rstrip("/") + "/", location
         if self.directory is not None and "://" not in location:
             path = str(Path(location).expanduser().absolute())
         return path.removeprefix(root).strip("/") if path.startswith(root) else None
 
     def bring_in(self, source: Files, place: str) -> Manifest:
-        """Take over a savepoint, or a checkpoint, of another directory, which may be gone from then on.
+        """Copy a savepoint or checkpoint from another directory, which may be deleted afterwards.
 
         Raises:
             CorruptCheckpointError: it lacks a file.
@@ -271,23 +272,23 @@ class DirectoryStorage:
         return replace(manifest, place=target)
 
     def latest(self) -> Manifest | None:
-        """The checkpoint or savepoint from which the job goes on, see `latest_of`.
+        """The checkpoint or savepoint from which the job resumes, see `latest_of`.
 
         Raises:
-            CheckpointError: it was taken back to a savepoint that is gone.
+            CheckpointError: the job was taken back to a savepoint that no longer exists.
         """
         return latest_of((*self.manifests(), *self.savepoints()), self._taken_back(), self.shown)
 
     def take_back(self, savepoint: Manifest, first_id: int) -> None:
-        """Remember durably that the job goes on from a savepoint, with checkpoints from `first_id` on."""
+        """Record durably that the job resumes from a savepoint, with checkpoints from `first_id` on."""
         self._before = (self._reader.bytes_of(TAKEN_BACK) if self._files.exists(TAKEN_BACK) else None,)
         self._files.write(TAKEN_BACK, (GoneBack(savepoint.place, first_id).to_json(),))
 
     def undo_take_back(self) -> None:
-        """The job could not start from the savepoint: it goes on from where it would have before.
+        """The job could not start from the savepoint: make it resume from where it would have before.
 
         Raises:
-            CheckpointError: the storage does not take that down now.
+            CheckpointError: the change cannot be recorded now.
         """
         if self._before == (None,):
             self._delete_durably(TAKEN_BACK)
@@ -300,7 +301,7 @@ class DirectoryStorage:
 
     @property
     def unused(self) -> bool:
-        """Whether nothing was ever written to it, or all of that is gone."""
+        """Whether the directory holds nothing that a job has written."""
         return not self._folders() and self._taken_back() is None
 
     def highest_id(self) -> int:
@@ -309,7 +310,7 @@ class DirectoryStorage:
         return max([*ids, *(manifest.checkpoint_id for manifest in self.savepoints())], default=0)
 
     def remove_incomplete(self) -> None:
-        """Remove what never completed, and shared files that no checkpoint needs; while no job runs."""
+        """Remove incomplete checkpoints, and shared files that no checkpoint needs; only while no job runs."""
         for place in self._checkpoints():
             if not self._reader.is_complete(place):
                 self._files.delete_folder(place)
@@ -317,11 +318,11 @@ class DirectoryStorage:
             self._delete(shared - self._needed())
 
     def remove_shared(self) -> None:
-        """Remove all shared files: the rest of a run that completed no checkpoint."""
+        """Remove all shared files: they remain from a run that completed no checkpoint."""
         for folder in SHARED:
             self._files.delete_folder(folder)
 
-    # within ------------------------------------------------------------------------------------------------------
+    # internals ---------------------------------------------------------------------------------------------------
 
     def _checkpoints(self) -> list[str]:
         return [name for name in self._folders() if CHECKPOINT.fullmatch(name)]
@@ -335,7 +336,7 @@ class DirectoryStorage:
         return sorted(found, key=lambda manifest: manifest.checkpoint_id)
 
     def _manifest(self, place: str) -> Manifest:
-        """Of a complete checkpoint; read once, because nobody else writes here."""
+        """The manifest of a complete checkpoint; read once, because no other process writes here."""
         if place not in self._known:
             self._known[place] = self._reader.manifest(place)
         return self._known[place]
@@ -350,7 +351,7 @@ class DirectoryStorage:
             raise cannot_be_read("the checkpoint directory", shown, error) from error
 
     def _needed(self) -> set[str]:
-        """Files outside of the checkpoints' folders that some complete checkpoint or savepoint needs."""
+        """Files outside of the checkpoints' folders that a complete checkpoint or savepoint needs."""
         return {path for manifest in (*self.manifests(), *self.savepoints()) for path in manifest.needs}
 
     def _delete_durably(self, path: str) -> None:

@@ -1,10 +1,10 @@
-"""How a task's state is written: Arrow IPC streams, one behind the other; no code and no pickle in them.
+"""The format of a task's state: consecutive Arrow IPC streams, without code and without pickle.
 
 The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece), ``json``
-(its value, null for a table) and ``parts`` (the files that hold a large table, null for one that is here). The tables
-follow, each a stream of its own, in the order of their rows. So the file can be read back with any Arrow library. A
-column that repeats an earlier one of its table is left out; the metadata ``workbench.repeats`` of the table's schema
-names both.
+(its value, null for a table) and ``parts`` (the files that hold a large table, null for a table in this file). The
+tables follow, each as a stream of its own, in the order of their rows. So any Arrow library can read the file. A column
+that repeats an earlier one of its table is left out; the metadata ``workbench.repeats`` of the table's schema names
+both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from workbench.raised import first_line_of
 
 _LARGE = 65_536
 _SHOWN = 200
-_FORMAT = pa.ipc.IpcWriteOptions()  # whatever the environment asks of other writers
+_FORMAT = pa.ipc.IpcWriteOptions()  # independent of what the environment configures for other writers
 _encode_json = json.JSONEncoder(sort_keys=True).encode
 _EMPTY: dict[type, str] = {dict: "{}", list: "[]"}
 _REPEATS = b"workbench.repeats"
@@ -45,10 +45,10 @@ class Piece:
     Attributes:
         operator: uid.
         name: of the piece; empty where the operator has no state.
-        json: the value, if it is no table.
-        table: without columns that repeat others; or what reads it.
-        parts: paths of files that hold the table, its base first, then its changes.
-        changing: what can also read the rows that have changed.
+        json: the value, unless it is a table.
+        table: without columns that repeat others; or a reader of it.
+        parts: paths of the files that hold the table, its base first, then its changes.
+        changing: a source that can also read only the changed rows.
     """
 
     operator: str
@@ -61,12 +61,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A task's state, ready to be written.
+    """A task's state, encoded.
 
     Attributes:
         content: all pieces.
-        files: what the state refers to outside of these bytes: paths relative to the checkpoint directory. They are
-            kept as long as a checkpoint that names them.
+        files: files outside of these bytes that the state refers to: paths relative to the checkpoint directory. They
+            are kept as long as a checkpoint lists them.
     """
 
     content: tuple[Piece, ...]
@@ -74,23 +74,23 @@ class Encoded:
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """Uids of the operators that have state; what belongs to the task itself has a name that begins with ``$``."""
+        """Uids of the operators that have state; state of the task itself has a name that begins with ``$``."""
         uids = (piece.operator for piece in self.content if piece.name and not piece.operator.startswith("$"))
         return tuple(dict.fromkeys(uids))
 
     def pieces(self) -> Iterator[Any]:
-        """The bytes as buffers, one behind the other; the large ones are the state's own columns, which are not copied.
+        """The bytes as consecutive buffers; the large ones are the state's own columns, which are not copied.
 
-        They may be taken once, because those of state that is larger than memory are made on the way.
+        They can be iterated once, because those of state that is larger than memory are produced on demand.
         """
         return written([piece.table for piece in self.content if piece.table is not None], _index(self.content))
 
     def join(self) -> bytes:
-        """All bytes in one."""
+        """All bytes in one object."""
         return b"".join(self.pieces())
 
     def with_parts(self, parts_of: Callable[[Piece], tuple[str, ...] | None]) -> Encoded:
-        """The same state, where the tables for which `parts_of` gives files are in these."""
+        """The same state, with the tables for which `parts_of` returns files replaced by these."""
         if all(piece.table is None for piece in self.content):
             return self
 
@@ -102,7 +102,7 @@ class Encoded:
 
 
 def _index(content: Sequence[Piece]) -> bytes:
-    """A stream with a row for each piece; put together here, because a writer for it takes twice as long."""
+    """A stream with a row for each piece; assembled here, because Arrow's writer takes twice as long."""
     operators, names, no_parts = _named(tuple((piece.operator, piece.name) for piece in content))
     parts = [piece.parts for piece in content]
     columns = [
@@ -116,22 +116,22 @@ def _index(content: Sequence[Piece]) -> bytes:
 
 @lru_cache(maxsize=512)
 def _named(pieces: tuple[tuple[str, str], ...]) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The columns of operators, of names and of parts where there are none; a task's pieces are always the same."""
+    """The operator and name columns, and an all-null parts column; a task's pieces are always the same."""
     operators, names = pa.array([own for own, _ in pieces], pa.string()), pa.array([n for _, n in pieces], pa.string())
     return operators, names, pa.nulls(len(pieces), _INDEX.field("parts").type)
 
 
 def _as_json(value: Json) -> str:
-    """The value as JSON; numbers and what is empty, which most pieces are, without the encoder's preparations."""
+    """The value as JSON; numbers and empty values, the most frequent ones, skip the encoder's setup."""
     if type(value) is int:
         return str(value)
     return _encode_json(value) if value or type(value) not in _EMPTY else _EMPTY[type(value)]
 
 
 def encode(states: dict[str, Snapshot]) -> Encoded:
-    """A task's state, by operator uid and name, ready to be written.
+    """Encode a task's state, by operator uid and name.
 
-    DelayedEncoding values (callables) are called here; a reader that one returns is read when its bytes are taken.
+    DelayedEncoding values (callables) are called here; a reader that one returns is read when its bytes are iterated.
     """
     content: list[Piece] = []
     files: list[str] = []
@@ -154,14 +154,14 @@ def encode(states: dict[str, Snapshot]) -> Encoded:
 
 
 def written(tables: Sequence[pa.Table | pa.RecordBatchReader], begin: bytes = b"") -> Iterator[Any]:
-    """`begin`, and then the bytes of each table as a stream, as buffers; a batch is let go before the next is read."""
+    """Yield `begin`, then the bytes of each table as a stream; each batch is released before the next is read."""
     if len(begin) >= _LARGE or not tables:
         yield begin
         begin = b""
     small = pa.BufferOutputStream()
     small.write(begin)
     for table in tables:
-        if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # not worth keeping from a copy
+        if isinstance(table, pa.Table) and table.get_total_buffer_size() < _LARGE:  # too small to avoid a copy
             writer = pa.RecordBatchStreamWriter(small, table.schema, options=_FORMAT)
             writer.write_table(table)
             writer.close()
@@ -184,9 +184,9 @@ def _written_large(table: pa.Table | pa.RecordBatchReader) -> Iterator[Any]:
 
 
 def _without_repeats(table: pa.Table) -> pa.Table:
-    """The table without columns that are the very same memory as an earlier one, and in its metadata how it was.
+    """The table without columns that share the memory of an earlier one; the metadata records which.
 
-    Columns with other columns inside stay: where in their memory these begin cannot be seen from outside.
+    Nested columns stay: their offset into their memory is not visible from outside.
     """
     first: dict[object, str] = {}
     repeats: dict[str, str] = {}
@@ -214,10 +214,10 @@ class _Repeats:
 
 
 def with_repeats(table: pa.Table, unfolding: Unfolding) -> pa.Table:
-    """The table with the columns that were left out when it was written.
+    """The table with the columns restored that were left out when it was written.
 
     Raises:
-        ValueError: that is no such table; a KeyError, if a column that is repeated is not there.
+        ValueError: not such a table; a KeyError if a repeated column does not exist.
     """
     metadata = dict(table.schema.metadata or {})
     if _REPEATS not in metadata:
@@ -229,7 +229,7 @@ def with_repeats(table: pa.Table, unfolding: Unfolding) -> pa.Table:
 
 
 class _Pieces:
-    """A file, as Arrow sees it, that keeps large buffers as they are and puts small ones together."""
+    """A file object for Arrow's writer that keeps large buffers as they are and joins small ones."""
 
     closed = False
 
@@ -251,31 +251,31 @@ class _Pieces:
             self._small.clear()
 
     def taken(self, *, last: bool = False) -> Iterator[Any]:
-        """What was written since the last time, but for small buffers that more will be put to."""
+        """What was written since the last call, except small buffers that more will be added to."""
         if last:
             self._flush_small()
         pieces, self._pieces = self._pieces, []
         yield from pieces
 
     def flush(self) -> None:
-        """Arrow asks for it; there is nothing to do."""
+        """Arrow calls it; there is nothing to do."""
 
     def close(self) -> None:
-        """Arrow asks for it; there is nothing to do."""
+        """Arrow calls it; there is nothing to do."""
 
 
 def decode(
     data: Any, name: str, parts: Callable[[Sequence[str], Unfolding], pa.Table] | None = None
 ) -> dict[str, Snapshot]:
-    """The states in such bytes (any buffer).
+    """Decode the states from such bytes (any buffer).
 
     Args:
         data: the bytes.
         name: of the file, for errors.
-        parts: gives a table that is in files of its own; None: there is none.
+        parts: reads a table that is in files of its own; None: there is none.
 
     Raises:
-        CorruptCheckpointError: the bytes are not such a file; `name` says which one.
+        CorruptCheckpointError: the bytes are not in this format; names the file.
     """
     try:
         unfolding = Unfolding(len(memoryview(data)))

@@ -1,4 +1,4 @@
-"""The few things that a checkpoint directory asks of a file system, and the local one."""
+"""The operations that a checkpoint directory needs from a file system, and the local implementation."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from workbench.durable.checksum import RunningChecksum
 from workbench.durable.disk import DISK, make_folder_durably
 from workbench.errors import MISSING, CheckpointError
 
-_AT_ONCE = 1 << 20  # bytes of a file that are read for its checksum
+_AT_ONCE = 1 << 20  # bytes read at a time for the checksum
 ANY_SIZE = 2**63 - 1
-"""Of files whose size nobody has written down."""
+"""For files whose size is not recorded."""
 
 
 class Files(Protocol):
-    """Files below a root, by paths such as ``chk-00000001/manifest.json``; what fails raises an OSError.
+    """Files below a root, by paths such as ``chk-00000001/manifest.json``; failures raise an OSError.
 
     Attributes:
-        shown: the root as people may see it, without credentials.
+        shown: the root with credentials masked.
     """
 
     shown: str
 
     def write(self, path: str, pieces: Iterable[Any]) -> None:
-        """Write buffers one behind the other, durably; the file is there as a whole or not at all."""
+        """Write consecutive buffers, durably; the file then exists as a whole or not at all."""
         ...
 
     def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
-        """A file's bytes (a buffer, of which memory need not hold all), each of them counted in `running`.
+        """A file's bytes (a buffer, which may be mapped instead of loaded); updates the checksum `running`.
 
         Raises:
-            FileNotFoundError: there is none, it is no regular file, or it has more than `most` bytes, of which none is
-                read then.
+            FileNotFoundError: the file does not exist, is not a regular file, or is larger than `most` bytes; then
+            nothing is read.
         """
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file; raises an OSError where the system does not tell."""
+        """Whether the file exists; raises an OSError where the system does not say."""
         ...
 
     def folders(self, path: str = "") -> Sequence[str]:
@@ -57,28 +57,29 @@ class Files(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Delete a file, if it is there; after a power failure it may be back."""
+        """Delete a file, if it exists; after a power failure it may reappear."""
         ...
 
     def delete_durably(self, path: str) -> None:
-        """Delete a file, if it is there, for good."""
+        """Delete a file, if it exists, for good."""
         ...
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with all that is in it; what cannot be deleted stays, and after a power failure any of it may
-        be back."""
+        """Delete a folder with its content; what cannot be deleted stays, and after a power failure any of it may
+        reappear."""
         ...
 
     def take(self, source: Files, path: str, to: str) -> None:
-        """Have a file of `source`, which may be these files, under another path, durably; neither is ever changed."""
+        """Copy or link a file of `source`, which may be `self`, to another path, durably; neither is ever changed."""
         ...
 
     def sync_names(self) -> None:
-        """Make the names of all files and folders durable: who gave them may have been killed before it did."""
+        """Make the names of all files and folders durable: the process that created them may have been killed before it
+        did."""
         ...
 
     def path_of(self, path: str) -> str:
-        """Where a person finds it.
+        """Path or URI of a file, for users.
 
         Raises:
             CheckpointError: it is outside of the root.
@@ -87,14 +88,14 @@ class Files(Protocol):
 
 
 def check_size(size: int, most: int, path: str) -> None:
-    """Raise a FileNotFoundError where a file has more bytes than anything of ours in its place."""
+    """Raise a FileNotFoundError if a file is larger than any valid file in its place."""
     if size > most:
         raise FileNotFoundError(errno.EFBIG, f"it has {size:,} bytes instead of {most:,} at most", path)
 
 
 @contextmanager
 def _regular(path: str) -> Iterator[BinaryIO]:
-    """A file, opened for reading; a pipe in its place would be waited for, and a device might do anything."""
+    """Open a regular file for reading; a pipe would block, and a device might do anything."""
     if stat.S_ISREG(os.stat(path).st_mode):
         with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as content:
             if stat.S_ISREG(os.fstat(content.fileno()).st_mode):
@@ -104,7 +105,7 @@ def _regular(path: str) -> Iterator[BinaryIO]:
 
 
 class LocalFiles:
-    """Files in a folder of this machine.
+    """Files in a folder on this machine.
 
     Args:
         root: the folder.
@@ -122,13 +123,11 @@ class LocalFiles:
 
     def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
         source = self.path_of(path)
-        with _regular(source) as content:  # read, not mapped, so that what the disk cannot read is an error
+        with _regular(source) as content:  # read, not mapped, so that a disk error raises an exception
             check_size(os.fstat(content.fileno()).st_size, most, source)
             for _ in running.over(iter(lambda: content.read(_AT_ONCE), b"")):
                 pass
-        with pa.memory_map(
-            os.fsencode(source)
-        ) as file:  # the system reads it when it is looked at, and may forget it again
+        with pa.memory_map(os.fsencode(source)) as file:  # the system loads pages on access, and may drop them again
             return file.read_buffer()
 
     def exists(self, path: str) -> bool:
@@ -161,7 +160,7 @@ class LocalFiles:
         place = self.path_of(path)
         disk = DISK.get()
         disk.delete(place)
-        with suppress(FileNotFoundError):  # where there is no folder nothing can come back
+        with suppress(FileNotFoundError):  # without a folder nothing can reappear
             disk.sync_folder(os.path.dirname(place))
 
     def delete_folder(self, path: str) -> None:
@@ -182,7 +181,7 @@ class LocalFiles:
             disk.link(old, new)
         except FileNotFoundError:
             raise
-        except OSError:  # another disk, or one without links
+        except OSError:  # another disk, or one without hard links
             with _regular(old) as content:
                 write_pieces_durably(new, iter(lambda: content.read(_AT_ONCE), b""))
         disk.sync_folder(folder)
@@ -200,8 +199,7 @@ class LocalFiles:
         return f"{self._root}/{path}"
 
     def _is_inside(self, path: str) -> bool:
-        """Whether a path leads nowhere else: a plain one does not, and only one with links on the way is followed to
-        its end, which takes a while."""
+        """Whether a path stays inside the root: a plain one does; only a path with links is resolved, which is slow."""
         names = path.split("/")
         if names[0] and ".." not in names:
             place = self._root

@@ -1,4 +1,4 @@
-"""The record that a job was taken back to a savepoint, so that what it did after that savepoint no longer counts."""
+"""The record that a job was taken back to a savepoint, so that its later checkpoints no longer count."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TAKEN_BACK = "taken-back.json"
 
 @dataclass(frozen=True, slots=True)
 class GoneBack:
-    """To which savepoint.
+    """The savepoint that a job was taken back to.
 
     Attributes:
         place: its folder within the storage.
-        first_id: of the first checkpoint since.
+        first_id: id of the first checkpoint taken after that.
     """
 
     place: str
@@ -38,18 +38,18 @@ class GoneBack:
 
 
 def latest_of(manifests: Iterable[Manifest], back: GoneBack | None, shown: str) -> Manifest | None:
-    """The checkpoint or savepoint from which a job goes on, out of all complete ones; None when it has none.
+    """The checkpoint or savepoint from which a job resumes, out of all complete ones; None when it has none.
 
-    A savepoint commits to the sinks like any checkpoint, so a job never goes on behind one; but what a job did before
-    it was taken back to an earlier savepoint no longer counts.
+    A savepoint commits to the sinks like any checkpoint, so a job never resumes from an earlier one; but checkpoints
+    that were taken before the job was taken back to an earlier savepoint no longer count.
 
     Args:
         manifests: in any order.
-        back: to which savepoint it was taken back, if it was.
+        back: the record, if the job was taken back to a savepoint.
         shown: the directory, for errors.
 
     Raises:
-        CheckpointError: it was taken back to a savepoint that is gone.
+        CheckpointError: the job was taken back to a savepoint that no longer exists.
     """
     complete = list(manifests)
     if back is not None:
@@ -66,7 +66,7 @@ def read_gone_back(data: bytes, path: str) -> GoneBack:
     """The record in a file's bytes; `path` names the file in errors.
 
     Raises:
-        CorruptCheckpointError: they are not what was written.
+        CorruptCheckpointError: the bytes are not such a record.
     """
     try:
         content = parsed(data)

@@ -1,4 +1,4 @@
-"""That somebody else holds a checkpoint directory."""
+"""The error for a checkpoint directory that another process owns."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from workbench.errors import CheckpointError
 
 
 class HeldError(CheckpointError):
-    """Another process, or another job, holds the directory.
+    """Another process, or another job, owns the directory.
 
     Args:
-        shown: the directory as it may be shown.
-        holder: who, if that is known.
-        remedy: what to do about it.
+        shown: the directory, with secrets masked.
+        holder: the owner, if known.
+        remedy: what the user can do.
     """
 
     def __init__(

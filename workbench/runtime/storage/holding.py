@@ -21,14 +21,14 @@ LOCK = "lock"
 
 
 class Hold(Protocol):
-    """A directory that this process has taken for itself.
+    """Ownership of a directory by this process.
 
     Attributes:
-        files: in it.
-        directory: the folder, if it is one of this machine.
+        files: the files in it.
+        directory: the folder, if it is on this machine.
         holder: this process.
-        lease: by which it has it; empty: it has it by a lock.
-        ended: the lease of another process that had ended when this one took the directory; empty: there was none.
+        lease: the lease by which it owns the directory; empty: it uses a lock.
+        ended: the expired lease of another process that it replaced; empty: there was none.
     """
 
     files: Files
@@ -38,15 +38,15 @@ class Hold(Protocol):
     ended: str
 
     def settle(self) -> None:
-        """Asked once, before anything is done in the directory.
+        """Called once, before anything is changed in the directory.
 
         Raises:
-            HeldError: another process has taken it at the same moment.
+            HeldError: another process acquired it at the same moment.
         """
         ...
 
     def beat(self) -> None:
-        """Called every few seconds as long as the job runs.
+        """Called every few seconds while the job runs.
 
         Raises:
             CheckpointError: another process has taken the directory.
@@ -62,7 +62,7 @@ class Hold(Protocol):
         ...
 
     def release(self) -> None:
-        """Let another process have it."""
+        """Release the directory, so that another process can own it."""
         ...
 
 
@@ -70,11 +70,11 @@ class LocalHold:
     """A lock on a folder of this machine (see `FolderLock`).
 
     Args:
-        folder: is made when it does not exist.
+        folder: created if it does not exist.
 
     Raises:
         UnreadableCheckpointError: the folder cannot be written.
-        HeldError: another process holds it.
+        HeldError: another process owns it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -93,10 +93,10 @@ class LocalHold:
             ) from error
 
     def settle(self) -> None:
-        """Of two who want a lock one gets it."""
+        """There is nothing to settle: the system grants a lock to one process only."""
 
     def beat(self) -> None:
-        """A lock needs no heartbeat, but a job that completes no checkpoint is to notice, too, that it has none."""
+        """Check the lock: it needs no heartbeat, but a job that completes no checkpoint must also notice its loss."""
         with suppress(OSError), self._lost():
             self._lock.look()
 
@@ -123,10 +123,10 @@ class LocalHold:
 
 
 def hold(location: str | Path, clock: Clock) -> Hold:
-    """Take a checkpoint directory.
+    """Acquire a checkpoint directory.
 
     Raises:
-        CheckpointError: it cannot be written, or another process holds it.
+        CheckpointError: it cannot be written, or another process owns it.
     """
     files = open_files(location)
     return LocalHold(files.root) if isinstance(files, LocalFiles) else Lease(files, clock)

@@ -1,28 +1,30 @@
-"""Ownership of a checkpoint directory that has no locks, such as one in an object store.
+"""Ownership of a checkpoint directory without locks, such as one in an object store.
 
-The rule: the directory has an object ``lease.json`` with its owner and the time of its last heartbeat. A process that
-finds none, or one whose last heartbeat is `LEASE_US` old, writes its own name into it, waits `SETTLE_US`, and owns the
-directory if its name is still there. The owner renews its heartbeat every `HEARTBEAT_US`. Before each checkpoint
-becomes complete, and again before its completion is announced, it checks that it still is the owner, and ends the job
-if it is not. So of two processes that come at once the later one wins, and the other never completes a checkpoint.
+The rule: the directory has an object ``lease.json`` with its owner and the time of the owner's last heartbeat. A
+process that finds no lease, or one whose last heartbeat is `LEASE_US` old, writes its own name into it, waits
+`SETTLE_US`, and owns the directory if its name is still there. The owner renews its heartbeat every `HEARTBEAT_US`.
+Before each checkpoint completes, and again before its completion is announced, it checks that it still is the owner,
+and ends the job if it is not. So if two processes arrive at once, the later one wins, and the other never completes a
+checkpoint.
 
-An object store cannot write on condition, so an owner may stall between its look and its write, and write over the name
-of a successor. Therefore it believes a renewal only when it took effect in time, as the clock tells afterwards:
+Lease writes are not conditional, so an owner may stall between its check and its write, and overwrite the name of a
+successor. Therefore it trusts a renewal only if it took effect in time, according to the clock after the write:
 
-- less than `SILENT_MOST_US` after the last renewal that it believed. Until `LEASE_US` after that nobody may take the
-  directory; 12 - 7 = 5 seconds are what the machines' clocks may differ by. Heartbeats come every 2 seconds, so
-  two of them may fail.
-- or no more than `SETTLE_US` after it saw its name there, as when a machine has slept: a process that takes the
-  directory meanwhile still waits, finds the owner's name and gives up.
+- less than `SILENT_MOST_US` after the last trusted renewal. Until `LEASE_US` after that no other process may take the
+  directory; the clocks of the machines may differ by 12 - 7 = 5 seconds. Heartbeats come every 2 seconds, so two of
+  them may fail.
+- or no more than `SETTLE_US` after it saw its own name, for example after a suspend: a process that takes the directory
+  in the meantime is still waiting, finds the owner's name and gives up.
 
-Otherwise it ends its job, although its name is there. A successor whose name it has written over ends its own, too: the
-directory is free `LEASE_US` later. An owner that dies is followed after `LEASE_US` + `SETTLE_US`, 13 seconds, and the
-fraction of a second until a standby checks again.
+Otherwise it ends its job, although its name is there. A successor whose name it has overwritten ends its job too: the
+directory is free `LEASE_US` later. When an owner dies, a successor takes over after `LEASE_US` + `SETTLE_US`, 13
+seconds, plus the fraction of a second until a standby checks again.
 
-What remains: a file or manifest that an owner was writing when it lost the directory may reach the store later, under
-the number of a checkpoint of its successor. No sink has committed it, and no checkpoint is restored whose files do not
-match its manifest: the job stops and names the file. Of two that claim a free directory at once and whose writing
-takes longer than `SETTLE_US`, or whose clocks differ by more than 5 seconds, both may go on until the next look.
+What remains: a file or manifest that an owner was writing when it lost the directory may reach the store later, with
+the number of a checkpoint of its successor. No sink has committed it, and a checkpoint whose files do not match its
+manifest is never restored: the job stops and names the file. If two processes claim a free directory at once, and
+their writes take longer than `SETTLE_US` or their clocks differ by more than 5 seconds, both may run until the next
+check.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ LEASE_US = 12_000_000
 HEARTBEAT_US = 2_000_000
 SETTLE_US = 1_000_000
 SILENT_MOST_US = 7_000_000
-"""So long an owner bears that it cannot renew its heartbeat; then it ends its job, well before anybody takes over."""
+"""How long an owner tolerates failed renewals; then it ends its job, well before another process may take over."""
 _LEASE_BYTES_MAX = 65_536
 _TOO_LATE = (
     "may have been taken over by another process, because this job renewed its lease too late: "
@@ -57,24 +59,24 @@ _TOO_LATE = (
 
 
 class Lease:
-    """A directory on a remote file system that this process has taken for itself.
+    """Ownership of a directory on a remote file system by this process.
 
     Args:
         files: in the directory.
-        clock: whose time the heartbeats tell.
+        clock: the clock of the heartbeats.
 
     Raises:
         UnreadableCheckpointError: the directory cannot be reached.
-        HeldError: another process holds it.
+        HeldError: another process owns it.
     """
 
     def __init__(self, files: Files, clock: Clock) -> None:
         self.files = files
         self.directory: Path | None = None
         self._clock = clock
-        self._renewed_us = clock.now_us()  # the heartbeat of the last renewal that is believed
+        self._renewed_us = clock.now_us()  # the heartbeat of the last trusted renewal
         self._lost = ""
-        self._one = threading.Lock()  # heartbeats and checkpoints look and renew one after the other
+        self._one = threading.Lock()  # one heartbeat or checkpoint at a time checks and renews
         self.holder = holder = Holder(os.getpid(), platform.node(), clock.now_us())
         self.lease = f"{holder.host}:{holder.pid}:{holder.since_us}:{id(self)}"
         with looked_into(files):
@@ -96,10 +98,12 @@ class Lease:
             self._look()
 
     def beat(self) -> None:
-        """Renew the lease if it still is ours; when the file system cannot be reached, the next beat tries again.
+        """Renew the lease if this process still owns it; when the file system cannot be reached, the next beat tries
+        again.
 
         Raises:
-            CheckpointError: another process has taken the directory, or may soon, because it could not be renewed.
+            CheckpointError: another process has taken the directory, or may soon, because the lease could not be
+            renewed.
         """
         try:
             with self._one:
@@ -121,7 +125,7 @@ class Lease:
             self.files.delete(LEASE)
 
     def _look(self) -> int:
-        """See that the lease is ours; since when it is known to be."""
+        """Check that this process owns the lease; returns the time up to which that is known."""
         if self._lost:
             raise CheckpointError(self._lost)
         looked_us = self._clock.now_us()
@@ -132,11 +136,11 @@ class Lease:
                 "this job must not go on beside it"
             )
         if beat_us != self._renewed_us and self._clock.now_us() - self._renewed_us >= SILENT_MOST_US:
-            self._lose(_TOO_LATE)  # by a renewal that failed, and that the store got nevertheless, who knows when
+            self._lose(_TOO_LATE)  # a renewal seemed to fail but reached the store, at an unknown time
         return looked_us
 
     def _renew(self, looked_us: int) -> None:
-        """Tell that the owner is alive, and believe it only if nobody else can have become the owner before."""
+        """Write a heartbeat, and trust it only if no other process can have become the owner before."""
         beat_us = self._write()
         now_us = self._clock.now_us()
         if now_us - self._renewed_us >= SILENT_MOST_US and now_us - looked_us > SETTLE_US:
@@ -144,7 +148,7 @@ class Lease:
         self._renewed_us = beat_us
 
     def _write(self) -> int:
-        """Write our name and the time, and tell that time."""
+        """Write the owner's name and the time; returns that time."""
         now_us = self._clock.now_us()
         content = {"owner": self.lease, "heartbeat_us": now_us}
         self.files.write(LEASE, (json.dumps(content).encode(),))
@@ -173,7 +177,7 @@ class Lease:
 
 
 def lessee(files: Files, now_us: int) -> Holder | None:
-    """The owner of a directory according to a lease that has not ended; raises an OSError."""
+    """The owner of a directory according to an unexpired lease; raises an OSError."""
     owner, beat_us = _read(files)
     return None if owner is None or _is_over(beat_us, now_us) else _holder(owner)
 
@@ -183,7 +187,7 @@ def _is_over(beat_us: int, now_us: int) -> bool:
 
 
 def _holder(owner: str) -> Holder | None:
-    """The process that an owner's name means; None where it is none that this version writes."""
+    """The process that an owner's name identifies; None for a name that this version does not write."""
     try:
         host, process, since_us, _ = owner.rsplit(":", 3)
         return Holder(int(process), host, int(since_us))
@@ -192,7 +196,7 @@ def _holder(owner: str) -> Holder | None:
 
 
 def _read(files: Files) -> tuple[str | None, int]:
-    """The owner and its last heartbeat; an object that says neither counts as none."""
+    """The owner and its last heartbeat; an object without them counts as no lease."""
     if not files.exists(LEASE):
         return None, 0
     try:

@@ -1,4 +1,4 @@
-"""What people write for a place where checkpoints are: a path, or a URI of a file system that Arrow knows."""
+"""The locations of checkpoints as users write them: a path, or a URI of a file system that Arrow supports."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from workbench.runtime.storage.remote_files import RemoteFiles
 
 
 def open_files(location: str | Path) -> Files:
-    """The files below a path or URI; nothing is made.
+    """The files below a path or URI; nothing is created.
 
     Raises:
-        CheckpointError: Arrow does not know such a URI, or lacks what it needs for it.
-        SettingError: it is neither, or a URI that was made a path of.
+        CheckpointError: Arrow does not support such a URI, or a requirement of it is missing.
+        SettingError: neither a path nor a URI, or a URI that was converted to a path.
     """
     text = location_of(location, "the checkpoint directory")
     if "://" not in text:
@@ -33,14 +33,14 @@ def open_files(location: str | Path) -> Files:
     try:
         system, root = fs.FileSystem.from_uri(text)
     except (pa.ArrowException, OSError, ValueError) as error:
-        now = isinstance(error, OSError)  # the system knows such URIs, and does not get there
+        now = isinstance(error, OSError)  # the URI is supported, but the system cannot be reached
         raise (UnreadableCheckpointError if now else CheckpointError)(_unusable(text, error)) from None
     base = text.partition("?")[0]
     return RemoteFiles(system, root.rstrip("/"), redacted(base.rstrip("/")))
 
 
 def lasting(location: str | Path) -> str | Path:
-    """The same place, also when the working directory changes.
+    """The same location, independent of the working directory.
 
     Example:
         >>> lasting("s3://bucket/checkpoints"), lasting("/tmp/checkpoints")
@@ -53,10 +53,10 @@ def lasting(location: str | Path) -> str | Path:
 
 @contextmanager
 def looked_into(files: Files) -> Iterator[None]:
-    """Say where and what to do when the file system does not answer, or lets nobody in.
+    """Turn an OSError into an error that names the location and the remedy.
 
     Raises:
-        UnreadableCheckpointError: instead of an OSError, whose own words may hold secrets.
+        UnreadableCheckpointError: instead of an OSError, whose message may contain secrets.
     """
     try:
         yield
@@ -68,7 +68,7 @@ def looked_into(files: Files) -> Iterator[None]:
 
 
 def without_options(location: str) -> tuple[str, str, str]:
-    """What stands before the question mark of a URI, that, and what stands behind it; in a path it is a letter as any.
+    """Split a URI at its question mark: before, the mark, and after; in a path it is an ordinary character.
 
     Example:
         >>> without_options("s3://bucket/a?region=x"), without_options("runs?/a")
@@ -78,7 +78,7 @@ def without_options(location: str) -> tuple[str, str, str]:
 
 
 def folder_in(location: str, name: str) -> str:
-    """The path or URI of a folder in one; what stands behind the question mark of a URI stays there."""
+    """The path or URI of a folder in a location; the options of a URI are kept."""
     head, question, options = without_options(location)
     return f"{head.rstrip('/')}/{name}{question}{options}"
 
@@ -87,7 +87,7 @@ def folder_named(location: str | Path) -> tuple[Files, str] | None:
     """The directory around a checkpoint's folder and the folder's name, if it holds a complete checkpoint.
 
     Raises:
-        CheckpointError: the directory cannot be opened, or not be looked into now.
+        CheckpointError: the directory cannot be opened, or not be read now.
     """
     head, question, options = without_options(location_of(location, "the checkpoint's folder"))
     parent, _, place = head.rstrip("/").rpartition("/")

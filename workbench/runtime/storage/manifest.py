@@ -1,4 +1,4 @@
-"""What a complete checkpoint consists of, and how it is written down."""
+"""The content of a complete checkpoint, and the format of its manifest."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from workbench.state.key_groups import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
 SHARED = ("tables", "state")
-"""The folders of the files that checkpoints share, of a sink's rows and of large tables of state."""
+"""The folders of the files that checkpoints share: rows of a sink, and large tables of state."""
 FORMAT = 3
-_ID_MAX = 2**62  # so that the numbers behind it have 64 bits, too
+_ID_MAX = 2**62  # so that later ids fit into 64 bits, too
 _PATH_MAX = 1_000
 _SHOWN = 60
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 @dataclass(frozen=True, slots=True)
 class StatePart:
-    """A file with a large table of a task's state, or with what has changed in it; several checkpoints share it.
+    """A file with a large table of a task's state, or with changes to it; several checkpoints share it.
 
     Attributes:
         path: within the storage.
@@ -47,9 +47,9 @@ class StateFile:
         size: in bytes.
         checksum: of the bytes (see ``durable/checksum.py``); empty for a checkpoint in memory.
         needs: further files that the state refers to, paths within the storage.
-        parts: files that hold tables of the state which are too large to be written whole each time.
+        parts: files with tables of the state that are too large to be written whole each time.
         operators: uids of the operators that have state in it.
-        written: bytes that this checkpoint wrote for the task: the file and those parts that are new.
+        written: bytes that this checkpoint wrote for the task: the file and the parts that are new.
     """
 
     task: str
@@ -69,7 +69,7 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a complete checkpoint consists of.
+    """The content of a complete checkpoint.
 
     Attributes:
         checkpoint_id: from 1.
@@ -78,8 +78,8 @@ class Manifest:
         triggered_us, completed_us: processing times.
         parallelism: of every operator, by uid.
         files: one for each task.
-        kinds: what every operator was, by uid; empty in checkpoints of earlier versions.
-        max_parallelism: number of key groups; earlier versions always had 128 and do not say so.
+        kinds: the kind of every operator, by uid; empty in checkpoints of earlier versions.
+        max_parallelism: number of key groups; earlier versions always had 128 and do not record it.
     """
 
     checkpoint_id: int
@@ -95,7 +95,7 @@ class Manifest:
     place: str = field(default="", compare=False)
     """Folder of this checkpoint within the storage."""
     ignored: frozenset[str] = field(default=frozenset(), compare=False)
-    """Operators whose state is not to be restored; of this run, and not written down."""
+    """Operators whose state is not restored; only in this run, not stored."""
 
     @property
     def size_bytes(self) -> int:
@@ -104,7 +104,7 @@ class Manifest:
 
     @property
     def needs(self) -> frozenset[str]:
-        """Files outside of its folder without which it cannot be restored, paths within the storage."""
+        """Files outside of its folder that a restore needs, paths within the storage."""
         paths = {path for file in self.files for path in file.needs}
         return frozenset(paths | {part.path for file in self.files for part in file.parts})
 
@@ -114,7 +114,7 @@ class Manifest:
         return frozenset(uid for file in self.files for uid in file.operators)
 
     def to_json(self) -> bytes:
-        """The manifest's file, which begins with the checksum of all that stands behind it."""
+        """The content of the manifest's file, which begins with the checksum of the rest."""
         content = {name: getattr(self, name) for name in _WRITTEN}
         content["files"] = [{**_fields(file), "parts": [_fields(part) for part in file.parts]} for file in self.files]
         body = _as_json(content).encode().removeprefix(b"{")
@@ -130,10 +130,10 @@ def _fields(item: StateFile | StatePart) -> dict[str, Any]:
 
 
 def read_manifest(data: bytes, place: str, path: str) -> Manifest:
-    """The manifest in a file's bytes; `path` names the file in errors.
+    """Read the manifest from a file's bytes; `path` names the file in errors.
 
     Raises:
-        CorruptCheckpointError: they cannot be understood, or are not what was written.
+        CorruptCheckpointError: the bytes are not a manifest, or differ from what was written.
         CheckpointError: another version wrote it.
     """
     try:
@@ -164,7 +164,7 @@ def unreadable(path: str, reason: object) -> CorruptCheckpointError:
 
 
 def _sensible(manifest: Manifest) -> Manifest:
-    """A manifest whose checksum is right may still be somebody's own work."""
+    """Validate a manifest: even one with a correct checksum may have been written by hand."""
     if not 0 < manifest.checkpoint_id <= _ID_MAX:
         raise ValueError(f"its checkpoint_id is {manifest.checkpoint_id}")
     if not 1 <= manifest.max_parallelism <= KEY_GROUPS_MOST:
@@ -178,7 +178,7 @@ def _sensible(manifest: Manifest) -> Manifest:
         if "/" in path or path == MANIFEST or not _is_path(path):
             raise _stray(path)
     for path in sorted(manifest.needs):
-        # What a savepoint needs is brought beside its checkpoints: nothing else there may be written over.
+        # The files that a savepoint needs are copied beside the checkpoints, and must not overwrite anything else.
         if path.partition("/")[0] not in SHARED or "/" not in path or not _is_path(path):
             raise _stray(path)
     return manifest
@@ -195,12 +195,12 @@ def _stray(path: str) -> ValueError:
 
 
 def _head(body: bytes) -> bytes:
-    """What stands before the body of a manifest's file."""
+    """The first bytes of a manifest's file."""
     return f'{{"checksum": "{checksum(body)}", '.encode()
 
 
 def check_name(name: object, what: str) -> str:
-    """`name` if it can be a file's name.
+    """`name`, if it is valid as a file name.
 
     Raises:
         CheckpointError: it has other characters than letters, digits, dot, dash and underscore, or is too long.
@@ -214,7 +214,7 @@ def check_name(name: object, what: str) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether it can be the name of a savepoint or a job."""
+    """Whether the text is valid as the name of a savepoint or a job."""
     return _NAME.fullmatch(text) is not None
 
 

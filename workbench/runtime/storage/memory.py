@@ -13,7 +13,7 @@ _SAVEPOINTS = "savepoints/"
 
 
 class MemoryStorage:
-    """Keeps checkpoints in this process: tasks recover from them, the process does not."""
+    """Keeps checkpoints in memory: tasks can recover from them, a new process cannot."""
 
     incremental = False
 

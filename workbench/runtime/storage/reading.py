@@ -1,4 +1,4 @@
-"""Reading complete checkpoints, wherever they are; nothing is locked or changed."""
+"""Read-only access to complete checkpoints at any location; nothing is locked or changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.runtime.storage.manifest import MANIFEST, Manifest, StateFile, re
 from workbench.runtime.storage.state_parts import read_parts
 
 SMALL_MAX = 1 << 26
-"""Bytes of a manifest, or of another file that is no state; the largest are a thousandth of that."""
+"""Bytes of a manifest, or of another file that is not state; the largest have a thousandth of that."""
 
 
 class CheckpointReader:
@@ -31,15 +31,15 @@ class CheckpointReader:
         self._files = files
 
     def bytes_of(self, path: str) -> bytes:
-        """A small file's bytes; raises an OSError."""
+        """The content of a small file; raises an OSError."""
         return bytes(memoryview(self._files.read(path, RunningChecksum(), SMALL_MAX)))
 
     def is_complete(self, place: str) -> bool:
         """Whether a folder holds a complete checkpoint.
 
         Raises:
-            UnreadableCheckpointError: the system does not tell now. It may be complete: who took it for the rest of one
-                that never was would go on from an older one, and remove it.
+            UnreadableCheckpointError: the system cannot tell now. The checkpoint may be complete: treating it as
+            incomplete would resume from an older one, and remove it.
         """
         path = f"{place}/{MANIFEST}"
         try:
@@ -48,11 +48,11 @@ class CheckpointReader:
             raise cannot_be_read("the checkpoint", self._files.path_of(path), error) from error
 
     def manifest(self, place: str) -> Manifest:
-        """Of the checkpoint in a folder.
+        """The manifest of the checkpoint in a folder.
 
         Raises:
-            CorruptCheckpointError: it is missing or not what was written.
-            UnreadableCheckpointError: the system does not read it now.
+            CorruptCheckpointError: it is missing or differs from what was written.
+            UnreadableCheckpointError: the system cannot read it now.
             CheckpointError: another version wrote it.
         """
         path = f"{place}/{MANIFEST}"
@@ -65,11 +65,11 @@ class CheckpointReader:
             raise cannot_be_read("the checkpoint", shown, error) from error
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
-        """A task's state by operator uid; memory need not hold all of it.
+        """A task's state by operator uid; large tables may be left on disk until they are read.
 
         Raises:
             CorruptCheckpointError: a file is missing, torn or altered.
-            UnreadableCheckpointError: the system does not read one now.
+            UnreadableCheckpointError: the system cannot read one now.
         """
         parts = {part.path: part for part in file.parts}
 

@@ -1,4 +1,4 @@
-"""Files on any file system that Arrow knows: object stores, HDFS."""
+"""Files on any remote file system that Arrow supports: object stores, HDFS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.runtime.storage.files import ANY_SIZE, Files, check_size
 
 _AT_ONCE = 4 << 20
 _WHOLE_AT_ONCE = ("s3", "gcs", "abfs")
-"""Object stores: an object is there when its last byte is, and renaming would copy it."""
+"""Object stores: an object appears when its last byte is written, and renaming would copy it."""
 
 
 class RemoteFiles:
@@ -24,7 +24,7 @@ class RemoteFiles:
     Args:
         system: Arrow's file system.
         root: the folder on it, for an object store the bucket and a prefix.
-        shown: as people may see it, without credentials.
+        shown: the root with credentials masked.
     """
 
     def __init__(self, system: fs.FileSystem, root: str, shown: str) -> None:
@@ -43,7 +43,7 @@ class RemoteFiles:
                 for piece in pieces:
                     file.write(piece)
         except BaseException:
-            self.delete(path if draft == target else f"{path}.tmp")  # closing has made an object of what there was
+            self.delete(path if draft == target else f"{path}.tmp")  # closing has created an object
             raise
         if self._has_folders:
             self._system.move(draft, target)
@@ -71,7 +71,7 @@ class RemoteFiles:
 
     def delete(self, path: str) -> None:
         if self.exists(path):
-            with suppress(FileNotFoundError):  # a process that is being replaced tidies up at the same time
+            with suppress(FileNotFoundError):  # a process that is being replaced cleans up at the same time
                 self._system.delete_file(self._path(path))
 
     def delete_durably(self, path: str) -> None:
@@ -89,7 +89,7 @@ class RemoteFiles:
             self.write(to, (source.read(path, RunningChecksum()),))
 
     def sync_names(self) -> None:
-        """What a file system elsewhere has answered for is durable."""
+        """Does nothing: what a remote file system has acknowledged is durable."""
 
     def path_of(self, path: str) -> str:
         self._path(path)

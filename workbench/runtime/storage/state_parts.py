@@ -1,8 +1,8 @@
-"""Incremental checkpoints: large tables of state are written once, and from then on what has changed in them.
+"""Incremental checkpoints: large tables of state are written once, and after that only their changes.
 
-A large table is a chain of files, its base and its changes, which all checkpoints share that need them. The table as of
-the latest complete checkpoint stays in memory for comparison. The checkpoint's writer compares, so the data path is
-not involved. A new chain begins when its changes amount to half of its base, or are too many.
+A large table is a chain of files, its base and its changes, shared by all checkpoints that need them. The table as of
+the latest complete checkpoint stays in memory for comparison. The checkpoint's writer compares, so the data path is not
+affected. A new chain begins when the changes amount to half of the base, or are too many.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from workbench.runtime.storage.manifest import StatePart
 from workbench.runtime.storage.table_changes import Changes, apply_changes, can_change, changes_between
 
 CHANGES_MAX = 10
-"""So many files of changes; more would make a restore slower than they make a checkpoint faster."""
+"""The maximum number of change files; more would slow down a restore by more than they speed up a checkpoint."""
 
 _Key = tuple[str, str, str]
-"""A table of state: task, operator, name."""
+"""Identifies a table of state: task, operator, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Version:
     """A table as of a checkpoint, and the files that it is written in.
 
-    Of state on disk `content` is the moment that it knows its changes since, of other state the table itself.
+    For state on disk `content` is the version from which it tracks changes, for other state the table itself.
     """
 
     content: object
@@ -48,10 +48,10 @@ class _Written:
 
 
 class StateParts:
-    """The large tables of a job's checkpoints. Called by the checkpoints' writer alone.
+    """The large tables of a job's checkpoints; used only by the checkpoints' writer.
 
     Args:
-        write: writes buffers durably to a path within the storage, and says what it wrote.
+        write: writes buffers durably to a path within the storage, and returns the written part.
         above_bytes: smaller tables are written whole each time, into the task's file.
     """
 
@@ -62,7 +62,8 @@ class StateParts:
         self._pending: dict[str, _Written] = {}
 
     def take_out(self, place: str, task: str, name: str, state: Encoded) -> tuple[Encoded, tuple[StatePart, ...], int]:
-        """Write the large tables of a task's state; what stays, their files, and how many bytes of these are new.
+        """Write the large tables of a task's state; returns the rest, their files, and the number of bytes newly
+        written.
 
         Args:
             place: of the checkpoint.
@@ -106,12 +107,12 @@ class StateParts:
             self._latest = self._pending.pop(place).versions
 
     def give_up(self, place: str) -> set[str]:
-        """The checkpoint will not be complete; the files that were written for it alone."""
+        """The checkpoint was aborted; returns the files that were written for it alone."""
         found = self._pending.pop(place, None)
         return set() if found is None else found.files
 
     def forget(self, files: Set[str]) -> None:
-        """These files are gone: nothing is compared any more with a table of which they are a part."""
+        """These files are deleted: tables that include them are no longer used for comparison."""
         self._latest = {
             key: version
             for key, version in self._latest.items()
@@ -120,11 +121,11 @@ class StateParts:
 
 
 _Chain = tuple[tuple[StatePart, ...], "Sequence[pa.Table | pa.RecordBatchReader]"]
-"""The files before the next one, and what is to be in that one."""
+"""The files so far, and the content of the next one."""
 
 
 def _table_chain(latest: _Version | None, table: pa.Table) -> _Chain:
-    """Of a table in memory, by comparing it."""
+    """The chain of a table in memory, found by comparison."""
     if latest is not None and len(latest.parts) <= CHANGES_MAX and isinstance(latest.content, pa.Table):
         changes = changes_between(latest.content, table)
         if changes is not None and 2 * (_changed_bytes(latest) + changes.nbytes) <= latest.parts[0].size:
@@ -133,7 +134,7 @@ def _table_chain(latest: _Version | None, table: pa.Table) -> _Chain:
 
 
 def _rows_chain(latest: _Version | None, piece: Piece) -> _Chain:
-    """Of state on disk, which knows what has changed."""
+    """The chain of state on disk, which tracks its changes."""
     assert piece.changing is not None
     if latest is not None and len(latest.parts) <= CHANGES_MAX and 2 * _changed_bytes(latest) <= latest.parts[0].size:
         changes = piece.changing.since(latest.content)
@@ -152,14 +153,14 @@ def read_parts(buffers: Sequence[Any], path: str, unfolding: Unfolding) -> pa.Ta
     Args:
         buffers: the bytes.
         path: names the last file in errors.
-        unfolding: of all that these files are a part of.
+        unfolding: the limit on expanded memory for all state that these files belong to.
 
     Raises:
         CorruptCheckpointError: they do not belong together.
     """
     try:
         (base,), *others = (tuple(tables_in(buffer)) for buffer in buffers)
-        if others and len(others[0]) == 1:  # of state on disk: of several rows of a key the last one counts
+        if others and len(others[0]) == 1:  # state on disk: of several rows of a key the last one counts
             return pa.concat_tables([base, *(rows for (rows,) in others)], promote_options="default")
         return apply_changes(base, [Changes(runs, rows) for runs, rows in others], unfolding)
     except (pa.ArrowException, ValueError, KeyError, TypeError, OSError, struct.error) as error:

@@ -1,9 +1,9 @@
-"""What has changed in a table of state since an earlier version of it.
+"""The changes in a table of state since an earlier version of it.
 
-A version is the rows of the one before, minus what is gone, with what is new or different put in: so it is written as
-those rows and as *runs*, which say in order where the new table's rows come from. Rows are matched by position where
-the keys stand where they stood, which is how most operators keep them, and else by a hash of their keys. A wrong match
-costs bytes and nothing else, because every value of matched rows is compared.
+A version consists of the rows of the earlier one without those that are gone, and with new or different rows inserted.
+It is written as these new rows and as *runs*, which list in order where the new table's rows come from. Rows are
+matched by position where the keys are unchanged, as in most operators, and otherwise by a hash of their keys. A wrong
+match only costs bytes, because every value of matched rows is compared.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from workbench.state.key_groups import hash_keys
 Mask = npt.NDArray[np.bool_]
 
 _COLUMN_BYTES_MAX = 1 << 30
-"""Arrow's strings are numbered by 32 bits; a larger column might not fit into one array together with its changes."""
+"""Arrow's strings have 32-bit offsets; a larger column might not fit into one array together with its changes."""
 _IDENTITY = ("window_start", "start", "time")
-"""Columns that tell a key's rows apart; what they are called in the snapshots of windows and joins."""
+"""Columns that distinguish the rows of a key, by their names in the snapshots of windows and joins."""
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """How a table came out of an earlier one.
+    """The difference between a table and an earlier version.
 
     Attributes:
-        runs: columns ``source`` and ``length``: so many rows from that position of the earlier table with `rows` behind
-            it; the new table is all of these one after the other.
+        runs: columns ``source`` and ``length``: this many rows from this position of the earlier table followed by
+            `rows`; the new table is their concatenation.
         rows: that are new or different.
     """
 
@@ -49,7 +49,7 @@ class Changes:
 
 
 def can_change(table: pa.Table) -> bool:
-    """Whether changes of such a table can be found: every column is one array of a type that can be compared."""
+    """Whether changes of such a table can be computed: every column is one array of a comparable type."""
     return table.num_rows > 0 and all(
         column.num_chunks == 1 and column.nbytes <= _COLUMN_BYTES_MAX and _is_comparable(column.type)
         for column in table.columns
@@ -57,14 +57,14 @@ def can_change(table: pa.Table) -> bool:
 
 
 def changes_between(earlier: pa.Table, table: pa.Table) -> Changes | None:
-    """What has changed, or None where that is more than half of the rows; both tables can change, in this sense.
+    """The changes, or None if they affect more than half of the rows; `can_change` must hold for both tables.
 
     Example:
         >>> before = pa.table({"key:k": ["a", "b", "c"], "n": [1, 2, 3]})
         >>> changes = changes_between(before, pa.table({"key:k": ["a", "c", "d", "e"], "n": [1, 3, 8, 9]}))
         >>> changes.rows.to_pylist()
         [{'key:k': 'd', 'n': 8}, {'key:k': 'e', 'n': 9}]
-        >>> changes.runs.to_pylist()  # the rows b is left out of, then the new ones
+        >>> changes.runs.to_pylist()  # the rows without b, then the new ones
         [{'source': 0, 'length': 1}, {'source': 2, 'length': 3}]
     """
     if not table.schema.equals(earlier.schema, check_metadata=True):
@@ -87,22 +87,22 @@ def changes_between(earlier: pa.Table, table: pa.Table) -> Changes | None:
 
 
 def apply_changes(base: pa.Table, changes: Sequence[Changes], unfolding: Unfolding | None = None) -> pa.Table:
-    """The table that came out of `base` by these changes, one after the other; its rows are copied once.
+    """Apply changes to `base`, one after the other; its rows are copied once.
 
     Args:
         base: the table.
-        changes: of it.
-        unfolding: of the file that the table belongs to; None: all of it is in these tables.
+        changes: to the table.
+        unfolding: the limit on expanded memory of the table's file; None: the tables hold all of it.
 
     Raises:
-        ValueError: the changes are not of this table, or repeat its rows too often.
+        ValueError: the changes do not belong to this table, or repeat its rows too often.
     """
     if not changes:
         return base
     if any(not change.rows.schema.equals(base.schema) for change in changes):
         raise ValueError("its changes have other columns")
     unfolding = unfolding or Unfolding(base.nbytes + sum(change.nbytes for change in changes))
-    place: Int64s = np.arange(base.num_rows)  # where each row is in the base with all changed rows behind it
+    place: Int64s = np.arange(base.num_rows)  # position of each row in the base followed by all changed rows
     end = base.num_rows
     for change in changes:
         place = np.concatenate([place, np.arange(end, end + change.rows.num_rows)])
@@ -124,7 +124,7 @@ def apply_changes(base: pa.Table, changes: Sequence[Changes], unfolding: Unfoldi
 
 
 def _counts(runs: pa.Table, name: str) -> Int64s:
-    """A column of whole numbers that a file says."""
+    """A column of whole numbers from a file."""
     column = runs.column(name)
     if not pa.types.is_integer(column.type) or column.null_count:
         raise ValueError(f"its changes have a column {name!r} of the type {column.type}")
@@ -132,7 +132,7 @@ def _counts(runs: pa.Table, name: str) -> Int64s:
 
 
 def _origins(earlier: pa.Table, table: pa.Table) -> Int64s:
-    """Shape (rows of `table`,): the row of `earlier` that each may be equal to, -1 where there is none."""
+    """Shape (rows of `table`,): the row of `earlier` that each may be equal to, -1 if none."""
     identity = [name for name in table.schema.names if name.startswith("key:")]
     identity = identity or [name for name in table.schema.names if name.startswith("column:")]
     identity += [name for name in _IDENTITY if name in table.schema.names]
@@ -147,7 +147,7 @@ def _origins(earlier: pa.Table, table: pa.Table) -> Int64s:
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]
     wanted = hash_keys(now, identity)
-    queries = np.argsort(wanted, kind="stable")  # in order, so that the search goes through memory once
+    queries = np.argsort(wanted, kind="stable")  # sorted, so that the search passes through memory once
     found = np.minimum(np.searchsorted(hashes, wanted[queries]), earlier.num_rows - 1)
     hit = hashes[found] == wanted[queries]
     origin[queries[hit]] = order[found[hit]]
@@ -155,7 +155,7 @@ def _origins(earlier: pa.Table, table: pa.Table) -> Int64s:
 
 
 def _matched(earlier: pa.Table, table: pa.Table, origin: Int64s, known: Mask) -> tuple[pa.Table, pa.Table]:
-    """The rows that have an origin, as they were and as they are; without a copy where they stand where they stood."""
+    """The rows that have an origin, before and after; without a copy where positions are unchanged."""
     count = int(known.sum())
     if known[:count].all() and (count == 0 or (origin[0] == 0 and (np.diff(origin[:count]) == 1).all())):
         return earlier.slice(0, count), table.slice(0, count)
@@ -175,8 +175,8 @@ def _one_array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _differs(old: pa.Array, new: pa.Array) -> Mask:
-    """Shape (len(new),): where two arrays of one type hold different values; a null is a value like any other, and
-    numbers are compared bit by bit."""
+    """Shape (len(new),): where two arrays of one type hold different values; nulls are values too, and numbers are
+    compared bit by bit."""
     kind = new.type
     if pa.types.is_null(kind) or len(new) == 0:
         return np.zeros(len(new), np.bool_)
@@ -197,16 +197,16 @@ def _differs(old: pa.Array, new: pa.Array) -> Mask:
 
 
 def _lists_differ(old: pa.Array, new: pa.Array) -> Mask:
-    """Lists differ when their lengths do, or an element."""
+    """Lists differ when their lengths do, or any element."""
     bounds = [_bounds(array) for array in (old, new)]
     lengths = [np.diff(bound) for bound in bounds]
     mask: Mask = lengths[0] != lengths[1]
-    length = np.where(mask, 0, lengths[1])  # of those whose elements are compared
+    length = np.where(mask, 0, lengths[1])  # of the lists whose elements are compared
     items = []
     for array, bound in zip((old, new), bounds, strict=True):
         ends = np.cumsum(length)
         places = np.repeat(bound[:-1] - (ends - length), length) + np.arange(ends[-1])
-        values = array.values  # all that there are, also of an array that is a slice
+        values = array.values  # all of them, even if the array is a slice
         items.append(values if len(places) == len(values) else values.take(pa.array(places)))
     owner = np.repeat(np.arange(len(mask)), length)
     mask[owner[_differs(*items)]] = True
@@ -219,7 +219,7 @@ def _bounds(array: pa.Array) -> Int64s:
 
 
 def _width(kind: pa.DataType) -> int:
-    """Bytes of a value that is a fixed number of them, else 0."""
+    """Bytes of a fixed-width value, else 0."""
     fixed = pa.types.is_primitive(kind) or pa.types.is_decimal(kind) or pa.types.is_fixed_size_binary(kind)
     return int(kind.bit_width) // 8 if fixed and not pa.types.is_boolean(kind) else 0
 

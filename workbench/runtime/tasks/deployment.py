@@ -1,5 +1,4 @@
-"""Turns a physical graph into the tasks and channels of one attempt, with the state that they start from (F2-1,
-F2-7)."""
+"""Creates the tasks and channels of one attempt from a physical graph, with their initial state (F2-1, F2-7)."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ from workbench.runtime.tasks.task import Task, TaskHost
 
 @dataclass(slots=True)
 class Slot:
-    """A place that runs one parallel slice: tasks stepped by the same thread."""
+    """Runs one parallel slice: tasks stepped by the same thread."""
 
     name: str
     waker: Waker = field(default_factory=Waker)
@@ -51,7 +50,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class JobServices:
-    """What a job has for all its attempts.
+    """The services that all attempts of a job share.
 
     Attributes:
         job: its name.
@@ -59,10 +58,10 @@ class JobServices:
         tables: committed rows.
         data_dir: durable folder for committed tables, or None.
         paces: of the replay sources, by uid.
-        rates: of the sources that keep to one, by uid; known when they have been opened.
+        rates: of the sources that have one, by uid; known after they were opened.
         seed: of its random exchanges.
-        executor: runs its users' functions that may take long; None: they are called in the step itself.
-        run: its identity; no two that are started share one.
+        executor: runs slow user functions; None: they are called in the step itself.
+        run: identifies this run; unique for each start.
     """
 
     job: str
@@ -87,7 +86,7 @@ class Execution:
 
     @property
     def sources(self) -> list[SourceTask]:
-        """The tasks that read from outside."""
+        """The tasks that read sources."""
         return [task for task in self.tasks if isinstance(task, SourceTask)]
 
     def task(self, name: str) -> Task | None:
@@ -95,18 +94,18 @@ class Execution:
         return next((task for task in self.tasks if task.name == name), None)
 
     def tell(self, command: Command) -> None:
-        """Leave a command with every task."""
+        """Post a command to every task."""
         for task in self.tasks:
             task.post(command)
 
     def tell_sources(self, command: Command) -> None:
-        """Leave a command with every source."""
+        """Post a command to every source."""
         for source in self.sources:
             source.post(command)
 
     def close(self, left: Collection[Task] = ()) -> list[tuple[str, Exception]]:
-        """Release the resources of every task but those that are `left` behind in a step, see `Stage.stop`; what could
-        not be released, by the task's name."""
+        """Release the resources of every task except those that are `left` behind in a step, see `Stage.stop`; returns
+        errors by the task's name."""
         failed = []
         for task in self.tasks:
             try:
@@ -119,9 +118,9 @@ class Execution:
         return failed
 
     def split(self, names: Collection[str]) -> tuple[Execution, Execution]:
-        """The tasks of these names with their channels, and the rest; no channel leads from one to the other.
+        """Split into the tasks of these names with their channels, and the rest; no channel connects the two.
 
-        The slots keep the rest alone, so nobody may be stepping them.
+        The slots keep only the rest, so no thread may be stepping them.
         """
         gone, rest = (
             Execution(
@@ -136,8 +135,7 @@ class Execution:
         return gone, rest
 
     def joined(self, later: Execution, graph: PhysicalGraph) -> Execution:
-        """This attempt with tasks that were deployed later beside it, on the same slots, which nobody may be
-        stepping."""
+        """This attempt with tasks that were deployed later, on the same slots; no thread may be stepping these."""
         tasks = {task.name: task for task in (*self.tasks, *later.tasks)}
         order = [name for vertex in graph.vertices for name in vertex.tasks]
         channels = (*self.channels, *later.channels)
@@ -167,7 +165,7 @@ def deploy(
 ) -> Execution:
     """Build, open and (with `states`) restore the tasks of an attempt.
 
-    With `vertices` only theirs, to be joined to those that run on `slots` already; the slots do not know them yet.
+    With `vertices` only theirs, to be joined to those that already run on `slots`; the slots do not know them yet.
     """
     beside = slots is not None
     slots = tuple(slots or (Slot(graph.slot_name(index)) for index in range(graph.slots)))
@@ -189,7 +187,7 @@ def deploy(
                 _resend(graph, tasks, in_flight)
     except BaseException:
         for task in tasks:
-            with suppress(Exception):  # the error that kept them from being built is the one to raise
+            with suppress(Exception):  # raise the error that prevented building them instead
                 task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)], tasks, graph)
@@ -201,7 +199,7 @@ def deploy(
 
 
 def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InFlight]) -> None:
-    """Have every task begin with what was in flight at the checkpoint."""
+    """Let every task begin with the in-flight records of the checkpoint."""
     vertices = {vertex.id: vertex for vertex in graph.vertices}
     wanted = plan_resends(graph, in_flight)
     for task in tasks:
@@ -212,7 +210,7 @@ def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InF
 
 @dataclass(frozen=True, slots=True)
 class _EdgeChannels:
-    """The channels of one edge by sending and by receiving subtask: nobody goes through their square for one task."""
+    """The channels of one edge by sending and by receiving subtask, so that a task need not scan all pairs."""
 
     of: list[list[Channel]]
     to: list[list[Channel]]
@@ -229,7 +227,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
         merges = edge.exchange == "hash" and aggregates_locally(target.nodes[0].spec)
         buffer_bytes = BufferBytes(
             edge.schema, preaggregates=merges
-        )  # though none are made now, some may come from a checkpoint
+        )  # even if none are created now, some may come from a checkpoint
         both = _EdgeChannels([[] for _ in range(source.parallelism)], [[] for _ in range(target.parallelism)])
         for i, j in edge.pairs:
             channel = Channel(
@@ -249,7 +247,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
 
 
 def _take_over(logic: Operator | SourceReader, uid: str, states: States) -> None:
-    """Restore an operator, or a source; what a user's own source raises goes on as it is."""
+    """Restore an operator or a source; errors of a user's own source propagate unchanged."""
     if not type(logic).__module__.startswith("workbench."):
         logic.restore(states[uid])
         return
@@ -269,7 +267,7 @@ class _TaskBuilder:
     opened: list[Operator | SourceReader] = field(default_factory=list)
 
     def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
-        """Build the task; what it has opened is closed again when it cannot be."""
+        """Build the task; on failure, close what it has opened."""
         try:
             return self._build(host, slot, channels)
         except BaseException:
@@ -311,7 +309,7 @@ class _TaskBuilder:
 
     def _links(self, reading: Reading) -> dict[Node, Link]:
         links: dict[Node, Link] = {}
-        positions: dict[Node, Positions] = {}  # of what it emits; none behind an exchange or a side output
+        positions: dict[Node, Positions] = {}  # of its output; none behind an exchange or a side output
         for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
             counters = Counters()
             operator = self._operator(node)

@@ -25,21 +25,21 @@ from workbench.runtime.exchange.input_gate import InputChannel, InputGate, Water
 from workbench.runtime.tasks.task import LATENCY_SAMPLES, Outcome, Task
 
 _FEW = 4_096
-"""Records that are cheaper to copy than to process in two steps."""
+"""Up to this many records are cheaper to copy than to process in two steps."""
 _FROM_EACH = (Watermark, CheckpointBarrier, EndOfStream)
-"""What comes on every channel, one after the other, and does something only when the last has brought it."""
+"""Elements that arrive on every channel and take effect only when the last channel has delivered them."""
 
 
 class OperatorTask(Task):
-    """Polls its input gate and lets the chain process what comes (see `Task` for the other arguments).
+    """Polls its input gate and processes elements with the chain (see `Task` for the other arguments).
 
     Args:
         inputs: its channels, in the order of the edges and sending subtasks.
 
     Attributes:
-        gathers: a step takes the small buffers that lie ready on several channels at once, because a step costs the
-            same for few records as for many, and so it does with what every channel brings: watermarks, barriers and
-            the end. Off where steps are watched one by one.
+        gathers: a step takes the small buffers that are ready on several channels at once, because a step costs the
+            same for few records as for many; likewise watermarks, barriers and the end, which every channel delivers.
+            Off where steps are watched one by one.
     """
 
     def __init__(self, *, inputs: Sequence[InputChannel], **rest: Any) -> None:
@@ -55,7 +55,7 @@ class OperatorTask(Task):
 
     def _advance(self, now_us: int) -> Outcome:
         if self._attention.wanted and (overtaking := self.gate.overtaking()):
-            for channel, barrier in overtaking:  # whether or not there is room for records
+            for channel, barrier in overtaking:  # even if there is no room for records
                 self._on_barrier(channel, barrier, now_us)
             return Outcome.PROGRESSED
         if now_us < self._not_before_us:
@@ -74,7 +74,7 @@ class OperatorTask(Task):
         return outcome
 
     def _take_alike(self, kind: type[Element], now_us: int) -> Outcome:
-        """Take what every channel brings from those where it comes next, as long as there is room for what follows."""
+        """Take elements of this kind from all channels where one is next, while there is room for what follows."""
         outcome = Outcome.PROGRESSED
         for channel in self.gate.filled():
             elements = channel.channel.elements
@@ -82,7 +82,7 @@ class OperatorTask(Task):
                 continue
             if self._attention.wanted or not self.pool.has_room or (self._gates and not self._takes_input):
                 break
-            element = channel.channel.poll()  # another if a barrier has overtaken since, which goes its usual way
+            element = channel.channel.poll()  # another element if a barrier has overtaken since; it is handled as usual
             assert element is not None
             outcome = self._take(channel, element, now_us)
             if type(element) is not kind:
@@ -90,7 +90,7 @@ class OperatorTask(Task):
         return outcome
 
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
-        """Process a buffer together with those that lie ready on the other channels, each in its channel's order."""
+        """Process a buffer together with those that are ready on the other channels, in each channel's order."""
         parts, senders = [records], [first.channel.source]
         rows, partial = len(records), is_preaggregated(records.batch)
         behind: tuple[InputChannel, Element] | None = None
@@ -103,7 +103,7 @@ class OperatorTask(Task):
             if type(elements[0]) is not Records or is_preaggregated(elements[0].batch) is not partial:
                 continue
             element = channel.channel.poll()
-            if type(element) is not Records:  # a barrier has overtaken since: it comes behind what is taken already
+            if type(element) is not Records:  # a barrier has overtaken since: it follows what is taken already
                 assert element is not None
                 behind = channel, element
                 break
@@ -111,7 +111,7 @@ class OperatorTask(Task):
             senders.append(channel.channel.source)
             rows += len(element)
         self._sender.names = tuple(senders)
-        with suppress(pa.ArrowInvalid):  # together they may be more than a column of text can hold
+        with suppress(pa.ArrowInvalid):  # together they may exceed the size of a column of text
             parts = [Records.concat(parts)]
         outcome = Outcome.PROGRESSED
         for part in parts:
@@ -161,7 +161,7 @@ class OperatorTask(Task):
             self.policy.on_barrier(channel, barrier, now_us)
 
     def _on_restored(self, channel: InputChannel, now_us: int) -> None:
-        """What was in flight has come from one sender; when it has from all, go on with what is new."""
+        """One sender has delivered its in-flight records; when all have, continue with new input."""
         restored = self.restored
         assert restored is not None
         restored.arrived(channel)
@@ -180,7 +180,7 @@ class OperatorTask(Task):
         return self.gate.has_more
 
     def _advance_event_time(self, silenced: InputChannel | None) -> None:
-        """An input has fallen silent or ended, or something else about who speaks has changed."""
+        """Update event time: an input has become idle or ended, or the set of active inputs has changed otherwise."""
         was_idle = self.valve.idle
         watermark_us = self.valve.advance() if silenced is None else self.valve.silence(silenced)
         if watermark_us is not None:

@@ -1,28 +1,28 @@
-"""How many records a source reads at once."""
+"""The number of records that a source reads at once."""
 
 from __future__ import annotations
 
 from workbench.runtime.exchange.output_pool import OutputPool
 
 FIRST, SMALLEST, LARGE, LARGEST = 8_192, 64, 262_144, 1_048_576
-"""Records: to begin with, at least, at most where they all travel, and where few do."""
+"""Records: the initial, smallest, and largest number, and the largest where few of them are sent."""
 LONGEST_STEP_US = 20_000
-"""A step that takes longer makes the source read less at once."""
+"""After a longer step the source reads less at once."""
 QUICK_STEP_US = 4_000
-"""A large read grows further only if it takes less."""
+"""A large read grows further only if the step is shorter."""
 SHRINKS = 2
-"""Few records travel where at most one row for so many leaves the source's task."""
+"""The number of records read for each row sent from which few records count as sent."""
 
 
 class ReadSize:
     """Grows while steps are short, and shrinks when they become long, whatever the chain does with a record.
 
-    Between two steps a task takes commands and barriers; so a slow user function must not get many records at once.
-    Every step also costs some hundred microseconds of Python, during which no other slot has the interpreter. So a read
-    may be larger than a buffer where filters, or aggregates before the exchange, leave at most half of it.
+    A task receives commands and barriers between two steps; so a slow user function must not get many records at once.
+    But every step costs some hundred microseconds of Python, during which no other slot has the interpreter. So a read
+    may be larger than a buffer where filters, or aggregations before the exchange, keep at most half of it.
 
     Attributes:
-        records: how many are to be read at once, if buffers and their pool have room for so many.
+        records: how many to read at once, if buffers and their pool have room for them.
 
     Example:
         >>> size, pool = ReadSize(), OutputPool([], 4)
@@ -41,27 +41,27 @@ class ReadSize:
 
     @property
     def is_large(self) -> bool:
-        """Whether it matters how much of what is read is sent."""
+        """Whether the share of rows that is sent matters."""
         return self.records >= LARGE
 
     def at_most(self, buffer_size: int, pool: OutputPool) -> int:
-        """How much may be read now: no more than the pool takes, and one buffer where these are small.
+        """How much may be read now: no more than the pool can hold, and one buffer where buffers are small.
 
         Args:
             buffer_size: records in a full buffer; small buffers make single records visible.
-            pool: where it goes.
+            pool: the pool that takes the records.
         """
         if self.records <= LARGE or buffer_size < LARGE:
             return min(self.records, buffer_size)
         return min(self.records, buffer_size * max(1, pool.free))
 
     def note(self, rows: int, elapsed_us: int, sent: int) -> None:
-        """Learn from a step.
+        """Adjust to a step.
 
         Args:
             rows: records that were read.
-            elapsed_us: what reading and handling them took.
-            sent: rows that have left the task; looked at only if `is_large`.
+            elapsed_us: time for reading and processing them.
+            sent: rows that the task has sent; used only if `is_large`.
         """
         if elapsed_us > LONGEST_STEP_US:
             self.records = max(SMALLEST, rows * LONGEST_STEP_US // (2 * elapsed_us))

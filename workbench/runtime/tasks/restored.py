@@ -1,10 +1,9 @@
-"""What was in flight at the checkpoint from which an attempt goes on, and how it comes to its receivers.
+"""In-flight records of the checkpoint from which an attempt resumes, and their way to the receivers.
 
-The subtask of the producing operator sends it again, through its own output, before anything new: so the records take
-the way that the present plan gives them, be it at another parallelism. Behind them it says that this was all. A
-receiver lets what was in flight come from all of its senders before it takes anything new from one of them; without
-that, records of one key could overtake each other where the key's sender is another subtask now. Until then barriers
-wait.
+The subtask of the producing operator sends them again, through its own output, before anything new: so they are
+partitioned by the present plan, even at another parallelism. Then it signals that these were all. A receiver takes
+these records from all of its senders before it takes anything new from one of them; otherwise records of one key could
+overtake each other where another subtask now sends the key. Until then barriers wait.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ Send = Callable[[], None]
 
 
 class Restored:
-    """One task's part of it.
+    """One task's part in resending in-flight records.
 
     Args:
-        sends: each sends one buffer again.
+        sends: each call sends one buffer again.
         inputs: the task's channels; none for a source.
 
     Attributes:
-        sent: everything has been sent, and its receivers know.
-        barriers: that have come before their time.
+        sent: everything has been sent, and the receivers were notified.
+        barriers: those that have arrived too early.
     """
 
     __slots__ = ("_awaited", "_sends", "barriers", "sent")
@@ -51,7 +50,7 @@ class Restored:
         self.barriers: list[tuple[InputChannel, CheckpointBarrier]] = []
 
     def send_next(self, outputs: Sequence[EdgeOutput]) -> None:
-        """Send one buffer, or say that there are no more."""
+        """Send one buffer, or signal that there are no more."""
         if self._sends:
             self._sends.popleft()()
         else:
@@ -60,21 +59,21 @@ class Restored:
                 output.emit_event(EndOfInFlight())
 
     def arrived(self, channel: InputChannel) -> None:
-        """All of it has come from one sender, whose new records wait for the other senders."""
+        """One sender has delivered all of it; its new records wait for the other senders."""
         channel.blocked = True
         self._awaited.remove(channel)
 
     @property
     def over(self) -> bool:
-        """Whether the task may go on with what is new."""
+        """Whether the task may continue with new input."""
         return self.sent and not self._awaited
 
 
 def plan_resends(graph: PhysicalGraph, pieces: Sequence[InFlight]) -> dict[tuple[str, int], list[InFlight]]:
-    """What each subtask has to send again: by vertex id and subtask index.
+    """What each subtask has to send again, by vertex id and subtask index.
 
     Raises:
-        CheckpointError: no operator of this pipeline emits it.
+        CheckpointError: no operator of this pipeline emits these records.
     """
     by_uid = {uid: vertex for vertex in graph.vertices for uid in vertex.uids}
     found: dict[tuple[str, int], list[InFlight]] = {}
@@ -89,12 +88,12 @@ def plan_resends(graph: PhysicalGraph, pieces: Sequence[InFlight]) -> dict[tuple
 def sends_of(
     vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], pieces: Sequence[InFlight]
 ) -> list[Send]:
-    """How one subtask sends what it has to, in order.
+    """The calls that resend one subtask's records, in order.
 
-    What was emitted further down the chain goes first: what is nearer to its head may pass through there now.
+    What was emitted further down the chain goes first: what is nearer to its head may now pass through there.
 
     Raises:
-        CheckpointError: the pipeline no longer has that way, or a broadcast has other receivers now.
+        CheckpointError: the pipeline no longer has this edge, or a broadcast has other receivers now.
     """
     place = {link.uid: at for at, link in enumerate(links)}
     ordered = sorted(pieces, key=lambda piece: -place[piece.flow.producer])
@@ -106,7 +105,7 @@ def sends_of(
 
 
 _Way = Callable[[Records], Send]
-"""Gives what sends a buffer, when its columns are those that go this way."""
+"""Returns what sends a buffer, if its columns are those of this edge."""
 
 
 def _way(vertex: Vertex, links: Sequence[Link], outputs: Sequence[EdgeOutput], flow: Flow) -> _Way:
@@ -145,19 +144,19 @@ def _sent(edge: Edge, output: EdgeOutput, records: Records) -> Send:
             raise ValueError(f"{edge.target.name} takes no partial aggregates")
         window: Any = spec
         check_preaggregated(records, window.keys, [item for _, item in window.aggregates], edge.schema)
-        # They are merged whether or not batches are aggregated before the exchange now.
+        # They are merged, even if batches are now aggregated before the exchange.
         return partial(output.send_preaggregated, records)
     return partial(output.route, _fitted(records, edge.schema))
 
 
 def _fitted(records: Records, schema: pa.Schema) -> Records:
-    """The columns that travel, as the plan describes them."""
+    """The columns that travel, as in the plan."""
     columns = [records.batch.column(name) for name in schema.names]
     return Records(pa.RecordBatch.from_arrays(columns, schema=schema), records.timestamps)
 
 
 def _widened(records: Records, schema: pa.Schema) -> Records:
-    """As the producer emitted it; columns that nobody reads did not travel, and are null."""
+    """The records as the producer emitted them; columns that no operator reads did not travel, and are null."""
     batch = records.batch
     there = set(batch.schema.names)
     columns = [

@@ -1,16 +1,16 @@
-"""Watermark alignment: sources that are ahead wait for those that are behind.
+"""Watermark alignment: sources that are ahead wait for those behind.
 
-Where inputs drift apart, what is read early waits in the state of joins and windows until the slowest input has come as
-far. A source of a group that is ahead of the group's lowest watermark by more than its drift stops reading instead.
+Where inputs drift apart, early records wait in the state of joins and windows until the slowest input catches up.
+Therefore a source of a group stops reading while it is ahead of the group's lowest watermark by more than its drift.
 
-Sources whose records meet before an operator of event time form a group of their own, unless somebody says otherwise:
-a source waits there if it was already ahead of the others `READS` reads ago, so the bound follows the pace of the data.
-Where an operator tells event time anew from what has met (`AssignTimestamps`), records that drift apart by more than
-its bound would be late, so there the drift is a small part of it. Nobody waits in such a group for a source that
-waits itself: for its rate, its pace or a record from outside.
+Sources whose records meet before an event-time operator form a group by default. In such a group a source waits if it
+was already ahead of the others `READS` reads ago, so the bound follows the speed of the data. Where an operator assigns
+new timestamps after the inputs have met (`AssignTimestamps`), records that drift apart by more than its bound would be
+late, so there the drift is a small part of the bound. No source in such a group waits for one that is waiting itself:
+for its rate, its pace or a record from outside.
 
-Members may run on different threads. Each writes one integer that it alone owns and reads those of the others, so no
-lock is needed; what it reads may be a moment old, which only lets it wait, or read a chunk, longer.
+Members may run on different threads. Each writes one integer of its own and reads those of the others, so no lock is
+needed; a value that it reads may be outdated, which only makes it wait, or read a chunk, longer.
 """
 
 from __future__ import annotations
@@ -31,24 +31,25 @@ if TYPE_CHECKING:
     from workbench.runtime.tasks.task import Task
 
 LOOK_AGAIN_US = 5_000
-"""A source that waits for others looks again after this time."""
+"""A waiting source checks again after this time."""
 SOON_US = 500
-"""So does one of a group that nobody asked for, which must cost no speed."""
+"""The same for a group formed by default, which must not reduce throughput."""
 READS = 16
-"""A source may be so many of its own reads ahead, where nobody has given a drift."""
+"""A source may be ahead by this many of its own reads, where no drift was set."""
 _PART = 25
-"""Of the bound of an operator that tells event time anew, the drift is one part of so many: what is on its way between
-two tasks, and the rows of other subtasks that lie between two reads, need the rest."""
+"""The drift is this fraction of the bound of an operator that assigns new timestamps: records in flight between two
+tasks, and rows of other subtasks between two reads, need the rest."""
 
 
 class Alignment:
     """One member's place in its group.
 
     Args:
-        reached_us: shape (members,), how far each member is; shared by the group. MAX_TIME: nobody waits for it.
-        place: the member's own.
+        reached_us: shape (members,), the event time of each member; shared by the group. MAX_TIME: no member waits for
+            it.
+        place: the index of this member.
         max_drift_us: how far it may be ahead; None: `READS` of its own reads.
-        asked_for: whether somebody has named the group.
+        asked_for: whether a user has named the group.
     """
 
     __slots__ = ("_max_drift_us", "_own_us", "_place", "_reached_us", "_reads", "asked_for")
@@ -63,12 +64,12 @@ class Alignment:
 
     @property
     def look_again_us(self) -> int:
-        """After how long a member that waits looks again."""
+        """How soon a waiting member checks again."""
         return LOOK_AGAIN_US if self.asked_for else SOON_US
 
     def has_read(self, watermark_us: int) -> None:
-        """One more read has brought this member's event time so far; a member that tells none holds nobody up."""
-        watermark_us = max(watermark_us, self._own_us)  # splits that have ended tell nothing any more
+        """A read has advanced this member's event time; a member without event time holds no other back."""
+        watermark_us = max(watermark_us, self._own_us)  # splits that have ended report nothing any more
         if watermark_us == NO_TIME:
             self.leave()
         else:
@@ -76,16 +77,16 @@ class Alignment:
             self._reads.append(watermark_us)
 
     def report(self, watermark_us: int) -> None:
-        """This member's event time is as far as that."""
+        """Publish this member's event time."""
         self._own_us = self._reached_us[self._place] = watermark_us
 
     def leave(self) -> None:
-        """Nobody waits for this member until it reports again: it is idle, or has read everything."""
+        """Let no member wait for this one until it reports again: it is idle, or has read everything."""
         self._reached_us[self._place] = MAX_TIME
 
     @property
     def ahead(self) -> bool:
-        """Whether this member is to wait; one that has not told any event time yet makes all others wait."""
+        """Whether this member must wait; one that has not reported an event time yet makes all others wait."""
         lowest_us = min(self._reached_us)
         if self._max_drift_us is None:
             return self._reads[0] > lowest_us
@@ -93,7 +94,7 @@ class Alignment:
 
 
 def align(sources: Iterable[SourceTask], tasks: Sequence[Task], graph: PhysicalGraph) -> None:
-    """Bring the sources of each group together; called once for each attempt, before its first step.
+    """Connect the sources of each group; called once for each attempt, before its first step.
 
     Args:
         sources: those that are deployed.
@@ -125,7 +126,7 @@ def _join(members: Sequence[SourceTask], drift_us: int | None, *, asked_for: boo
 
 
 def _uses_event_time(tasks: Sequence[Task], region: Region) -> bool:
-    """Whether an operator behind an exchange of this region does something when event time passes."""
+    """Whether an operator behind an exchange of this region reacts to event time."""
     links = [link for task in tasks if task.name in region.tasks and task.takes_records for link in task.links]
     return any(
         (link.children or link.edges or link.side_edges)

@@ -1,4 +1,4 @@
-"""A task that reads a source, and tells event time from what it read."""
+"""A task that reads a source, and derives event time from its records."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from workbench.runtime.tasks.source_drift import Alignment
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
-"""Name of the watermark generators' part of a source's snapshot."""
+"""Name of the watermark generators' state in a source's snapshot."""
 LONGEST_REST_US = 50_000
-"""A source whose records wait in buffers looks for more at least this often, unless its driver lets it rest longer."""
+"""A source whose records wait in buffers polls at least this often, unless its driver lets it rest longer."""
 _QUICK_US = 200
-"""Reading and handling this long, plus a tenth of the time between two looks, delays no buffer noticeably."""
+"""Reading and processing for this long, plus a tenth of the time between two polls, delays no buffer noticeably."""
 
 
 class SplitTime:
-    """Event time of one split, or of all splits that are parts of one sequence: how far it is, and whether it speaks.
+    """Event time of one split, or of all splits that are parts of one sequence: its progress, and whether it is active.
 
     Attributes:
-        generator: tells it from the records.
-        watermark_us: the largest that the generator has told; NO_TIME before the first.
-        idle: does not hold the others back.
-        active_us: when it last spoke, by the clock.
+        generator: derives it from the records.
+        watermark_us: the largest watermark so far; NO_TIME before the first.
+        idle: the split does not hold the others back.
+        active_us: time of its last activity, by the clock.
     """
 
     __slots__ = ("active_us", "generator", "idle", "watermark_us")
@@ -50,7 +50,7 @@ class SplitTime:
         self.active_us = now_us
 
     def reach(self, watermark_us: int | None) -> None:
-        """Event time is as far as that, unless it was further already."""
+        """Advance event time, unless it was later already."""
         if watermark_us is not None and watermark_us > self.watermark_us:
             self.watermark_us = min(watermark_us, LAST_WATERMARK)
 
@@ -58,18 +58,18 @@ class SplitTime:
 class SourceTask(Task):
     """Polls a reader when its output has room (see `Task` for the other arguments).
 
-    A source that has read everything stays alive: it goes on sending barriers until the final checkpoint is complete,
-    so that the tail of a bounded input is committed like everything before it.
+    A source that has read everything stays alive: it keeps sending barriers until the final checkpoint is complete, so
+    that the tail of a bounded input is committed like everything before it.
 
     Args:
         reader: its share of the source.
         schema: of the records.
-        watermarks: how it tells event time; None: not at all.
-        reading: tells the operators of its chain where the records stand that they are working off.
+        watermarks: how it derives event time; None: not at all.
+        reading: informs the operators of its chain of the position of the records that they process.
     """
 
     takes_records = False
-    _ships_first: ClassVar[bool] = False  # what became due while it rested goes with the buffer that ends the rest
+    _ships_first: ClassVar[bool] = False  # what became due while it rested is sent with the buffer that ends the rest
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class SourceTask(Task):
         super().__init__(**rest)
         self.policy = SourceBarriers(self.snapshots, self._hold)
         self._held = False
-        self._kept = False  # from reading, since the last step or before
+        self._kept = False  # from reading, since the last step or earlier
         self._released = False
         self.reader = reader
         self.watermarks = watermarks
@@ -95,7 +95,7 @@ class SourceTask(Task):
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
         self._times: tuple[SplitTime, ...] = ()
-        self._live: tuple[str, ...] | None = None  # the reader's splits, where it says by itself that they are the same
+        self._live: tuple[str, ...] | None = None  # the reader's splits, if it reports changes of them
         self._schema = schema
         self._told_us = NO_TIME
         now = self._now_us()
@@ -103,19 +103,19 @@ class SourceTask(Task):
         self._watermark_due_us = now
         self._follow_splits(now)
         self._wait_until_us: int | None = now
-        self._rest_max_us = 0  # until a driver wants that: where steps are watched, records move one by one
+        self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
         self._rested_us, self._found, self._handled_us = now, 0, 0
         self._unread_us = 0  # from when on there may be records that were left for the end of the rest
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
-        # Whether all that it reads waits in buffers, and only there.
+        # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
         self._marker_due_us = now
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
-        """Go on from the event times of all former subtasks' splits, where this subtask has them now.
+        """Restore the event times of all former subtasks' splits that this subtask has now.
 
-        What is shared by several splits goes on from the one that is furthest behind, or from the start when one of
-        them has not begun: no record that would have been on time becomes late.
+        State shared by several splits resumes from the one furthest behind, or from the start when one of them has not
+        begun: no record that would have been on time becomes late.
         """
         saved: dict[str, tuple[int, Json]] = {}
         for snapshot in snapshots:
@@ -141,33 +141,33 @@ class SourceTask(Task):
         return {**self.reader.snapshot(), WATERMARKS: states}
 
     def look_every(self, us: int) -> None:
-        """Look for records that are due so often, where the source keeps to a rate, and rest while they would only wait
-        in buffers."""
+        """Poll for due records at this interval where the source keeps to a rate, and rest while records would only
+        wait in buffers."""
         self._rest_max_us = max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
 
     def _rest_with_buffers(self, rows: int, now_us: int) -> None:
-        """Look for more records when the first buffer is due, not before: until then they would only wait in it.
+        """Poll again when the first buffer is due: until then further records would only wait in it.
 
-        What comes first when all buffers are empty may wait as long as if it had been read at once. The task looks
-        sooner where a buffer may fill up by then: at most half of the smallest comes in between two looks. A chain that
-        takes long for its records begins with them at once.
+        The first records after all buffers are empty may wait as long as if they had been read at once. The task polls
+        earlier where a buffer may fill up before: between two polls at most half of the smallest buffer arrives. A
+            chain that needs much time for its records starts with them immediately.
 
         Args:
-            rows: records that this step has found.
-            now_us: when it began.
+            rows: records that this step has read.
+            now_us: start of the step.
         """
         self._found += rows
         self._handled_us += self._now_us() - now_us
         wait_us = self._wait_until_us
         if not self._may_rest or wait_us is None or wait_us <= now_us:
-            return  # there is more to read at once
+            return  # there is more to read now
         since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
         self._rested_us, self._found, self._handled_us = now_us, 0, 0
         self._unread_us = 0
         timeout_us = self.settings.ship_after_us
-        crowded = self._rest_max_us > LONGEST_REST_US  # then it is others that take the time
+        crowded = self._rest_max_us > LONGEST_REST_US  # the other sources take the time, then
         if not timeout_us or (handled_us > _QUICK_US + since_us // 10 and not crowded):
             return
         due_us = min(
@@ -181,18 +181,18 @@ class SourceTask(Task):
             self._wait_until_us, self._unread_us = due_us, wait_us
 
     def _ships_now(self, now_us: int) -> bool:
-        """Whether a buffer is due, with which a watermark can go."""
+        """Whether a buffer is due, with which a watermark can be sent."""
         return any((due := output.next_due_us()) is not None and due <= now_us for output in self.outputs)
 
     @property
     def _waits_for_others(self) -> bool:
-        """Whether it reads nothing for another reason than that nothing is due."""
+        """Whether it reads nothing for a reason other than that nothing is due."""
         resting = self._held or self._not_before_us
         return self.drained or self.paused or bool(resting) or not self.pool.has_room or not self._takes_input
 
     @property
     def rests_until_us(self) -> int:
-        """The processing time until which a step would find nothing to do, unless a command comes; 0: not known."""
+        """The processing time until which a step would do nothing, unless a command arrives; 0: not known."""
         return 0 if self._waits_for_others else self.next_due_us() or 0
 
     def next_due_us(self) -> int | None:
@@ -207,7 +207,7 @@ class SourceTask(Task):
         return None if first_us == MAX_TIME else first_us
 
     def close(self) -> None:
-        self.policy = SourceBarriers(self.snapshots, lambda held: None)  # instead of one that refers to this task
+        self.policy = SourceBarriers(self.snapshots, lambda held: None)  # replaces one that refers to this task
         self.reader.close()
         super().close()
 
@@ -216,13 +216,13 @@ class SourceTask(Task):
         self._wait_until_us = self._now_us()
 
     def _hold(self, held: bool) -> None:
-        """Read nothing until a checkpoint is complete, or read on."""
+        """Read nothing until a checkpoint is complete, or resume reading."""
         self._held = held
         self._released = not held
         self._wait_until_us = self._now_us()
 
     def _holds_back(self, command: Command, now_us: int) -> bool:
-        # Between two checkpoints that stop it a source reads at least once, or the job might stand still for ever.
+        # Between two checkpoints that stop it a source reads at least once; otherwise the job might make no progress.
         return (self._released and type(command) is Trigger) or super()._holds_back(command, now_us)
 
     def _advance(self, now_us: int) -> Outcome:
@@ -233,7 +233,7 @@ class SourceTask(Task):
         if self.paused or resting or not self.pool.has_room or not self._takes_input:
             self._kept = True
             return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
-        if self._kept:  # until now: while nothing can be read there are hardly any steps in which to notice the time
+        if self._kept:  # until now: while nothing can be read there are few steps to measure the time in
             self._kept = False
             self._stay_active(now_us)
         worked = False
@@ -243,7 +243,7 @@ class SourceTask(Task):
         if alignment is not None and alignment.ahead:
             self._stay_active(now_us)
             fetched = WaitUntil(now_us + alignment.look_again_us)
-            alignment = None  # it waits for others, and they may wait for it again
+            alignment = None  # it waits for others, which may now wait for it
         else:
             if read.is_large:
                 sent_before = self.rows_sent
@@ -290,11 +290,11 @@ class SourceTask(Task):
             self._told_at_us, self._watermark_due_us = now_us, self._event_time_moves_us(now_us)
             if self._tell_event_time(now_us):
                 worked = True
-                if rested:  # the next record would send it on, and may be left unread for a while
+                if rested:  # the next record would send it, and may be left unread for a while
                     for output in self.outputs:
                         output.ship_all()
         self._rest_with_buffers(found, now_us)
-        self._kept = not self.pool.has_room  # it may be long before the next step finds some
+        self._kept = not self.pool.has_room  # it may take long until a step finds room
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 
     def _send_restored(self) -> Outcome:
@@ -313,9 +313,9 @@ class SourceTask(Task):
     # splits ------------------------------------------------------------------------------------------------------
 
     def _follow_splits(self, now_us: int) -> None:
-        """Forget splits that have ended: they hold nothing back any more; and begin to tell the time of new ones.
+        """Forget splits that have ended, which hold nothing back any more; and start event time for new ones.
 
-        A split may end with its last record or because a seek went behind it.
+        A split may end with its last record or because a seek skipped the rest.
         """
         live = self.reader.splits()
         if live is self._live or list(self.splits) == list(live):
@@ -338,16 +338,17 @@ class SourceTask(Task):
         return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)
 
     def _stay_active(self, now_us: int) -> None:
-        """Neither backpressure nor a pause nor alignment is silence of the source: no split becomes idle for it."""
+        """Backpressure, a pause and alignment do not count as silence of the source: no split becomes idle because of
+        them."""
         for time in self._times:
             time.active_us = now_us
 
     # event time --------------------------------------------------------------------------------------------------
 
     def _take(self, records: Records, split: str, now_us: int) -> None:
-        """Send records on, with the watermarks that they bring."""
+        """Send records, with the watermarks that they cause."""
         if split not in self.splits:
-            self._follow_splits(now_us)  # the reader began it in this poll
+            self._follow_splits(now_us)  # the reader started it in this poll
         time = self.splits[split]
         if isinstance(time.generator, IngestionGenerator):
             records = time.generator.stamp(records.batch, now_us)
@@ -370,11 +371,11 @@ class SourceTask(Task):
         return time.generator.observe(records)
 
     def _tell_event_time(self, now_us: int) -> bool:
-        """Send the watermark if it has grown, and note splits that have fallen silent; whether anything was sent."""
+        """Send the watermark if it has grown, and detect idle splits; returns whether anything was sent."""
         strategy = self.watermarks
         assert strategy is not None
         active = False
-        room = self.pool.has_room  # without it nothing falls silent, and there is none for saying so either
+        room = self.pool.has_room  # without room no split becomes idle, and the change could not be sent either
         idle_after_us = strategy.idle_after_us if room else None
         for time in self._times:
             time.reach(time.generator.ask(now_us))
@@ -403,7 +404,7 @@ class SourceTask(Task):
         return max(silent_us, now_us + self.settings.watermark_interval_us)
 
     def _reached_us(self, now_us: int) -> int:
-        """How far event time is, told or not; a generator that looks at the clock is not asked for it."""
+        """Event time reached, sent or not; a generator that reads the clock is not asked."""
         speaking = [time for time in self._times if not time.idle]
         for time in speaking:
             if not time.generator.asks_clock:
@@ -411,7 +412,7 @@ class SourceTask(Task):
         return max(min((time.watermark_us for time in speaking), default=NO_TIME), self._told_us)
 
     def _send_watermark(self) -> bool:
-        """Send the minimum over the splits that speak, if it has grown; whether it has."""
+        """Send the minimum over the active splits if it has grown; returns whether it has."""
         speaking = [time.watermark_us for time in self._times if not time.idle]
         if not speaking:
             return False

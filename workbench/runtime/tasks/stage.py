@@ -1,4 +1,4 @@
-"""What a driver does for a job's master."""
+"""The interface of a driver for a job's master."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ class Stage(Protocol):
         ...
 
     def stop(self, execution: Execution) -> Collection[Task]:
-        """Step them no longer; when this returns, none of them is in a step.
+        """Stop stepping them; when this returns, none of them is in a step.
 
-        Those that it gives are, and are left behind: the job is canceled, and their step has not ended in time. Nothing
-        is stepped for this job any more.
+        The tasks returned are an exception: the job is canceled, and their step has not ended in time. They are left
+        behind, and nothing is stepped for this job any more.
         """
         ...
 
     def inspect(self, task: Task, query: Query) -> None:
-        """Have a task answer a query between two of its steps."""
+        """Let a task answer a query between two of its steps."""
         ...
 
     def wake(self) -> None:
-        """The master has something to do."""
+        """Wake the master: it has something to do."""
         ...

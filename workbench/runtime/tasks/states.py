@@ -1,4 +1,4 @@
-"""Reading what a checkpoint holds, for the tasks that go on from it."""
+"""Reads the content of a checkpoint for the tasks that resume from it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class States(dict[str, list[Snapshot]]):
     """The snapshots of all former subtasks, by operator uid.
 
     Attributes:
-        place: the checkpoint that they are of, for errors.
+        place: the checkpoint's folder, for errors.
     """
 
     def __init__(self, place: str, states: Mapping[str, list[Snapshot]] | None = None) -> None:
@@ -29,16 +29,16 @@ class States(dict[str, list[Snapshot]]):
 
     @contextmanager
     def taken_by(self, uid: str, what: str) -> Iterator[None]:
-        """What is raised in here because the state of an operator is not what any version writes, says so.
+        """Translate errors raised in this context: the state of an operator does not have the expected form.
 
         Args:
             uid: of the operator.
             what: names the reader of the state, such as ``operator 'counts'``.
 
         Raises:
-            CorruptCheckpointError: instead of a ValueError and the like.
-            CheckpointError: another kind of operator wrote it, or windows with another trigger or other aggregates,
-                which no checkpoint says; those of earlier versions do not even say what operator did.
+            CorruptCheckpointError: instead of a ValueError and similar errors.
+            CheckpointError: it was written by another kind of operator, or by windows with another trigger or other
+                aggregates, which checkpoints do not record; earlier versions do not even record the kind of operator.
         """
         try:
             yield
@@ -60,7 +60,7 @@ class States(dict[str, list[Snapshot]]):
 
 
 def _missing(error: KeyError) -> str:
-    """What a snapshot does not have: a piece, or a column of one, of which Arrow tells in a sentence."""
+    """What a snapshot lacks: a piece, or a column of one, which Arrow names in a sentence."""
     text = str(error.args[0])
     return text.split('"')[1] if text.startswith("Field ") else text
 
@@ -74,7 +74,7 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
 
     Raises:
         CorruptCheckpointError: a file is missing, torn or altered.
-        CheckpointError: it holds the state of an operator that this pipeline does not have.
+        CheckpointError: it holds state of an operator that this pipeline does not have.
     """
     states = States(manifest.place)
     for file in manifest.files:

@@ -1,7 +1,7 @@
 """A task: one subtask of one vertex, as a passive state machine.
 
 A driver calls ``step()``. A step applies the commands that were posted, takes at most one input element or one chunk
-from a source, never waits, and says how it ended. Everything that a task counts are plain integers that it alone
+from a source, never waits, and returns how it ended. All counters of a task are plain integers that only the task
 writes.
 """
 
@@ -60,8 +60,8 @@ class Load:
     """How a task spends its time, in microseconds of the clock (busy, idle, back-pressured).
 
     A task is back-pressured while its output pool is used up, and also while it has more to do but its slot is taken by
-    what comes after it: in a slot that several tasks share, this is how slowness downstream first reaches upstream.
-    A task that somebody slows down rests after each buffer; that counts as busy, for it plays a slow function.
+    tasks downstream: in a slot that several tasks share, this is how slowness first shows upstream. A task that a user
+    slows down rests after each buffer; that counts as busy, because it simulates a slow function.
     """
 
     __slots__ = ("backpressured_us", "busy_us", "held_back", "idle_us", "last_us", "resting", "stepping")
@@ -76,7 +76,7 @@ class Load:
         self.last_us = now_us
 
     def begin(self, now_us: int) -> None:
-        """A step begins: the time since the last one was spent resting, held back, or idle."""
+        """A step begins: the time since the last one was spent resting, back-pressured or idle."""
         if self.resting:
             self.busy_us += now_us - self.last_us
         elif self.held_back:
@@ -87,7 +87,7 @@ class Load:
         self.stepping = True
 
     def end(self, now_us: int, *, worked: bool, held_back: bool) -> None:
-        """A step ends; what a step without work took counts as waiting."""
+        """A step ends; a step without work counts as waiting."""
         if worked:
             self.busy_us += now_us - self.last_us
             self.last_us = now_us
@@ -96,15 +96,15 @@ class Load:
 
 
 class TaskHost(Protocol):
-    """Where a task reports to."""
+    """Receives the reports of tasks."""
 
     def report(self, report: Report) -> None:
-        """Take a report; called from the task's thread, returns at once."""
+        """Receive a report; called from the task's thread, returns at once."""
         ...
 
 
 class Task:
-    """What source tasks and operator tasks share: mailbox, chain, outputs, snapshots and counts.
+    """The common part of source tasks and operator tasks: mailbox, chain, outputs, snapshots and counters.
 
     Args:
         name: ``"aggregate[1]"``.
@@ -115,20 +115,20 @@ class Task:
         outputs: all outputs of the chain.
         settings: in force at the start.
         clock: processing time.
-        host: takes its reports.
+        host: receives its reports.
         waker: of the slot that steps it.
-        attempt: of the job, from 0; tasks that go on while others restart stay in theirs.
+        attempt: of the job, from 0; tasks that continue while others restart keep theirs.
 
     Attributes:
-        started_us, ended_us: when it was deployed, and when it finished or was ended; None before that.
-        failed: it is why its attempt ended.
-        restored: what was in flight at the checkpoint that this attempt goes on from, until it has been sent again.
+        started_us, ended_us: when it was deployed, and when it finished or was ended; None before.
+        failed: its failure ended its attempt.
+        restored: in-flight records of the checkpoint that this attempt resumes from, until they have been sent again.
     """
 
     takes_records = True
     """Whether it has inputs."""
     _ships_first: ClassVar[bool] = True
-    """Whether buffers that are due go before the next input is processed, which may take long."""
+    """Whether buffers that are due are shipped before the next input is processed, which may take long."""
 
     def __init__(
         self,
@@ -184,7 +184,7 @@ class Task:
         return sum(link.rows_sent for link in self.links if link.edges)
 
     def post(self, command: Command) -> None:
-        """Leave a command; it is applied at the start of the next step. Callable from any thread."""
+        """Post a command; it is applied at the start of the next step. Callable from any thread."""
         self.mailbox.append(command)
         if self.waker.parked:
             self.waker.wake()
@@ -228,14 +228,14 @@ class Task:
         return outcome
 
     def _ship_due(self, now_us: int) -> bool:
-        """Ship the buffers whose timeout has passed; whether there was one."""
+        """Ship the buffers whose timeout has passed; returns whether there was one."""
         shipped = False
         for output in self.outputs:
             shipped |= output.ship_due(now_us)
         return shipped
 
     def _call_timed(self, now_us: int) -> bool:
-        """Call the operators whose time has come; whether there was one."""
+        """Call the operators whose timers are due; returns whether there was one."""
         called = False
         for link in self._timed:
             due = link.operator.next_time_us()
@@ -245,8 +245,8 @@ class Task:
         return called
 
     def _holds_back(self, command: Command, now_us: int) -> bool:
-        """Whether a command must wait: a barrier goes behind what this task has already produced or taken on, unless it
-        may overtake that, and the end goes behind what has no room yet."""
+        """Whether a command must wait: a barrier follows what this task has already produced or accepted, unless it may
+        overtake that, and the end follows what has no room yet."""
         if type(command) is Finish:
             return self.pool.backlogged
         if type(command) is not Trigger:
@@ -256,7 +256,7 @@ class Task:
         return not overtakes(command.barrier, now_us) and (self.pool.backlogged or not self._takes_input)
 
     def _send_restored(self) -> Outcome:
-        """Send a part of what was in flight at the checkpoint that this attempt goes on from."""
+        """Resend some of the in-flight records of the checkpoint that this attempt resumes from."""
         restored = self.restored
         assert restored is not None
         if not self.pool.has_room:
@@ -268,7 +268,7 @@ class Task:
 
     @property
     def has_news(self) -> bool:
-        """Whether a step would find something to do although nothing is due; asked before its slot goes to sleep."""
+        """Whether a step would do something although nothing is due; called before its slot sleeps."""
         if self.finished:
             return False
         if self.mailbox and not self._holds_back(self.mailbox[0], self._now_us()):
@@ -282,7 +282,7 @@ class Task:
         return self.pool.has_room and self._takes_input and self._has_more()
 
     def next_due_us(self) -> int | None:
-        """The processing time at which a step is wanted although nothing may have come in; None: none."""
+        """The processing time at which a step is due even if nothing has arrived; None: none."""
         due: int | None = None if self.snapshots.due_us == MAX_TIME else self.snapshots.due_us
         if self.mailbox and type(trigger := self.mailbox[0]) is Trigger and self.restored is None:  # it is held back
             due = _earlier(due, trigger.barrier.overtakes_at_us)
@@ -297,19 +297,20 @@ class Task:
 
     @property
     def _takes_input(self) -> bool:
-        """Whether every operator of the chain can take more."""
+        """Whether every operator of the chain accepts more."""
         return not self._gates or all(gate.ready() for gate in self._gates)
 
     @property
     def output_watermark_us(self) -> int | None:
-        """How far event time is behind the chain's last operator; None before the first watermark."""
+        """The watermark behind the chain's last operator; None before the first."""
         watermark_us = self.links[-1].watermark_us
         return None if watermark_us == NO_TIME else watermark_us
 
     def close(self) -> None:
-        """Release the operators' resources, and untie what refers to itself.
+        """Release the operators' resources, and break reference cycles.
 
-        Else a failed attempt's state and buffers would take memory until the garbage collector comes by, which may be
+        Otherwise the state and buffers of a failed attempt would take memory until the garbage collector runs, which
+        may be
         many failures later: it counts objects, and these are few and large.
         """
         if self.ended_us is None:
@@ -321,13 +322,13 @@ class Task:
         for link in self.links:
             link.operator.close()
 
-    # what subclasses do ------------------------------------------------------------------------------------------
+    # for subclasses ----------------------------------------------------------------------------------------------
 
     def _advance(self, now_us: int) -> Outcome:
         raise NotImplementedError  # abstract
 
     def _has_more(self) -> bool:
-        """Whether there is something to take right now."""
+        """Whether there is input to take now."""
         raise NotImplementedError  # abstract
 
     def _pause(self, paused: bool) -> None:
@@ -366,17 +367,17 @@ class Task:
                 raise JobError(f"{self.name} was failed on purpose")
 
     def _use(self, settings: Settings) -> None:
-        """Be as slow as somebody wants it to be; a rest that has begun ends when that is no longer wanted."""
+        """Slow the task down as set; a rest in progress ends when that is no longer set."""
         self._rest_us = settings.rest_us(link.uid for link in self.links)
         self._not_before_us = MAX_TIME if self._rest_us == MAX_TIME else 0
 
     def _rest(self) -> None:
-        """A buffer was processed: take nothing else for a while, where somebody slows this task down."""
+        """A buffer was processed: pause for the configured time, if the task is slowed down."""
         if self._rest_us:
             self._not_before_us = min(self._now_us() + self._rest_us, MAX_TIME)
 
     def answer(self, question: Question) -> None:
-        """Look into an operator's state, and report what is there."""
+        """Report the content of an operator's state."""
         operator = next(link.operator for link in self.links if link.uid == question.uid)
         key = question.key_values
         found: object
