@@ -583,6 +583,30 @@ def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():
     assert paced.is_due(quiet + 1)
 
 
+@pytest.mark.parametrize("sign", ["its comm is opened again", "somebody acts on it"])
+def test_a_page_that_was_given_up_is_fed_again_when_it_is_heard_of(monkeypatch, sign):
+    """As in a notebook that was closed, and opened an hour later."""
+    monkeypatch.setattr(transport, "Comms", Comms)
+    job, feeder, hours = Job(FRAME), Pump(look_s=0.01), [0.0]
+    monkeypatch.setattr("workbench.dashboard.shown.pump.monotonic", lambda: time.monotonic() + hours[0])
+    monkeypatch.setattr("workbench.dashboard.shown.show.monotonic", lambda: time.monotonic() + hours[0])
+    board = Dashboard(job, pump=feeder)
+    board._connect()
+    (shown_,) = feeder.displays
+    page = Page(shown_)
+    until(lambda: shown_.pace._sent is not None)
+    hours[0] = 3600.0
+    until(lambda: not feeder.is_running)
+    job.ring.append(later(FRAME, backpressure="seen after an hour"))
+    if sign == "somebody acts on it":
+        page.change(shown_.view.pulse.seen, "data", {"part": ["graph"]})
+    else:
+        page.line._control.on_open({})
+    until(lambda: any("seen after an hour" in text for text in shown_.line._telemetry.sent))
+    board.close()
+    until(lambda: not feeder.is_running)
+
+
 def test_a_page_gets_its_next_frame_as_long_as_it_paints_and_answers(shown, monkeypatch):
     now = [float(int(time.monotonic()) + 1)]
     monkeypatch.setattr(display, "monotonic", lambda: now[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from workbench.arguments import path_of
@@ -69,6 +70,7 @@ class Dashboard(Shown):
         self._displays.append(display)
         view.easel.follow = lambda job: self._follow(display, job)
         view.easel.background.begun = lambda: self._pump.add(display)
+        line.heard = lambda: self._feed(display)
         self._pump.add(display)
         return line
 
@@ -81,6 +83,12 @@ class Dashboard(Shown):
         view = self.view(hears=False)
         view.pulse.beat(over=True)
         return write_page(path_of(path, "path"), view, f"{self._job.name}: dashboard")
+
+    def _feed(self, display: Display) -> None:
+        """Its page is there: it is fed again if it was silent for so long that it was not fed any more."""
+        display.pace.heard(monotonic())
+        if not display.is_finished:
+            self._pump.add(display)
 
     def _follow(self, display: Display, job: Watched) -> None:
         """The display shows another job of the same name from now on: the one that goes on from a savepoint."""
