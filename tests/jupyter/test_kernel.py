@@ -130,7 +130,7 @@ def test_a_failed_task_recovers(kernel: Kernel) -> None:
 
 def test_a_job_is_replaced(kernel: Kernel) -> None:
     refused = kernel.run("%%stream load\nsums", ok=False)
-    assert "job 'load' is running: '%stream stop load' ends it" in refused.error
+    assert "job 'load' is running, and another cell started it: '%stream stop load' ends it" in refused.error
     kernel.run("first = job")
     kernel.run("%%stream load --replace --no-dashboard -o job\nsums")
     assert kernel.run("first.state, job is first").value == "('CANCELED', False)"
@@ -139,8 +139,11 @@ def test_a_job_is_replaced(kernel: Kernel) -> None:
 @pytest.mark.slow
 def test_the_dashboard_comes_with_the_job(kernel: Kernel) -> None:
     shown = kernel.run("%%stream load --replace\nsums")
-    assert len(shown.values) == 2
+    assert ["Dashboard of job 'load'" in value["text/plain"] for value in shown.values] == [True]  # and nothing below
     assert "text/html" in shown.values[0]
+    assert "Replace" not in shown.values[0]["text/html"]
+    again = kernel.run("%%stream load --replace\nsums".replace(" --replace", ""), ok=False)
+    assert "another cell started it" in again.error  # without ids the text decides which cell it is
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -32,6 +33,9 @@ class Dashboard(Shown):
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
         carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
 
+    Attributes:
+        begin: starts a job in this one's place, which every display then offers; None: nobody asks for that.
+
     Raises:
         SettingError: no such part, or no such carrier.
 
@@ -48,6 +52,7 @@ class Dashboard(Shown):
         self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None
     ) -> None:
         super().__init__(carrier)
+        self.begin: Callable[[], Watched] | None = None
         self._job = job
         self._part = None if part is None else view_named(part).name
         self._pump = PUMP if pump is None else pump
@@ -60,7 +65,8 @@ class Dashboard(Shown):
 
     def view(self, hears: bool = True) -> View:
         """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
-        return View(self._job, self._job.recorder.frames(), self._part, hears=hears)
+        begin = self.begin if hears else None
+        return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin)
 
     def _connect(self, comms: Any = None) -> Line:
         """A line to a page, with a fresh set of figures that is fed from now on."""
