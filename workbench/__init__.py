@@ -16,7 +16,7 @@ The map of what is exported:
   to be looked at, and `Recording`;
 * `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.
 
-In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``.
+In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``; the sidebar needs the import only.
 
 Example::
 
@@ -33,6 +33,8 @@ Example::
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from workbench.front_ends import admit_front_ends
+
 if TYPE_CHECKING:
     from workbench.public import *  # noqa: F403
 
@@ -47,7 +49,7 @@ def __dir__() -> list[str]:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Called by ``%load_ext workbench``: adds the magics and opens the way for the sidebar."""
+    """Called by ``%load_ext workbench``: adds the magics."""
     import_module("workbench.jupyter").load_ipython_extension(ipython)
 
 
@@ -73,3 +75,6 @@ if not TYPE_CHECKING:  # a type checker would take any name to be there
 
 def _exported() -> list[str]:
     return [*import_module("workbench.public").__all__, *_HOOKS]
+
+
+admit_front_ends()

@@ -7,6 +7,7 @@ import nbformat
 import pytest
 from browsing import CHROMIUM, chromium, jupyter
 from lab_front import Front
+from live_notebook import BEATS
 
 pytest.importorskip("playwright.sync_api")
 INSTALLED = Path(sysconfig.get_path("data")) / "share/jupyter/labextensions/workbench-jupyterlab/package.json"
@@ -397,3 +398,28 @@ def test_the_launcher_opens_the_tutorial_and_never_overwrites_it(front):
     written.write_text(written.read_text().replace("# Streaming in five cells", "# Mine"))
     front.execute("workbench:open-tutorial")
     assert "# Mine" in written.read_text()
+
+
+def test_a_dashboard_in_a_cell_finds_its_job_again_when_its_notebook_was_closed_and_opened(front):
+    front.open("again.ipynb", START.format(name="again"), "job.dashboard()")
+    front.run_cell(0)
+    front.run_cell(1)
+    front.page.wait_for_function(f"() => Math.max(...({BEATS})(), 0) > 3")
+    for _ in range(2):
+        front.close("again.ipynb")
+        front.page.wait_for_function(f"() => ({BEATS})().length === 0")
+        front.open("again.ipynb")
+        front.page.wait_for_function(f"() => ({BEATS})().length === 1")
+        first = front.page.evaluate(BEATS)[0]
+        front.page.wait_for_function(f"first => ({BEATS})()[0] > first + 5", arg=first)
+
+
+def test_a_dashboard_whose_kernel_was_restarted_does_not_say_that_its_job_runs(front):
+    front.open("ended.ipynb", START.format(name="ended"), "job.dashboard()")
+    front.run_cell(0)
+    front.run_cell(1)
+    badge = front.appears(".badge.good", "RUNNING")
+    front.restart_kernel("ended.ipynb")
+    badge.wait_for(state="hidden")
+    front.appears(".silent", "not connected last seen RUNNING")
+    front.appears(".wb-silence", "The kernel was restarted, which ended this job")

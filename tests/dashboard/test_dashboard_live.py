@@ -31,7 +31,7 @@ from workbench.dashboard.shown.view import View
 from workbench.dashboard.views.buffers import columns
 from workbench.dashboard.views.controls import PAUSE, RESUME
 from workbench.dashboard.views.graph import box_columns
-from workbench.errors import SettingError
+from workbench.errors import JobError, SettingError
 from workbench.runtime.settings.settings import TABLE
 from workbench.telemetry.frames import EventFrame
 
@@ -581,6 +581,61 @@ def test_a_silent_page_is_slowed_and_then_forgotten_and_an_answer_revives_it():
     assert paced.is_lost(pace.LOST_S + 1)
     paced.answered(beat=2, now=quiet, painting_s=0.02)
     assert paced.is_due(quiet + 1)
+
+
+def test_a_cell_that_was_run_again_offers_to_replace_its_job(monkeypatch):
+    monkeypatch.setattr(transport, "Comms", Comms)
+    job, fresh, feeder = Job(FRAME), Job(later(FRAME, backpressure="a fresh start")), Pump(look_s=0.01)
+    board = Dashboard(job, pump=feeder)
+    assert "is still running" not in str(board.view().document().to_json())
+    answers = iter([JobError("it does not end"), fresh])
+
+    def begin():
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    board.begin = begin
+    board._connect()
+    (shown_,) = feeder.displays
+    page = Page(shown_)
+    bar = shown_.view._again
+    page.press(bar.stop)
+    assert job.asked == [("stop", {"wait": False})]
+    page.press(bar.replace)
+    until(lambda: page.receive() and "it does not end" in page.texts())
+    assert bar.model.visible
+    page.press(bar.replace)
+    until(lambda: page.receive() and "a fresh start" in page.texts())
+    assert not bar.model.visible
+    assert shown_.job is fresh
+    board.close()
+    until(lambda: not feeder.is_running)
+
+
+@pytest.mark.parametrize("sign", ["its comm is opened again", "somebody acts on it"])
+def test_a_page_that_was_given_up_is_fed_again_when_it_is_heard_of(monkeypatch, sign):
+    """As in a notebook that was closed, and opened an hour later."""
+    monkeypatch.setattr(transport, "Comms", Comms)
+    job, feeder, hours = Job(FRAME), Pump(look_s=0.01), [0.0]
+    monkeypatch.setattr("workbench.dashboard.shown.pump.monotonic", lambda: time.monotonic() + hours[0])
+    monkeypatch.setattr("workbench.dashboard.shown.show.monotonic", lambda: time.monotonic() + hours[0])
+    board = Dashboard(job, pump=feeder)
+    board._connect()
+    (shown_,) = feeder.displays
+    page = Page(shown_)
+    until(lambda: shown_.pace._sent is not None)
+    hours[0] = 3600.0
+    until(lambda: not feeder.is_running)
+    job.ring.append(later(FRAME, backpressure="seen after an hour"))
+    if sign == "somebody acts on it":
+        page.change(shown_.view.pulse.seen, "data", {"part": ["graph"]})
+    else:
+        page.line._control.on_open({})
+    until(lambda: any("seen after an hour" in text for text in shown_.line._telemetry.sent))
+    board.close()
+    until(lambda: not feeder.is_running)
 
 
 def test_a_page_gets_its_next_frame_as_long_as_it_paints_and_answers(shown, monkeypatch):

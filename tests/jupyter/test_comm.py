@@ -14,11 +14,10 @@ from waiting import until
 
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import SettingError
+from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
 from workbench.jupyter.comm import MAX_FRONT_ENDS, TelemetryPump, answer, register_comms, unregister_comms
 from workbench.jupyter.protocol import (
-    CONTROL_TARGET,
     PROTOCOL_VERSION,
-    TELEMETRY_TARGET,
     ProtocolError,
     jobs_message,
     parse_request,

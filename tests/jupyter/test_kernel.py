@@ -130,7 +130,7 @@ def test_a_failed_task_recovers(kernel: Kernel) -> None:
 
 def test_a_job_is_replaced(kernel: Kernel) -> None:
     refused = kernel.run("%%stream load\nsums", ok=False)
-    assert "job 'load' is running: '%stream stop load' ends it" in refused.error
+    assert "job 'load' is running, and another cell started it: '%stream stop load' ends it" in refused.error
     kernel.run("first = job")
     kernel.run("%%stream load --replace --no-dashboard -o job\nsums")
     assert kernel.run("first.state, job is first").value == "('CANCELED', False)"
@@ -139,8 +139,11 @@ def test_a_job_is_replaced(kernel: Kernel) -> None:
 @pytest.mark.slow
 def test_the_dashboard_comes_with_the_job(kernel: Kernel) -> None:
     shown = kernel.run("%%stream load --replace\nsums")
-    assert len(shown.values) == 2
+    assert ["Dashboard of job 'load'" in value["text/plain"] for value in shown.values] == [True]  # and nothing below
     assert "text/html" in shown.values[0]
+    assert "Replace" not in shown.values[0]["text/html"]
+    again = kernel.run("%%stream load --replace\nsums".replace(" --replace", ""), ok=False)
+    assert "another cell started it" in again.error  # without ids the text decides which cell it is
 
 
 @pytest.mark.slow
@@ -191,3 +194,35 @@ def test_a_stepping_job_goes_on_when_it_is_told_to(kernel: Kernel) -> None:
     assert kernel.run("%stream step lesson 2").value.count("Step(") == 2
     kernel.run("%stream step lesson 1000")
     assert kernel.run("lesson.state, lesson.table().to_pylist()").value == "('FINISHED', [{'n': 2}, {'n': 3}])"
+
+
+def test_a_front_end_finds_the_jobs_of_a_kernel_that_has_only_imported_the_workbench() -> None:
+    manager, client = start_new_kernel(kernel_name="python3")
+    kernel = Kernel(manager, client)
+
+    def opened(comm: str) -> str:
+        """What the kernel says to a comm that is opened, and asked for the jobs."""
+        for kind, content in (
+            ("comm_open", {"target_name": "workbench:control", "comm_id": comm, "data": {"version": 1}}),
+            ("comm_msg", {"comm_id": comm, "data": {"version": 1, "id": "7", "request": "list"}}),
+        ):
+            client.shell_channel.send(client.session.msg(kind, content))
+        while (said := client.get_iopub_msg(timeout=60))["msg_type"] not in ("comm_msg", "comm_close"):
+            pass
+        return str(said["content"].get("data")) if said["msg_type"] == "comm_msg" else "closed"
+
+    try:
+        kernel.run("import sys")
+        assert opened("before") == "closed"
+        kernel.run("import workbench as wb")
+        assert kernel.run("[name for name in sys.modules if name.startswith('workbench.')]").value == (
+            "['workbench.front_ends']"
+        )
+        assert "'ok': True" in opened("after")
+        kernel.run(GENERATOR + "job = sums.sink_to(wb.DiscardSink()).run('imported')")
+        assert "'name': 'imported'" in opened("later")
+        kernel.run("%load_ext workbench")
+        assert "'name': 'imported'" in opened("loaded")
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)

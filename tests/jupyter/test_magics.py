@@ -18,6 +18,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 
 import workbench
+from workbench.api.kept.job_record import this_cell
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.jupyter import load_ipython_extension, magics, unload_ipython_extension
@@ -38,6 +39,7 @@ class RecordingJob:
         self.state = state
         self.calls: list[tuple[Any, ...]] = []
         self.recorder = SimpleNamespace(latest=lambda: frame(name))
+        self._run = SimpleNamespace(cell=this_cell())
 
     @property
     def over(self) -> bool:
@@ -393,12 +395,58 @@ def test_a_cell_that_is_no_stream(shell: InteractiveShell, body: str, sentence: 
 
 def test_a_running_name_is_refused_or_replaced(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     old = jobs["delays"] = RecordingJob("delays")
-    assert "job 'delays' is running: '%stream stop delays' ends it" in failure(shell, "%%stream delays\nstream")
+    assert "job 'delays' is running, and another cell started it: '%stream stop delays' ends it" in failure(
+        shell, "%%stream delays\nstream"
+    )
     assert old.calls == []
     assert run(shell, "%%stream delays --replace\nstream") is not old
     assert [call[0] for call in old.calls] == ["stop"]
     jobs["delays"].state = "FINISHED"
     run(shell, "%%stream delays\nstream")
+
+
+@pytest.fixture
+def in_cell(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has what runs next run in the cell of that id, as a notebook says it."""
+
+    def enter(cell: str) -> None:
+        monkeypatch.setattr(shell, "parent_header", {"metadata": {"cellId": cell}}, raising=False)
+
+    return enter
+
+
+def test_a_cell_that_was_changed_replaces_its_own_job(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], in_cell: Callable[[str], None]
+) -> None:
+    in_cell("a")
+    first = run(shell, "%%stream delays\nstream")
+    second = run(shell, "%%stream delays -p 2\nstream")
+    assert (first.calls[0][0], second is first, jobs["delays"] is second) == ("stop", False, True)
+    third = run(shell, "%%stream delays -p 2\n\nx = 1\nstream")
+    assert (second.calls[0][0], third.over) == ("stop", False)
+
+
+def test_a_cell_that_was_not_changed_shows_its_job_and_says_how_to_replace_it(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], in_cell: Callable[[str], None]
+) -> None:
+    in_cell("a")
+    job = run(shell, "%%stream delays --checkpoint-dir D -o handle\nstream")
+    del shell.user_ns["handle"]
+    with capture_output(display=False) as printed:
+        assert run(shell, "%%stream delays --checkpoint-dir D -o handle\nstream") is job is shell.user_ns["handle"]
+    assert job.calls == []
+    assert "'%%stream delays --replace' starts it from the beginning" in printed.stdout
+    assert [len(pipeline.runs) for pipeline in pipelines] == [1, 0]
+
+
+def test_the_job_of_another_cell_is_protected_though_both_have_the_same_text(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], in_cell: Callable[[str], None]
+) -> None:
+    in_cell("a")
+    job = run(shell, "%%stream delays\nstream")
+    in_cell("b")
+    assert "another cell started it" in failure(shell, "%%stream delays\nstream")
+    assert job.calls == []
 
 
 def test_a_cell_with_a_mistake_replaces_nothing(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:

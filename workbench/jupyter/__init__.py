@@ -4,6 +4,6 @@ Belongs here: everything that knows IPython, ipykernel or comms. Does not: what 
 Python twin on ``Job``, so whatever a magic can do, a program can do as well.
 """
 
-from workbench.jupyter.extension import load_ipython_extension, unload_ipython_extension
+from workbench.jupyter.extension import load_ipython_extension, serve_jobs, unload_ipython_extension
 
-__all__ = ["load_ipython_extension", "unload_ipython_extension"]
+__all__ = ["load_ipython_extension", "serve_jobs", "unload_ipython_extension"]

@@ -14,9 +14,8 @@ from typing import Any, Protocol, cast
 
 from workbench.api.job.job import Job
 from workbench.errors import JobError, unknown
+from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
 from workbench.jupyter.protocol import (
-    CONTROL_TARGET,
-    TELEMETRY_TARGET,
     JobSummary,
     Request,
     failure_reply,

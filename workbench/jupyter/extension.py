@@ -49,6 +49,11 @@ def _jobs() -> dict[str, Any]:
     return dict(wb.jobs())
 
 
+def serve_jobs(kernel: Any) -> None:
+    """Serve this process's jobs to the front ends of its kernel."""
+    register_comms(kernel, _jobs)
+
+
 def load_ipython_extension(ipython: Any) -> None:
     """Add the magics, their completion, the comms and the one-line errors to `ipython`; twice is the same as once."""
     if id(ipython) in _loaded:
@@ -59,7 +64,7 @@ def load_ipython_extension(ipython: Any) -> None:
     ipython.set_custom_exc((WorkbenchError, BodySyntaxError), show_failure)
     sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
     if hasattr(ipython, "kernel"):
-        register_comms(ipython.kernel, _jobs)
+        serve_jobs(ipython.kernel)
     _loaded[id(ipython)] = loaded
     remember_directories(Path(FOLDER))
     _offer()

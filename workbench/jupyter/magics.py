@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from keyword import iskeyword
 from typing import Any
 
@@ -18,6 +19,7 @@ from workbench.api.job.registry import make_room
 from workbench.api.kept.job_record import RECORD, Cell, started_from
 from workbench.api.launching.refusals import RunRequest, check_beginning, check_directory, planned
 from workbench.api.running.found_jobs import FoundJob
+from workbench.dashboard.page.carrier import cell_id
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.jupyter.advice import Advice
@@ -116,6 +118,9 @@ class StreamMagics(Magics):
         A stream without a sink keeps its rows in the job: read them with job.table(NAME). Lines before the last one
         run as in any cell.
 
+        To run a cell again while its job runs replaces the job if the cell was changed, and shows the job if not. The
+        job of another cell is replaced with --replace only.
+
         Example::
 
             %%stream delays -p 2 --buffer-timeout 50ms --checkpoint-interval 5s -o job
@@ -126,25 +131,46 @@ class StreamMagics(Magics):
         """
         __tracebackhide__ = True
         options = parsed(self.start, line)
-        if not options.replace:
-            refuse_running(options.name)
-        refuse_options(options)
+        cell = Cell(line.strip(), body, id=cell_id(self.shell.user_ns))
+        running = None if options.replace else own_job(options.name, cell)
+        before = None if running is None else running._run.cell
+        if before is None or not cell.reads_as(before):
+            running = None
+            refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
+        begin = partial(self._begin, pipeline, options, cell)
+        if running is None:
+            return self._show(begin(), options)
+        if options.output:
+            self.shell.user_ns[options.output] = running
+        return self._show(running, options, begin)
+
+    def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
+        """Start the job, in the place of one of its name that runs."""
         prepare_kernels()  # takes long on a machine's first run, and can be interrupted
-        if options.replace:
-            asked, running = request(options, pipeline), wb.jobs().get(options.name)
+        running = wb.jobs().get(options.name)
+        if running is not None and not running.over:
+            asked = request(options, pipeline)
             check_beginning(asked, running, planned(asked))  # the job that runs would be lost for nothing
-            if running is not None:
-                make_room(running)
-        with interrupts_held(), started_from(Cell(line.strip(), body)):
+            make_room(running)
+        with interrupts_held(), started_from(cell):
             job = run(pipeline, options)
             if options.output:
                 self.shell.user_ns[options.output] = job
-        if not options.no_dashboard and hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
-            view = job.dashboard()
-            if view is not None:
-                display(view)
         return job
+
+    def _show(self, job: wb.types.Job, options: Any, begin: Callable[[], wb.types.Job] | None = None) -> Any:
+        """The job, or its dashboard where that can be drawn; `begin` starts one in its place, if it was running."""
+        if options.no_dashboard or not hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
+            if begin is not None:
+                name = job.name
+                what = f"'%%stream {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
+                display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
+            return job
+        view = job.dashboard()
+        view.begin = begin
+        display(view)
+        return None
 
 
 def resuming(line: str) -> str:
@@ -181,17 +207,21 @@ def parsed(magic: Any, line: str) -> Any:
     return options
 
 
-def refuse_running(name: str) -> None:
-    """Refuse a name that a running job has.
+def own_job(name: str, cell: Cell) -> wb.types.Job | None:
+    """The running job of that name, which the cell has started; None: no job of that name runs.
 
     Raises:
-        JobError: a job of this name runs.
+        JobError: one runs that something else has started.
     """
     running = wb.jobs().get(name)
-    if running is not None and not running.over:
+    if running is None or running.over:
+        return None
+    if running._run.cell is None or not cell.is_the(running._run.cell):
         raise JobError(
-            f"job {name!r} is running: '%stream stop {name}' ends it, or '%%stream {name} --replace' does both"
+            f"job {name!r} is running, and another cell started it: '%stream stop {name}' ends it, or '%%stream {name}"
+            " --replace' does both"
         )
+    return running
 
 
 def refuse_options(options: Any) -> None:

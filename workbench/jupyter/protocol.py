@@ -18,8 +18,6 @@ from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.telemetry.frames import Frame
 
 PROTOCOL_VERSION = 1
-CONTROL_TARGET = "workbench:control"
-TELEMETRY_TARGET = "workbench:telemetry"
 
 VERBS: dict[str, tuple[str, ...]] = {
     "list": (),

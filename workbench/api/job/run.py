@@ -17,6 +17,7 @@ from workbench.telemetry.recorder import Recorder
 
 if TYPE_CHECKING:
     from workbench.api.job.job import Job
+    from workbench.api.kept.job_record import Cell
 
 
 APPLY_TIMEOUT_S = 2.0
@@ -39,6 +40,7 @@ class Run:
         watch: makes telemetry follow another master.
         holder: returns the process that owns the checkpoint directory.
         again: starts the run anew under a name, with frames from a step on; or says why that is impossible.
+        cell: of a notebook that started it; None: a call of ``run``.
 
     Attributes:
         journal: the commands that users gave to a stepping job.
@@ -55,6 +57,7 @@ class Run:
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
         again: Callable[[str, int], Job] | str,
+        cell: Cell | None = None,
     ) -> None:
         self.name = name
         self.master = master
@@ -63,6 +66,7 @@ class Run:
         self.rerun = rerun
         self.holder = holder
         self.again = again
+        self.cell = cell
         self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
         self._watch = watch
         self._process = os.getpid()

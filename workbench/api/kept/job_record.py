@@ -36,16 +36,26 @@ class Cell:
         line: the text after ``%%stream``.
         body: the lines below.
         redacted: secrets were removed, so it cannot be run as it is.
+        id: that the notebook has given it; empty where the front end does not tell.
     """
 
     line: str
     body: str
     redacted: bool = False
+    id: str = ""
 
     def without_secrets(self) -> Cell:
         """The cell in the form that is stored."""
         line, body = redacted(self.line, code=True), redacted(self.body, code=True)
-        return Cell(line, body, self.redacted or (line, body) != (self.line, self.body))
+        return Cell(line, body, self.redacted or (line, body) != (self.line, self.body), self.id)
+
+    def reads_as(self, other: Cell) -> bool:
+        """Whether it has the same text."""
+        return (self.line, self.body) == (other.line, other.body)
+
+    def is_the(self, other: Cell) -> bool:
+        """Whether both are one cell of a notebook, whose text may have changed; without ids the text decides."""
+        return self.id == other.id if self.id and other.id else self.reads_as(other)
 
     def __str__(self) -> str:
         return f"%%stream {self.line}\n{self.body}"

@@ -232,6 +232,7 @@ class Launch:
             watch=self._sampler.watch,
             holder=self._resources.holder,
             again=unrepeatable(self._plan.logical, storage) or self._again,
+            cell=self._cell,
         )
         return Job(run)
 

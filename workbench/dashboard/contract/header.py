@@ -68,7 +68,10 @@ def failure_html(frame: Frame) -> str:
 def _state(frame: Frame) -> str:
     colour, sign = BADGES[frame.state]
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
-    return f"<span class='badge {colour}'>{sign} {frame.state}</span>{paused}"
+    return (
+        f"<span class='heard'><span class='badge {colour}'>{sign} {frame.state}</span>{paused}</span>"
+        f"<span class='silent'><span class='badge muted'>? not connected</span> last seen {frame.state}</span>"
+    )
 
 
 def html(frame: Frame, name: str) -> str:

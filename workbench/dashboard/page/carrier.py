@@ -67,12 +67,16 @@ def choose(
             raise SettingError(unknown("carrier", asked, (COMM, WIDGET)))
         return asked
     started_by_vscode = any(name in environment for name in VSCODE) and JUPYTER_SERVER not in environment
-    in_vscode = started_by_vscode or VSCODE_NOTEBOOK in names or _cell(names).startswith(VSCODE_CELL)
+    in_vscode = started_by_vscode or VSCODE_NOTEBOOK in names or cell_id(names).startswith(VSCODE_CELL)
     return WIDGET if in_vscode or COLAB in environment else COMM
 
 
-def _cell(names: Mapping[str, Any]) -> str:
-    """The id of the cell that runs, in the words of the front end; "" where there is none."""
+def cell_id(names: Mapping[str, Any]) -> str:
+    """The id of the cell that runs, in the words of the front end; "" where there is none.
+
+    Args:
+        names: those of the notebook's own namespace.
+    """
     get_ipython = names.get("get_ipython")  # IPython puts it there; in a plain process there is no such name
     request = getattr(get_ipython() if callable(get_ipython) else None, "parent_header", None)
     return str(request.get("metadata", {}).get("cellId", "")) if isinstance(request, Mapping) else ""

@@ -34,7 +34,7 @@ SILENT_S = 20.0
 
 SLOW_S = 5.0
 LOST_S = 600.0
-"""A page that has not answered for so long is forgotten."""
+"""A page that has not answered for so long is sent nothing more until it is heard of again."""
 
 
 class Pace:
@@ -64,6 +64,10 @@ class Pace:
         """Whether the page has been silent for too long."""
         return now - self._heard_at > LOST_S
 
+    def heard(self, now: float) -> None:
+        """The page is there."""
+        self._heard_at = now
+
     def is_due(self, now: float) -> bool:
         """Whether the page can take a frame: it has painted most of what it was sent, and rested, or was left alone."""
         if self._sent is None:
@@ -84,7 +88,8 @@ class Pace:
 
     def answered(self, beat: int, now: float, painting_s: float) -> None:
         """The page has painted the frames up to this beat; since its last answer one took it so long, on average."""
-        self._heard_at, self._answered, self._painting_s = now, beat, painting_s
+        self.heard(now)
+        self._answered, self._painting_s = beat, painting_s
 
 
 class Share:

@@ -74,6 +74,9 @@ class Line:
         greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
             else is sent by itself.
         comms: makes the two comms; None: Panel's do.
+
+    Attributes:
+        heard: called when the page opens its way, or acts.
     """
 
     def __init__(
@@ -87,6 +90,7 @@ class Line:
         self.lock = RLock()
         """Held while the view's models are read or changed."""
         self.bytes_sent = 0
+        self.heard: Callable[[], None] = lambda: None
         self._document, self._script_id = document, script.id
         self._inputs = frozenset(model.id for model in inputs)
         self._greet = greet
@@ -155,6 +159,7 @@ class Line:
                 change = ModelChangedEvent(self._document, model, attribute, getattr(model, attribute))
                 self._document.callbacks._held_events.append(change)
             self.push(self._greet)
+        self.heard()
 
     def _receive(self, message: dict[str, Any]) -> None:
         """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
@@ -175,6 +180,7 @@ class Line:
                 elif change.callback_invoker is not None:
                     change.callback_invoker()
             self._flush()
+        self.heard()
 
     def _is_input(self, event: dict[str, Any]) -> bool:
         """A pressed button, or a change of a model that the page may change."""

@@ -16,7 +16,8 @@ _log = logging.getLogger(__name__)
 
 
 class Pump:
-    """Feeds displays for as long as there are any; one whose job is over is let go once it shows the last frame.
+    """Feeds displays for as long as there are any; one whose job is over is let go once it shows the last frame, and
+    one whose page is silent until that is heard of again.
 
     Args:
         look_s: time between two looks whether a page can take a frame.
@@ -75,7 +76,7 @@ class Pump:
     def _round(self, now: float) -> None:
         for display in self.displays:
             if display.pace.is_lost(now):
-                self._drop(display)
+                self.remove(display)
             elif display.is_due(now):
                 self._feed(display, now)
 
@@ -85,13 +86,10 @@ class Pump:
             display.show(now)
         except Exception:  # noqa: BLE001 - whatever broke, the pump goes on
             _log.exception("a display of the dashboard of %s failed and is closed", display.job.name)
-            self._drop(display)
+            self.remove(display)
+            display.line.close()
         else:
             if display.is_finished:
                 self.remove(display)
                 if not display.is_finished:  # its page has asked something meanwhile
                     self.add(display)
-
-    def _drop(self, display: Display) -> None:
-        self.remove(display)
-        display.line.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from workbench.arguments import path_of
@@ -31,6 +33,9 @@ class Dashboard(Shown):
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
         carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
 
+    Attributes:
+        begin: starts a job in this one's place, which every display then offers; None: nobody asks for that.
+
     Raises:
         SettingError: no such part, or no such carrier.
 
@@ -47,6 +52,7 @@ class Dashboard(Shown):
         self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None
     ) -> None:
         super().__init__(carrier)
+        self.begin: Callable[[], Watched] | None = None
         self._job = job
         self._part = None if part is None else view_named(part).name
         self._pump = PUMP if pump is None else pump
@@ -59,7 +65,8 @@ class Dashboard(Shown):
 
     def view(self, hears: bool = True) -> View:
         """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
-        return View(self._job, self._job.recorder.frames(), self._part, hears=hears)
+        begin = self.begin if hears else None
+        return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin)
 
     def _connect(self, comms: Any = None) -> Line:
         """A line to a page, with a fresh set of figures that is fed from now on."""
@@ -69,6 +76,7 @@ class Dashboard(Shown):
         self._displays.append(display)
         view.easel.follow = lambda job: self._follow(display, job)
         view.easel.background.begun = lambda: self._pump.add(display)
+        line.heard = lambda: self._feed(display)
         self._pump.add(display)
         return line
 
@@ -81,6 +89,12 @@ class Dashboard(Shown):
         view = self.view(hears=False)
         view.pulse.beat(over=True)
         return write_page(path_of(path, "path"), view, f"{self._job.name}: dashboard")
+
+    def _feed(self, display: Display) -> None:
+        """Its page is there: it is fed again if it was silent for so long that it was not fed any more."""
+        display.pace.heard(monotonic())
+        if not display.is_finished:
+            self._pump.add(display)
 
     def _follow(self, display: Display, job: Watched) -> None:
         """The display shows another job of the same name from now on: the one that goes on from a savepoint."""

@@ -12,6 +12,7 @@ from workbench.dashboard.charts.html import card, column
 from workbench.dashboard.charts.static import sheet
 from workbench.dashboard.charts.theme import VARIABLES
 from workbench.dashboard.charts.time_chart import spaced
+from workbench.dashboard.contract.again import Again
 from workbench.dashboard.contract.header import HeaderView
 from workbench.dashboard.contract.job_port import Watched
 from workbench.dashboard.contract.part import Easel, Part
@@ -20,8 +21,10 @@ from workbench.dashboard.page.page import Pulse, page_script
 from workbench.telemetry.frames import Frame
 
 SILENT = (
-    "The kernel has been silent: it is busy, or this output is from an earlier session. Run the cell again to see the "
-    "live job."
+    "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
+    "earlier session. Run the cell again to see the live job.</span>"
+    "<span style='display:var(--wb-if-ended,none)'>The kernel was restarted, which ended this job: what is shown is "
+    "what it did last. Run the cell that starts it.</span>"
 )
 
 
@@ -36,6 +39,7 @@ class View:
         views: those that are shown together; None: all that the job has.
         hears: whether the kernel hears what somebody does on the page; if not, what would ask it does nothing and looks
             so.
+        begin: starts a job in this one's place, for a cell that was run again; None: nobody asks for that.
     """
 
     def __init__(
@@ -46,6 +50,7 @@ class View:
         follow: Callable[[Watched], None] = lambda job: None,
         views: Sequence[ViewSpec] | None = None,
         hears: bool = True,
+        begin: Callable[[], Watched] | None = None,
     ) -> None:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
@@ -58,6 +63,7 @@ class View:
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
         self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in self.parts.values() for item in one.inputs))
+        self._again = None if begin is None else Again(easel, begin)
         cards = {view.name: self._card(view) for view in views}
         self.root = self._lay_out(self._header.div, cards.values())
         self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards)
@@ -107,6 +113,8 @@ class View:
         self._frame = frame
         self._header.update(frame)
         self.easel.background.settle()
+        if self._again is not None:
+            self._again.update(frame)
         for name in self.parts if names is None else names:
             self.parts[name].update(frame)
             self._shown[name] = frame
@@ -124,7 +132,8 @@ class View:
             text=SILENT, css_classes=["wb-silence"], sizing_mode="stretch_width", margin=0,
             html_attributes={"role": "status"},
         )  # fmt: skip
-        grid = column([quiet, head, *cards], "alone" if self.easel.alone else "grid")
+        again = [] if self._again is None else [self._again.model]
+        grid = column([quiet, *again, head, *cards], "alone" if self.easel.alone else "grid")
         root = column([grid], css_classes=["wb-root"])
         root.stylesheets = [InlineStyleSheet(css=VARIABLES), sheet("root")]
         return root

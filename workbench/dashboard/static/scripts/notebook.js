@@ -42,9 +42,12 @@ const knockUntilHeard = (manager, waiting, release) => {
     again()
   }
   const connect = manager.get_client_comm.bind(manager)
-  manager.get_client_comm = (/** @type {string} */ plot, /** @type {any[]} */ ...rest) => {
+  manager.get_client_comm = (
+    /** @type {string} */ plot, /** @type {string} */ name, /** @type {any[]} */ ...rest
+  ) => {
     const kernel = waiting.delete(plot) ? window.PyViz.kernels[plot] : undefined
     if (kernel !== undefined) {
+      delete window.PyViz.comms[name] // of a notebook that was closed since, with its connection to the kernel
       const create = kernel.connectToComm
       kernel.connectToComm = (/** @type {any[]} */ ...name) => {
         let comm = create(...name)
@@ -77,7 +80,7 @@ const knockUntilHeard = (manager, waiting, release) => {
         }
       }
     }
-    return connect(plot, ...rest)
+    return connect(plot, name, ...rest)
   }
 }
 
@@ -144,6 +147,7 @@ export const showView = (options, addProxy, addComms) => {
   waiting.add(plot)
   const manager = window.PyViz.comm_manager
   if (manager.heard === undefined) knockUntilHeard(manager, waiting, release)
+  manager.heard.delete(plot)
 
   const say = (/** @type {string} */ text) => {
     const note = document.getElementById(options.note)

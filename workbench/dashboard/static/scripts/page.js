@@ -5,6 +5,12 @@ import { become, isAimedAt, offer } from "./rows.js"
 
 const SILENT_MS = 6000
 
+/** A page whose clock has gone on by so much between two looks at it was asleep, and the kernel may have given it up. */
+const ASLEEP_MS = 60000
+
+/** With these statuses the kernel ends, and everything that ran in it. */
+const ENDS = ["restarting", "autorestarting", "terminating", "dead"]
+
 const isDark = () => {
   const { jpThemeLight: light, vscodeThemeKind: kind } = document.body.dataset
   if (kind !== undefined) return !kind.endsWith("light")
@@ -58,11 +64,21 @@ export const watchPage = (
   /** @type {boolean | null} */
   let dark = null
   let quiet = false
+  let ended = false
   let heard = Date.now()
+  const isLive = () => pulse.get_column("live")[0] === 1
   const classes = () => {
-    const css_classes = ["wb-root", ...(dark ? ["wb-dark"] : []), ...(quiet ? ["wb-quiet"] : [])]
+    const states = { "wb-dark": dark, "wb-quiet": quiet, "wb-ended": ended }
+    const css_classes = ["wb-root", ...Object.entries(states).flatMap(([name, holds]) => (holds ? [name] : []))]
     root.setv({ css_classes }, { sync: false })
   }
+  const kernel = window.PyViz?.kernels?.[root.id]
+  const watchKernel = (/** @type {any} */ _kernel, /** @type {string} */ status) => {
+    if (!isLive() || !ENDS.includes(status)) return
+    quiet = ended = true
+    classes()
+  }
+  kernel?.statusChanged?.connect(watchKernel)
   const follow = () => {
     if (isDark() === dark) return
     dark = isDark()
@@ -200,15 +216,22 @@ export const watchPage = (
   write()
   texts.properties.data.change.connect(writeSoon)
   texts.patching.connect(writeSoon)
+  let looked = Date.now()
   const timer = setInterval(() => {
     if (root.document == null) {
       clearInterval(timer)
+      kernel?.statusChanged?.disconnect(watchKernel)
       theme.disconnect()
       sight.disconnect()
       document.removeEventListener("visibilitychange", tell)
       return
     }
-    const silent = pulse.get_column("live")[0] === 1 && Date.now() - heard > SILENT_MS
+    if (Date.now() - looked > ASLEEP_MS) {
+      told = null
+      tell()
+    }
+    looked = Date.now()
+    const silent = ended || (isLive() && Date.now() - heard > SILENT_MS)
     if (silent !== quiet) {
       quiet = silent
       classes()
