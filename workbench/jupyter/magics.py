@@ -130,7 +130,7 @@ class StreamMagics(Magics):
             refuse_running(options.name)
         refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        prepare_kernels()  # takes long on a machine's first run, and can be interrupted
+        prepare_kernels(pipeline.logical_graph)  # takes long on a machine's first run, and can be interrupted
         if options.replace:
             asked, running = request(options, pipeline), wb.jobs().get(options.name)
             check_beginning(asked, running, planned(asked))  # the job that runs would be lost for nothing

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled import warm_up
 from workbench.elements import Int64s
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
@@ -196,7 +195,6 @@ class PaneFolder:
     """Folds the records of a batch that go to the same sliding windows, so that each goes to many windows once."""
 
     def __init__(self, window: Sliding, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
-        warm_up()
         self._window = window
         self._accumulators = Accumulators(aggregations, schema)
 
