@@ -25,6 +25,8 @@ EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
 	-not -path '*/__pycache__/*' -not -name '*.tsbuildinfo' -not -name '.*' 2>/dev/null)
 
+KERNEL_SOURCES := $(shell find workbench/compiled -name '*.py' -o -name '*.c') workbench/durations.py
+
 help:  ## list the targets (the default)
 	@echo "Streaming Workbench. Usage: make TARGET, where TARGET is one of"
 	@sed -n 's/^\([a-z-]*\):.*##\(.*\)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
@@ -102,7 +104,7 @@ large: install-dev  ## checkpoint more than 1 GB of state with 1 % of changes; n
 doctor: install  ## check this machine and suggest fixes
 	@$(BIN)/workbench doctor $(ARGS)
 
-install: $(VENV)/.workbench $(VENV)/.extension  ## only set up what the demo needs
+install: $(VENV)/.workbench $(VENV)/.kernels $(VENV)/.extension  ## only set up what the demo needs
 
 install-dev: install $(VENV)/.dev  ## only set up what the tests need
 
@@ -127,6 +129,11 @@ $(VENV)/pyvenv.cfg:
 $(VENV)/.workbench: pyproject.toml | $(VENV)/pyvenv.cfg
 	@echo "Installing the workbench and the packages that it builds on (the first time: a few minutes, about 1.5 GB)."
 	@$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.kernels: $(KERNEL_SOURCES) | $(VENV)/.workbench
+	@echo "Compiling the kernels (half a minute; without a C compiler they are compiled when they are first needed)."
+	@$(BIN)/python -m workbench.compiled.native.building || true
 	@touch $@
 
 $(VENV)/.extension: $(EXTENSION_SOURCES) | $(VENV)/.workbench

@@ -37,9 +37,9 @@ def test_compiling_and_starting_are_not_counted(tmp_path: Path, monkeypatch: pyt
         return job
 
     monkeypatch.setattr(Effort, "begin", staticmethod(begin))
-    monkeypatch.setattr(headless, "prepare_kernels", lambda: done.append("compile"))
+    monkeypatch.setattr(headless, "prepare_kernels", lambda graph: done.append("compile"))
     monkeypatch.setattr(headless, "prepare", lambda console, directory: None)
-    monkeypatch.setattr(headless, "main_job", lambda history, **_: SimpleNamespace(run=run))
+    monkeypatch.setattr(headless, "main_job", lambda history, **_: SimpleNamespace(run=run, logical_graph=None))
     monkeypatch.setattr(headless, "follow", lambda *_: done.append("follow"))
     monkeypatch.setattr(headless, "print_outcome", lambda *_: done.append("print"))
     monkeypatch.setattr(headless.RunFolder, "mark_finished", lambda self, **_: None)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import ast
 import math
-import subprocess
-import sys
-from importlib import import_module
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numba import njit
+from kernel_sources import SOURCES, kernels_of
 
 from workbench import compiled
-from workbench.compiled.folding.accumulate import COUNT, MAX, MIN, SUM
-from workbench.compiled.machinery.compiled import KERNELS, Kernel
+from workbench.compiled.machinery.codes import COUNT, MAX, MIN, SUM
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 U64 = 2**64 - 1
 ALL_VALID = np.empty(0, np.uint8)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _warm():
-    compiled.warm_up()
+@pytest.fixture(autouse=True, scope="module", params=SOURCES)
+def _kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    with kernels_of(request.param):
+        yield
 
 
 def splitmix(h: int) -> int:
@@ -39,24 +36,6 @@ def fnv(data: bytes) -> int:
     for byte in data:
         h = ((h ^ byte) * 0x100000001B3) & U64
     return h
-
-
-def test_warm_up_reports_every_kernel_once_and_then_has_nothing_to_do():
-    program = (
-        "from workbench import compiled\n"
-        "calls = []\n"
-        "before = compiled.is_warm()\n"
-        "compiled.warm_up(lambda *call: calls.append(call))\n"
-        "told = len(calls)\n"
-        "compiled.warm_up(lambda *call: calls.append(call))\n"
-        "from workbench.compiled.machinery.compiled import KERNELS\n"
-        "print([before, compiled.is_warm(), told == len(calls), calls, [kernel.name for kernel in KERNELS]])\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    before, after, quiet, calls, names = ast.literal_eval(ran.stdout)
-    assert (before, after, quiet) == (False, True, True)
-    assert len(names) > 20
-    assert [list(call) for call in calls] == [[i, len(names), name] for i, name in enumerate([*names, "ready"])]
 
 
 def test_a_ready_kernel_refuses_other_types_instead_of_compiling_in_the_middle_of_a_stream():
@@ -187,19 +166,3 @@ def test_nan_is_larger_than_any_number(values):
         compiled.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
         assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
         assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
-
-
-def test_a_kernel_that_cannot_be_kept_for_the_next_process_is_ready_in_this_one(monkeypatch):
-    kernel = next(each for each in KERNELS if each.name == "divide_by")
-    dispatcher = njit(nogil=True)(kernel.dispatcher.py_func)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(dispatcher._cache, "save_overload", full)
-    warm_up = import_module("workbench.compiled.warm_up")  # the package has a function of that name
-    monkeypatch.setattr(warm_up, "KERNELS", [Kernel("divide_by", dispatcher, kernel.signature)])
-    monkeypatch.setattr(warm_up, "_ready", set())
-    warm_up.warm_up()
-    assert warm_up.is_warm()
-    assert len(dispatcher.signatures) == 1

@@ -6,15 +6,17 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_sources import SOURCES, kernels_of
 
 from workbench import compiled
-from workbench.compiled.keys.spreading import MOST_PACKED
+from workbench.compiled.machinery.codes import MOST_PACKED
 
 U64 = 2**64 - 1
 GROUPS = 128
@@ -23,9 +25,10 @@ GUARD = 16
 """Places in front of a target's room and behind it that must stay as they are."""
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _warm():
-    compiled.warm_up()
+@pytest.fixture(autouse=True, scope="module", params=SOURCES)
+def _kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    with kernels_of(request.param):
+        yield
 
 
 def target_of(key: int, hashed: bool, targets: int, groups: int = GROUPS) -> int:
@@ -137,8 +140,14 @@ print(told)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("_kernels", ["numba"], indirect=True)
 def test_a_processor_that_cannot_pack_at_once_writes_the_same(tmp_path: Path):
-    plain = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": str(tmp_path)}
+    plain = {
+        "WORKBENCH_KERNELS": "numba",
+        "NUMBA_CPU_NAME": "generic",
+        "NUMBA_CPU_FEATURES": "",
+        "NUMBA_CACHE_DIR": str(tmp_path),
+    }
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM], env=os.environ | plain, capture_output=True, text=True, check=True
     )

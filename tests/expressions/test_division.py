@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from kernel_sources import SOURCES, kernels_of
 
 from workbench import compiled
-from workbench.compiled.folding.division import DIVISOR_MAX
+from workbench.compiled.machinery.codes import DIVISOR_MAX
 from workbench.expressions import compile_expression
 
 BIGINTS = st.integers(-(2**63), 2**63 - 1)
@@ -24,9 +27,10 @@ def parts(value: int, divisor: int) -> tuple[int, int]:
     return quotient, value - quotient * divisor
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _warm() -> None:
-    compiled.warm_up()
+@pytest.fixture(autouse=True, scope="module", params=SOURCES)
+def _kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    with kernels_of(request.param):
+        yield
 
 
 @settings(max_examples=300)

@@ -712,7 +712,7 @@ def test_a_second_interrupt_breaks_a_block_that_hangs() -> None:
 def test_whoever_waits_for_the_compiler_can_interrupt_it(
     shell: InteractiveShell, jobs: dict[str, RecordingJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def compiles() -> None:
+    def compiles(graph: object) -> None:
         signal.raise_signal(signal.SIGINT)  # in this thread: the system may give a process's to any of them, and later
         raise AssertionError("the interrupt is held back until everything is compiled")
 

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kernel_sources import SOURCES, kernels_of
 
 from workbench import compiled
-from workbench.compiled.folding import accumulate
-from workbench.compiled.folding import windows as places
+from workbench.compiled.machinery import codes as places
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.state.key_table import KeyTable
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _warm():
-    compiled.warm_up()
+@pytest.fixture(autouse=True, scope="module", params=SOURCES)
+def _kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    with kernels_of(request.param):
+        yield
 
 
 def ints(values) -> np.ndarray:
@@ -127,7 +129,7 @@ SMALL = st.integers(-5, 5)
 
 @given(st.lists(st.tuples(SMALL, st.one_of(SMALL.map(float), st.just(math.nan))), min_size=1, max_size=6))
 def test_cells_are_merged_as_their_values_are_folded(values):
-    operations = ints([accumulate.COUNT, 1, 2, 3, 1, 2, 3])
+    operations = ints([places.COUNT, 1, 2, 3, 1, 2, 3])
     decimal = np.array([0, 0, 0, 0, 1, 1, 1], np.uint8)
     rows = np.empty((len(values) + 1, 7), np.int64)
     floats = rows.view(np.float64)

@@ -84,7 +84,7 @@ def run(console: Console, options: Options) -> int:
     history = prepare(console, options.directory)
     console.print(begin(folder, options.fresh))
     pipeline = main_job(history, speed=options.speed, output=folder.output)
-    prepare_kernels()  # so that compiling on a first run does not count as the job's time
+    prepare_kernels(pipeline.logical_graph)  # so that compiling on a first run does not count as the job's time
     with interruption() as asked:
         job = pipeline.run(
             NAME,

@@ -1,28 +1,39 @@
 """Hot loops over arrays, compiled to machine code that runs without the interpreter lock.
 
+A kernel is a Python function of arrays with one signature (see ``machinery``). Where an extension module with kernels
+compiled ahead of time fits this processor and the kernels' sources (see ``native``), its functions are used and numba
+is not even imported; else numba compiles them when they are made ready (see ``warm_up``), with the same results.
+
 Belongs here: a loop that runs once per record, takes and fills plain numpy arrays, and knows nothing of Arrow,
-operators or keys' types. Each kernel has exactly one signature (see ``compiled``); ``warm_up`` makes all of them ready,
-from the cache on disk where it can. Does not: anything that Arrow or numpy already does as fast.
+operators or keys' types. Does not: anything that Arrow or numpy already does as fast.
 """
 
-from workbench.compiled.folding.accumulate import fold_floats, fold_ints, running_floats, running_ints
-from workbench.compiled.folding.counting import count_into_waves, number_rows
-from workbench.compiled.folding.division import divide_by
-from workbench.compiled.folding.merging import merge_cells
-from workbench.compiled.folding.rolling import roll_keys, roll_slots
-from workbench.compiled.folding.sessions import place_in_sessions
-from workbench.compiled.folding.substring import find_literal
-from workbench.compiled.folding.windows import place_in_tumbling
-from workbench.compiled.keys.hashing import hash_bytes, hash_ints, mix_hashes
-from workbench.compiled.keys.joining import find_ranges, merge_rows, order_by_code, order_by_time
-from workbench.compiled.keys.key_table import add_keys, find_keys, rehash
-from workbench.compiled.keys.packing import packs_at_once
-from workbench.compiled.keys.partition import route, scatter
-from workbench.compiled.keys.selection import choose_rows
-from workbench.compiled.keys.spreading import spread
-from workbench.compiled.warm_up import is_warm, warm_up
+from typing import TYPE_CHECKING
+
+from workbench.compiled.warm_up import KERNELS, READY, hearing, is_warm, packs_at_once, warm_up
+
+if TYPE_CHECKING:
+    from workbench.compiled.folding.accumulate import fold_floats, fold_ints, running_floats, running_ints
+    from workbench.compiled.folding.counting import count_into_waves, number_rows
+    from workbench.compiled.folding.division import divide_by
+    from workbench.compiled.folding.merging import merge_cells
+    from workbench.compiled.folding.rolling import roll_keys, roll_slots
+    from workbench.compiled.folding.sessions import place_in_sessions
+    from workbench.compiled.folding.substring import find_literal
+    from workbench.compiled.folding.windows import place_in_tumbling
+    from workbench.compiled.keys.hashing import hash_bytes, hash_ints, mix_hashes
+    from workbench.compiled.keys.joining import find_ranges, merge_rows, order_by_code, order_by_time
+    from workbench.compiled.keys.key_table import add_keys, find_keys, rehash
+    from workbench.compiled.keys.latest_rows import note_rows, order_by_row
+    from workbench.compiled.keys.partition import route, scatter
+    from workbench.compiled.keys.selection import choose_rows
+    from workbench.compiled.keys.spreading import spread
+else:
+    globals().update(KERNELS)
 
 __all__ = [
+    "KERNELS",
+    "READY",
     "add_keys",
     "choose_rows",
     "count_into_waves",
@@ -34,12 +45,15 @@ __all__ = [
     "fold_ints",
     "hash_bytes",
     "hash_ints",
+    "hearing",
     "is_warm",
     "merge_cells",
     "merge_rows",
     "mix_hashes",
+    "note_rows",
     "number_rows",
     "order_by_code",
+    "order_by_row",
     "order_by_time",
     "packs_at_once",
     "place_in_sessions",

@@ -1,51 +1,78 @@
-"""Makes all kernels ready before the first record, so that none is compiled in the middle of a stream."""
+"""Which kernels run: ready ones where they were built for this processor, else numba's.
+
+Numba's are made ready before the first record of a job that needs them, so that none is compiled in the middle of a
+stream: what calls a kernel has made it ready in its constructor.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from threading import Lock
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
-from workbench.compiled.folding import accumulate, counting, division, merging, rolling, sessions, substring, windows  # noqa: F401  imported so that their kernels are declared
-from workbench.compiled.keys import hashing, joining, key_table, partition, selection, spreading  # noqa: F401  imported so that their kernels are declared
-from workbench.compiled.machinery.compiled import KERNELS
+from workbench.compiled.machinery.modules import MODULES
+from workbench.compiled.machinery.postponed import Postponed
+from workbench.compiled.native.library import ready
 
-_lock = Lock()
-_ready: set[str] = set()
+READY = ready()
+"""The kernels that were compiled ahead of time; None: numba compiles them."""
+
+Progress = Callable[[str], None]
+"""Takes the name of a kernel that is made ready next."""
+
+_heard: list[Progress] = []
+
+
+def kernels() -> Mapping[str, Callable[..., Any]]:
+    """Every kernel by name."""
+    if READY is not None:
+        return READY.kernels
+    return {name: Postponed(name, module) for module, names in MODULES.items() for name in names}
+
+
+KERNELS = kernels()
 
 
 def is_warm() -> bool:
     """Whether every kernel is ready to run."""
-    return len(_ready) == len(KERNELS)
+    return READY is not None or all(kernel.is_ready for kernel in KERNELS.values() if isinstance(kernel, Postponed))
 
 
-def warm_up(progress: Callable[[int, int, str], None] | None = None) -> None:
-    """Compile every kernel, or load it from the cache on disk; at once when that has been done already.
+def warm_up(*needed: Callable[..., Any]) -> None:
+    """Make kernels ready, none: all of them; at once where that has been done already.
 
-    The first time on a machine this takes several seconds, later a fraction of one. A kernel that is ready accepts its
-    declared types only: another type is a TypeError, not a silent pause for compiling.
-
-    Args:
-        progress: called with (kernels ready, kernels in all, name of the next one), the last time with ``"ready"``.
+    Those of ``READY`` are. Numba compiles all others in ten to thirty seconds, once on a machine, and loads them from
+    the cache on disk in a fraction of one. A kernel that is ready accepts its declared types only: another type is a
+    TypeError, not a silent pause for compiling.
 
     Example:
         >>> warm_up()
         >>> is_warm()
         True
     """
-    if is_warm():
+    if READY is not None:
         return
-    with _lock:  # several threads may ask; one compiles
-        for kernel in KERNELS:
-            if kernel.name in _ready:
-                continue
-            if progress is not None:
-                progress(len(_ready), len(KERNELS), kernel.name)
-            try:
-                kernel.dispatcher.compile(kernel.signature)
-            except OSError:  # it is compiled, and there is no space to keep it for the next process
-                if not kernel.dispatcher.signatures:
-                    raise
-            kernel.dispatcher.disable_compile()
-            _ready.add(kernel.name)
-        if progress is not None:
-            progress(len(_ready), len(KERNELS), "ready")
+    for kernel in needed or KERNELS.values():
+        if isinstance(kernel, Postponed) and not kernel.is_ready:
+            for progress in _heard:
+                progress(kernel.name)
+            kernel.make_ready()
+
+
+@contextmanager
+def hearing(progress: Progress) -> Iterator[None]:
+    """Have `progress` told of each kernel that is made ready meanwhile, whoever asks for it."""
+    _heard.append(progress)
+    try:
+        yield
+    finally:
+        _heard.remove(progress)
+
+
+def packs_at_once() -> bool:
+    """Whether kernels pack values in one instruction, which makes ``spread`` faster with `packed`."""
+    if READY is not None:
+        return READY.packs
+    packs: bool = import_module("workbench.compiled.keys.packing").packs_at_once()
+    return packs

@@ -147,7 +147,7 @@ class StreamMagics(Magics):
 
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
         """Start the job, in the place of one of its name that runs."""
-        prepare_kernels()  # takes long on a machine's first run, and can be interrupted
+        prepare_kernels(pipeline.logical_graph)  # takes long on a machine's first run, and can be interrupted
         running = wb.jobs().get(options.name)
         if running is not None and not running.over:
             asked = request(options, pipeline)

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.compiled import hash_bytes, hash_ints, mix_hashes, route, scatter, warm_up
-from workbench.compiled.keys.hashing import Bytes, Hashes
 from workbench.elements import Int64s, Records
 from workbench.errors import PlanError
 from workbench.state.key_columns import check_keys, is_text, plain, to_ints
+
+if TYPE_CHECKING:
+    from workbench.compiled.keys.hashing import Bytes, Hashes
 
 KEY_GROUPS_LEAST = 128
 """The default number of key groups of a job, at the usual parallelism."""
@@ -61,7 +64,7 @@ class KeyPartitioner:
         if not keys:
             raise PlanError("a hash exchange needs at least one key column: name one in key_by")
         check_keys(keys, schema)
-        warm_up()
+        warm_up(hash_bytes, hash_ints, mix_hashes, route, scatter)
         self.keys = tuple(keys)
         self.schema = schema
         self.parallelism = parallelism
@@ -167,7 +170,7 @@ def key_groups_of(
     table: pa.RecordBatch | pa.Table, keys: Sequence[str], max_parallelism: int = KEY_GROUPS_LEAST
 ) -> Int64s:
     """Shape (n,): the key group of each row, from 0 to max_parallelism - 1."""
-    warm_up()
+    warm_up(hash_bytes, hash_ints, mix_hashes)
     return (hash_keys(table, keys) % np.uint64(max_parallelism)).astype(np.int64)
 
 

@@ -27,7 +27,7 @@ class KeyTable:
     __slots__ = ("_bits", "_count", "_key_of_code", "_slots")
 
     def __init__(self) -> None:
-        warm_up()
+        warm_up(add_keys, find_keys, rehash)
         self._count = 0
         self._resize(_SMALLEST)
 

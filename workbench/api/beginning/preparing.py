@@ -1,60 +1,109 @@
-"""Prepares the compiled kernels; a machine's first run, which compiles them, shows a progress bar."""
+"""Has numba compile kernels where there are no ready ones; on a machine's first run, a bar shows the progress."""
 
 from __future__ import annotations
 
+import atexit
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from threading import Event, Thread
 
-from workbench.compiled import is_warm, warm_up
-from workbench.compiled.machinery.compiled import KERNELS
+from workbench.compiled import (
+    KERNELS,
+    hash_bytes,
+    hash_ints,
+    hearing,
+    is_warm,
+    mix_hashes,
+    route,
+    scatter,
+    spread,
+    warm_up,
+)
+from workbench.plan.logical import LogicalGraph
 
-Progress = Callable[[int, int, str], None]
-Show = Callable[[int, str], None]
-"""Receives the number of kernels that are ready and the name of the next one."""
+Show = Callable[[str, int], None]
+"""Takes what is compiled next, and how many were compiled before."""
 
 
-def prepare_kernels() -> None:
-    """Load all kernels, with a bar in a terminal or a notebook as soon as one has to be compiled.
+def prepare_kernels(graph: Callable[[], LogicalGraph]) -> None:
+    """Make the kernels ready that a pipeline needs, with a bar in a terminal or a notebook once one has to be compiled.
 
-    Nothing is shown if all come from the cache on disk, which takes a fraction of a second.
+    What calls a kernel makes it ready when it is constructed, so each operator is made once and let go. Nothing is
+    shown where all come from the cache on disk, which takes a fraction of a second.
     """
     if is_warm():
         return
-    show: Show | None = None
     with ExitStack() as stack:
+        stack.enter_context(hearing(_shown(stack)))
+        for node in graph().nodes:
+            if any(item.exchange == "hash" for item in node.inputs):
+                warm_up(hash_bytes, hash_ints, mix_hashes, route, scatter, spread)
+            if node.role == "operator":
+                spec, schemas = node.spec, [item.schema for item in node.inputs]
+                with suppress(Exception):  # what cannot be made is told when the job starts
+                    spec.create(schemas)  # type: ignore[call-arg]
 
-        def progress(ready: int, total: int, name: str) -> None:
-            nonlocal show
-            if show is None and any(kernel.was_compiled for kernel in KERNELS):
-                show = _bar(stack, total)
-            if show is not None:
-                show(ready, name)
 
-        warm_up(progress)
+def prepare_others() -> None:
+    """Make all other kernels ready beside the job that has begun; what remains at the end of the process is left."""
+    if is_warm() or _others.is_alive() or _ends.is_set():
+        return
+    with suppress(RuntimeError):  # it has begun, and ended; or the system has no thread left
+        _others.start()
+        atexit.register(_leave)
+
+
+def _warm_up_others() -> None:
+    for kernel in KERNELS.values():
+        if _ends.is_set():
+            return
+        warm_up(kernel)
+
+
+def _leave() -> None:
+    """A process that ends while machine code is being made would crash."""
+    _ends.set()
+    _others.join()
+
+
+_ends = Event()
+_others = Thread(target=_warm_up_others, name="kernels", daemon=True)
 
 
 @contextmanager
 def compiling(function: str) -> Iterator[None]:
-    """Show in a terminal or a notebook that a user's function is being compiled, while it is."""
+    """Say in a terminal or a notebook that a user's function is being compiled, as long as it is."""
     with ExitStack() as stack:
-        _bar(stack, 1, "compiling")(0, function)
+        _bar(stack, "compiling")(function, 0)
         yield
 
 
-def _bar(stack: ExitStack, total: int, what: str = "compiling, once on this machine") -> Show:
-    """A bar that is shown until `stack` is closed."""
-    # Imported here because a bar is rarely needed, and the import takes longer than a job's start.
+def _shown(stack: ExitStack) -> Callable[[str], None]:
+    """What is told of each kernel: a bar, which is there from when one was compiled until `stack` is left."""
+    declared = import_module("workbench.compiled.machinery.compiled").KERNELS
+    show: Show | None = None
+
+    def next_one(name: str) -> None:
+        nonlocal show
+        count = sum(kernel.was_compiled for kernel in declared.values())
+        if show is None and count:
+            show = _bar(stack, "compiling, once on this machine")
+        if show is not None:
+            show(name, count)
+
+    return next_one
+
+
+def _bar(stack: ExitStack, what: str) -> Show:
+    """A bar that is there until `stack` is left."""
+    # Loaded here because a bar is seldom needed, and loading takes longer than a job's start.
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
-    columns = (
-        TextColumn(f"{what}: {{task.fields[kernel]}}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
+    columns = (TextColumn(f"{what}: {{task.fields[what]}}"), BarColumn(), TimeElapsedColumn())
     hidden = not (console.is_terminal or console.is_jupyter)
     bars = stack.enter_context(Progress(*columns, console=console, transient=True, disable=hidden))
-    bar = bars.add_task("", total=total, kernel="")
-    return lambda ready, name: bars.update(bar, completed=ready, kernel=name)
+    bar = bars.add_task("", total=None, what="")
+    return lambda name, count: bars.update(bar, what=f"{name} ({count} done)" if count else name)

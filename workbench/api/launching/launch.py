@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.api.beginning.opening import Beginning, matched, open_storage, regrouped
-from workbench.api.beginning.preparing import prepare_kernels
+from workbench.api.beginning.preparing import prepare_kernels, prepare_others
 from workbench.api.beginning.sink_places import check_fresh, hold_places
 from workbench.api.job.job import Job
 from workbench.api.job.registry import check_free, forget, jobs, make_room, register
@@ -59,7 +59,7 @@ def start_job(request: RunRequest) -> Job:
         check_free(request.name)
     if request.checkpoint_dir is not None:
         request = replace(request, checkpoint_dir=lasting(request.checkpoint_dir))
-    prepare_kernels()
+    prepare_kernels(request.pipeline.logical_graph)
     run = secrets.token_hex(8)
     if running is not None:
         check_directory(request, running)
@@ -72,10 +72,12 @@ def start_job(request: RunRequest) -> Job:
             raise
         begin, held = Beginning(MemoryStorage(), None, 1, plan.graph), error
     try:
-        return Launch(request, plan, begin, held=held, run=run).start()
+        job = Launch(request, plan, begin, held=held, run=run).start()
     except BaseException:
         _let_go(begin)
         raise
+    prepare_others()
+    return job
 
 
 def claimed(request: RunRequest, plan: Plan, run: str) -> Beginning:

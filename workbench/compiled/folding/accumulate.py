@@ -7,9 +7,12 @@ minimum is NaN only where there is nothing else.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
+from workbench.compiled.machinery.codes import COUNT, MIN, SUM
 from workbench.compiled.machinery.compiled import (
     BYTES_IN,
     FLOAT_ROWS,
@@ -21,13 +24,13 @@ from workbench.compiled.machinery.compiled import (
     INTS_IN,
     compiled,
 )
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 Float64s = npt.NDArray[np.float64]
 Valid = npt.NDArray[np.uint8]
 """1 where a value is not null; length 0 when no value is null."""
-
-COUNT, SUM, MIN, MAX = 0, 1, 2, 3
 
 
 @compiled(I64, INTS_IN, INTS_IN, BYTES_IN, INT_ROWS, I64)

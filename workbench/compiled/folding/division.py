@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from workbench.compiled.machinery.compiled import I64, INTS, INTS_IN, compiled
-from workbench.elements import Int64s
 
-DIVISOR_MAX = 2**51
-"""With larger numbers a quotient in floating point may be wrong by more than one."""
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
+
 _EXACT_BITS = 51
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from workbench.compiled.folding.accumulate import COUNT, MIN, SUM, Float64s, Valid
+from typing import TYPE_CHECKING
+
+from workbench.compiled.machinery.codes import COUNT, MIN, SUM
 from workbench.compiled.machinery.compiled import BYTES_IN, FLOAT_ROWS, INT_ROWS, INTS_IN, compiled
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.compiled.folding.accumulate import Float64s, Valid
+    from workbench.elements import Int64s
 
 
 @compiled(INTS_IN, BYTES_IN, INTS_IN, INTS_IN, INT_ROWS, FLOAT_ROWS, INT_ROWS, FLOAT_ROWS)

@@ -5,13 +5,17 @@ Places are unsigned, because each access by a signed one is preceded by a test w
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
 
-from workbench.compiled.folding.accumulate import COUNT, MIN, SUM
+from workbench.compiled.machinery.codes import COUNT, MIN, SUM
 from workbench.compiled.machinery.compiled import FEW, I64, INT_ROWS, INTS, INTS_IN, compiled
 from workbench.compiled.machinery.memory import load_int
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 _BLOCK = 512
 """Rows whose slots are kept in the cache while the aggregates are folded one after the other."""

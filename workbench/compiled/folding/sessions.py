@@ -6,11 +6,13 @@ so a record that comes in order looks at one of them.
 
 from __future__ import annotations
 
-from workbench.compiled.machinery.compiled import I64, INT_ROWS, INTS, INTS_IN, compiled
-from workbench.elements import Int64s
+from typing import TYPE_CHECKING
 
-NOWHERE = -1
-"""The end of a list; the entry of a record that is late."""
+from workbench.compiled.machinery.codes import NOWHERE
+from workbench.compiled.machinery.compiled import I64, INT_ROWS, INTS, INTS_IN, compiled
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 
 @compiled(INTS_IN, INTS_IN, INTS_IN, I64, INTS, INTS, INTS, INTS, INTS, I64, INTS, INTS, INTS, INT_ROWS)

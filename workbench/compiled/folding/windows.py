@@ -7,21 +7,31 @@ records mostly into the same window as its last one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 
 from workbench.compiled.keys.key_table import code_of
+from workbench.compiled.machinery.codes import (
+    ENTRIES,
+    FIRST_START,
+    FULL,
+    KEYS,
+    LATE,
+    LATE_COUNT,
+    ROW,
+    TIMELESS,
+    TIMELESS_COUNT,
+    WINDOWS,
+)
 from workbench.compiled.machinery.compiled import BYTES, I64, INT_ROWS, INTS, INTS_IN, compiled
 from workbench.durations import NO_TIME
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 Bytes = npt.NDArray[np.uint8]
-
-LATE, TIMELESS = -1, -2
-"""Instead of an entry: the record's window is closed; the record has no time."""
-
-ROW, KEYS, WINDOWS, ENTRIES, LATE_COUNT, TIMELESS_COUNT, FIRST_START, FULL = 0, 1, 2, 3, 4, 5, 6, 7
-"""Places in `progress`."""
 
 
 @compiled(

@@ -5,12 +5,16 @@ They decide which key group a key belongs to, and checkpoints rely on that: a ch
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
 from workbench.compiled.machinery.compiled import BYTES_IN, HASHES, HASHES_IN, INTS_IN, compiled
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 Hashes = npt.NDArray[np.uint64]
 Bytes = npt.NDArray[np.uint8]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from workbench.compiled.machinery.compiled import I64, INTS, INTS_IN, compiled
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 
 @compiled(INTS_IN, INTS, INTS)

@@ -6,11 +6,15 @@ the *high* bits of a multiplicative hash: the low bits of the exchange's hash ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
 
 from workbench.compiled.machinery.compiled import I64, INT_ROWS, INTS, INTS_IN, compiled
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _S32 = np.uint64(32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numba import carray, njit
@@ -10,7 +10,9 @@ from numba import carray, njit
 from workbench.compiled.keys.hashing import Hashes
 from workbench.compiled.machinery.compiled import HASHES_IN, INTS, INTS_IN, compiled
 from workbench.compiled.machinery.memory import pointer
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 
 @compiled(HASHES_IN, INTS_IN, INTS, INTS)

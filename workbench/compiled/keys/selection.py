@@ -6,21 +6,21 @@ as thousands of rows. So one kernel finds the rows, allocates what it needs and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import carray, njit
 
+from workbench.compiled.machinery.codes import BITS, ROWS
 from workbench.compiled.machinery.compiled import BYTES_IN, I64, INTS_IN, SMALL_INTS, compiled
 from workbench.compiled.machinery.memory import pointer
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 Bytes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.int32]
-
-BITS, ROWS = 0, -1
-"""Forms in which chosen rows are known: a bitmap, their numbers. Any other form is the width of dictionary codes."""
 
 ALIGNMENT = 64
 """Bytes; where Arrow likes buffers to begin."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numba import njit
 
 from workbench.compiled.keys.hashing import GAMMA, mixed
 from workbench.compiled.keys.packing import AT_ONCE, count_bits, equal, pack_8, pack_16, pack_32, pack_64
+from workbench.compiled.machinery.codes import MOST_PACKED
 from workbench.compiled.machinery.compiled import FEW, I64, INTS, INTS_IN, compiled
 from workbench.compiled.machinery.memory import load_8, load_16, load_32, load_64, store_8, store_16, store_32, store_64
-from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.elements import Int64s
 
 _BLOCK = 512
 """Rows whose targets are kept in the cache while their columns are moved."""
-MOST_PACKED = 4
-"""Targets up to which packing is faster than moving values one by one: all values are looked at for each target."""
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]

@@ -40,29 +40,45 @@ class Kernel:
 
     Attributes:
         name: of the function.
-        dispatcher: numba's dispatcher.
+        function: the loop, in Python.
         signature: its argument types.
+        few: rows of its first argument up to which it keeps the interpreter lock.
+        dispatchers: numba's, where there are few rows in a second one.
     """
 
     name: str
-    dispatcher: Any
+    function: FunctionType
     signature: tuple[Type, ...]
+    few: int
+    dispatchers: tuple[Any, ...]
 
     @property
     def was_compiled(self) -> bool:
         """Whether this process had to compile it, because the cache on disk did not have it."""
-        return bool(self.dispatcher.stats.cache_misses)
+        return any(dispatcher.stats.cache_misses for dispatcher in self.dispatchers)
+
+    def make_ready(self) -> None:
+        """Compile it, or load it from the cache on disk; from then on it accepts its declared types only."""
+        for dispatcher in self.dispatchers:
+            if dispatcher.signatures:
+                continue
+            try:
+                dispatcher.compile(self.signature)
+            except OSError:  # it is compiled, and there is no space to keep it for the next process
+                if not dispatcher.signatures:
+                    raise
+            dispatcher.disable_compile()
 
 
 FEW = 4_096
 """Rows that a kernel handles in some tens of microseconds."""
 
-KERNELS: list[Kernel] = []
-"""All declared kernels, in the order of their declaration."""
+KERNELS: dict[str, Kernel] = {}
+"""All kernels by name that the modules imported so far declare."""
 
 
 def compiled(*signature: Type, few: int = 0) -> Callable[[F], F]:
-    """Declare a kernel with these argument types; ``warm_up`` compiles it.
+    """Declare a kernel with these argument types; see ``workbench.compiled`` for when it is compiled.
 
     Args:
         signature: the argument types.
@@ -76,31 +92,31 @@ def compiled(*signature: Type, few: int = 0) -> Callable[[F], F]:
         ...         out[i] = 2 * values[i]
     """
 
-    def declare(function: F) -> F:
-        freeing = _declared(function, signature, nogil=True)
+    def declare(function: Any) -> Any:
+        freeing = _dispatcher(function, nogil=True)
         if not few:
-            return freeing  # type: ignore[no-any-return]
-        keeping = _declared(_twin(function), signature, nogil=False)
+            KERNELS[function.__name__] = Kernel(function.__name__, function, signature, 0, (freeing,))
+            return freeing
+        keeping = _dispatcher(_twin(function), nogil=False)
+        KERNELS[function.__name__] = Kernel(function.__name__, function, signature, few, (freeing, keeping))
 
         @wraps(function)
         def chosen(rows: Any, *others: Any) -> Any:
             return keeping(rows, *others) if len(rows) <= few else freeing(rows, *others)
 
-        return chosen  # type: ignore[return-value]
+        return chosen
 
     return declare
 
 
-def _declared(function: Callable[..., Any], signature: tuple[Type, ...], *, nogil: bool) -> Any:
+def _dispatcher(function: FunctionType, *, nogil: bool) -> Any:
     try:
-        dispatcher = njit(nogil=nogil, cache=True)(function)
+        return njit(nogil=nogil, cache=True)(function)
     except RuntimeError:  # neither the package's folder nor the user's cache folder can be written
-        dispatcher = njit(nogil=nogil)(function)
-    KERNELS.append(Kernel(function.__name__, dispatcher, signature))
-    return dispatcher
+        return njit(nogil=nogil)(function)
 
 
-def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+def _twin(function: FunctionType) -> FunctionType:
     """The same function under another name, which the cache on disk tells apart."""
     twin = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_few")
     twin.__qualname__ = f"{function.__qualname__}_few"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled.keys.latest_rows import note_rows, order_by_row
+from workbench.compiled import note_rows, order_by_row, warm_up
 from workbench.elements import Int64s
 from workbench.state.key_index import KeyIndex
 
@@ -35,6 +35,7 @@ class LatestRows:
     __slots__ = ("_batches", "_epoch_of", "_index", "_row_of", "_schema", "rows_held")
 
     def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        warm_up(note_rows, order_by_row)
         self._schema = schema
         self._index = KeyIndex(keys, schema)
         self._row_of: Int64s = np.empty(0, np.int64)

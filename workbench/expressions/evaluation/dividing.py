@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.compiled import divide_by, warm_up
-from workbench.compiled.folding.division import DIVISOR_MAX
+from workbench.compiled.machinery.codes import DIVISOR_MAX
 from workbench.expressions.tree.node import Datum, Node
 
 
@@ -28,7 +28,7 @@ def by_constant(divisor: int, *, remainder: bool, otherwise: Callable[[Datum], D
         remainder: which of the two.
         otherwise: the same function for any value, for scalars and for batches with very large numbers.
     """
-    warm_up()
+    warm_up(divide_by)
 
     def run(value: Datum) -> Datum:
         if isinstance(value, pa.Scalar) or not len(value) or (value.null_count and value.offset):

@@ -16,7 +16,6 @@ from workbench.expressions.tree.node import Datum, Node, apply
 
 _BOOL = pa.bool_()
 _TURNED = {"greater": "less", "greater_equal": "less_equal"}
-_NAN = pa.scalar(math.nan)
 
 
 def may_be_nan(node: Node) -> bool:
@@ -91,5 +90,5 @@ def greatest(*values: Datum) -> Datum:
     """The largest value of each row, nulls aside: Arrow's kernel passes over NaN as if it were null."""
     largest = pc.max_element_wise(*values, skip_nulls=True)
     for value in values:
-        largest = pc.if_else(pc.fill_null(pc.is_nan(value), False), _NAN.cast(value.type), largest)
+        largest = pc.if_else(pc.fill_null(pc.is_nan(value), False), pa.scalar(math.nan, value.type), largest)
     return largest

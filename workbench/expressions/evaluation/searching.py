@@ -32,7 +32,7 @@ class Search:
     """
 
     def __init__(self, literal: str, pattern: str | None = None) -> None:
-        warm_up()
+        warm_up(find_literal)
         self._literal = np.frombuffer(literal.encode(), np.uint8)
         self._kernel = "match_substring" if pattern is None else "match_substring_regex"
         self._options = pc.MatchSubstringOptions(literal if pattern is None else pattern)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +18,8 @@ _DOUBLE = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
 _ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
-_TRUE = pa.array(["t", "true", "y", "yes", "1"])
-_FALSE = pa.array(["f", "false", "n", "no", "0"])
+_TRUE = ("t", "true", "y", "yes", "1")
+_FALSE = ("f", "false", "n", "no", "0")
 _SPECIAL = {"nan": math.nan} | {
     f"{sign}{name}": float(f"{sign}inf") for name in ("inf", "infinity") for sign in ("", "-", "+")
 }
@@ -80,8 +81,15 @@ def _read(node: Node, type_: pa.DataType, text: str) -> Node:
 
 def _parse_boolean(value: Datum) -> Datum:
     word = pc.utf8_lower(value)
-    known = pc.or_(pc.is_in(word, _TRUE), pc.is_in(word, _FALSE))
-    return pc.if_else(known, pc.is_in(word, _TRUE), pa.scalar(None, pa.bool_()))
+    yes, no = _booleans()
+    known = pc.or_(pc.is_in(word, yes), pc.is_in(word, no))
+    return pc.if_else(known, pc.is_in(word, yes), pa.scalar(None, pa.bool_()))
+
+
+@cache
+def _booleans() -> tuple[pa.Array, pa.Array]:
+    """The words for true and for false; made when they are needed, because ``pa.array`` imports pandas."""
+    return pa.array(_TRUE), pa.array(_FALSE)
 
 
 def _with_special_floats(type_: pa.DataType) -> Callable[[Datum, Datum], Datum]:

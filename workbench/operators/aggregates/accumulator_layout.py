@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.compiled.folding.accumulate import COUNT, MAX, MIN, SUM
+from workbench.compiled.machinery.codes import COUNT, MAX, MIN, SUM
 from workbench.elements import Int64s
 from workbench.operators.aggregates.aggregations import Aggregation, Function
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.compiled import fold_floats, fold_ints, merge_cells, roll_slots, running_floats, running_ints, warm_up
-from workbench.compiled.folding.accumulate import COUNT, Float64s, Valid
+from workbench.compiled.machinery.codes import COUNT
 from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulator_layout import Cell, layout_of
@@ -20,6 +20,9 @@ from workbench.operators.aggregates.aggregations import Aggregation, is_time
 from workbench.operators.aggregates.rolling import Fold, RollPlan
 from workbench.operators.snapshots.pieces import column_in
 from workbench.state.key_table import KeyTable
+
+if TYPE_CHECKING:
+    from workbench.compiled.folding.accumulate import Float64s, Valid
 
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
@@ -67,7 +70,7 @@ class Accumulators:
     )
 
     def __init__(self, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
-        warm_up()
+        warm_up(fold_ints, fold_floats, merge_cells)
         cells = self._layout = layout_of(tuple(aggregations), schema)
         self._cells, self._start = cells.cells, cells.start
         self._only_counted, self._only_for_null = cells.only_counted, cells.only_for_null

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
+from workbench.compiled import roll_keys, roll_slots, running_floats, running_ints, warm_up
 from workbench.elements import Records
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
@@ -58,6 +59,7 @@ class _RollingAggregate(Operator):
     """State: the accumulators of each key, at the key's code."""
 
     def __init__(self, spec: RollingAggregate, schema: pa.Schema) -> None:
+        warm_up(roll_keys, roll_slots, running_floats, running_ints)
         self._keys = spec.keys
         self._output_schema = spec.output_schema([schema])
         self._index = KeyIndex(spec.keys, schema)

@@ -8,16 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled import place_in_tumbling
-from workbench.compiled.folding.windows import (
-    ENTRIES,
-    FIRST_START,
-    FULL,
-    KEYS,
-    LATE_COUNT,
-    TIMELESS_COUNT,
-    WINDOWS,
-)
+from workbench.compiled import place_in_tumbling, warm_up
+from workbench.compiled.machinery.codes import ENTRIES, FIRST_START, FULL, KEYS, LATE_COUNT, TIMELESS_COUNT, WINDOWS
 from workbench.durations import MAX_TIME
 from workbench.elements import Int64s
 from workbench.state.key_index import KeyIndex
@@ -71,6 +63,7 @@ class TumblingEntries:
     __slots__ = ("_counting", "_entries", "_recent", "_window", "_windows", "counts", "fired", "index")
 
     def __init__(self, window: Tumbling, keys: Sequence[str], schema: pa.Schema, *, counting: bool = False) -> None:
+        warm_up(place_in_tumbling)
         self._window = window
         self.index = KeyIndex(keys, schema)
         self._windows = KeyTable()  # window start -> window code

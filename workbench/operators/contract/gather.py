@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.compiled import choose_rows, warm_up
-from workbench.compiled.keys.selection import BITS, ROWS, Bytes
+from workbench.compiled.machinery.codes import BITS, ROWS
 from workbench.elements import Int64s, Records
 from workbench.expressions.evaluation.choice import Choice, Codes
+
+if TYPE_CHECKING:
+    from workbench.compiled.keys.selection import Bytes
 
 _EVERY_CODE = np.empty(0, np.uint8)  # where the selection is not given by codes
 _TIME_BYTES = 8
@@ -35,7 +39,7 @@ class Gather:
     """
 
     def __init__(self, schema: pa.Schema, columns: Iterable[int]) -> None:
-        warm_up()
+        warm_up(choose_rows)
         self._columns = tuple(columns)
         self._all = self._columns == tuple(range(len(schema)))
         self.schema = pa.schema([schema.field(column) for column in self._columns], schema.metadata)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import as_given
+from workbench.compiled import order_by_code, warm_up
 from workbench.elements import Int64s
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, Expression, column_names
@@ -164,6 +165,7 @@ class JoinRows:
     """
 
     def __init__(self, columns: JoinColumns, left: pa.Schema, right: pa.Schema) -> None:
+        warm_up(order_by_code)
         self.schema = columns.output_schema(left, right)
         self._left_width = len(left)
         self._partner = {

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.compiled import find_ranges, merge_rows, order_by_code, order_by_time
+from workbench.compiled import find_ranges, merge_rows, order_by_code, order_by_time, warm_up
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Int64s
@@ -74,6 +74,7 @@ class TimedRows:
     """
 
     def __init__(self, schema: pa.Schema) -> None:
+        warm_up(find_ranges, merge_rows, order_by_code, order_by_time)
         self._schema = schema
         self._runs: list[Run] = []
         self._forgotten_us = NO_TIME

@@ -9,7 +9,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled import warm_up
 from workbench.elements import Int64s
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
@@ -197,7 +196,6 @@ class PaneFolder:
     once."""
 
     def __init__(self, window: Sliding, aggregations: Sequence[Aggregation], schema: pa.Schema) -> None:
-        warm_up()
         self._window = window
         self._accumulators = Accumulators(aggregations, schema)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled import number_rows
+from workbench.compiled import number_rows, warm_up
 from workbench.elements import Int64s
 from workbench.operators.snapshots.pieces import numbers_in
 from workbench.operators.windows.columns import EntryColumns
@@ -20,6 +20,7 @@ class CountPlaces(Places):
     keeps_keys = True
 
     def __init__(self, window: CountWindows) -> None:
+        warm_up(number_rows)
         self._window = window
         self._entries = KeyTable()  # number of a window and key code -> entry
         self._keys = EntryColumns({"seen": 0})  # by key code

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from workbench.compiled import count_into_waves
+from workbench.compiled import count_into_waves, warm_up
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s
 from workbench.operators.snapshots.pieces import column_in, numbers_in
@@ -134,6 +134,7 @@ class ScheduledFiring:
     """
 
     def __init__(self, schedule: Schedule, end_in: TimeKind | None, records: int | None) -> None:
+        warm_up(count_into_waves)
         self._purge = schedule.purge
         self._end_in = end_in
         self._records = records

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.compiled import place_in_sessions
-from workbench.compiled.folding.sessions import NOWHERE
+from workbench.compiled import place_in_sessions, warm_up
+from workbench.compiled.machinery.codes import NOWHERE
 from workbench.durations import LONGEST_US
 from workbench.elements import Int64s
 from workbench.errors import RecordError
@@ -22,6 +22,7 @@ class SessionPlaces(Places):
     def __init__(self, session: Session) -> None:
         self._session = session
         self._count = 0
+        warm_up(place_in_sessions)
         self._apart = session.column is None
         self._entries = EntryColumns({"owner": 0, "start": 0, "end": 0, "earlier": NOWHERE})
         self._latest = EntryColumns({"latest": NOWHERE})  # by key code

@@ -91,7 +91,7 @@ class Spreader:
     )
 
     def __init__(self, keys: Sequence[str], schema: pa.Schema, targets: int, groups: int) -> None:
-        warm_up()
+        warm_up(spread)
         self._keys = tuple(keys)
         self._schema = schema
         self._groups = groups

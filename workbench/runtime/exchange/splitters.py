@@ -40,7 +40,7 @@ class ShuffleSplitter:
     __slots__ = ("_drawn", "_seed", "_targets")
 
     def __init__(self, targets: int, seed: int) -> None:
-        warm_up()
+        warm_up(hash_ints)
         self._targets = targets
         self._seed = seed % 2**62
         self._drawn = 0

@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 
 import workbench as wb
-from workbench.api.beginning.preparing import prepare_kernels
 from workbench.clock import SystemClock
+from workbench.compiled import warm_up
 from workbench.datasets.access_log import PARTITIONS, AccessLog, watch
 
 RATE = 60_000
@@ -124,7 +124,7 @@ def run_chaos(
         failure_every_s: time between two failures.
         on_moment: is told what is seen.
     """
-    prepare_kernels()
+    warm_up()
     clock = SystemClock()
     limit = int(rate * seconds) // PARTITIONS * PARTITIONS
     log = AccessLog(rate, limit, clock.now_us() + LEAD_US, violation_every=VIOLATION_EVERY, kept=snapshots)

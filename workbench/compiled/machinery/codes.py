@@ -1,0 +1,26 @@
+"""Numbers that kernels and their callers agree on.
+
+The cache on disk does not watch this file: whoever changes it changes the kernels that use it as well.
+"""
+
+COUNT, SUM, MIN, MAX = 0, 1, 2, 3
+"""What ``fold_ints`` and its like do with values."""
+
+DIVISOR_MAX = 2**51
+"""With larger numbers, a quotient of ``divide_by`` in floating point may be wrong by more than one."""
+
+NOWHERE = -1
+"""Of ``place_in_sessions``: the end of a list; the entry of a record that is late."""
+
+LATE, TIMELESS = -1, -2
+"""Of ``place_in_tumbling``, instead of an entry: the record's window is closed; the record has no time."""
+
+ROW, KEYS, WINDOWS, ENTRIES, LATE_COUNT, TIMELESS_COUNT, FIRST_START, FULL = 0, 1, 2, 3, 4, 5, 6, 7
+"""Places in the `progress` of ``place_in_tumbling``."""
+
+BITS, ROWS = 0, -1
+"""Forms in which ``choose_rows`` is told chosen rows: a bitmap, their numbers. Any other form is the width of
+dictionary codes."""
+
+MOST_PACKED = 4
+"""Targets up to which ``spread`` is faster when it packs: all values are looked at for each target."""

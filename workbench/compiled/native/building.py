@@ -1,0 +1,83 @@
+"""Builds the extension module with ready kernels: machine code by numba, the calls by the C compiler of this Python.
+
+Run as a program, it builds the module in the package's own folder: ``python -m workbench.compiled.native.building``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.compiled.native.calls import Signature, Value, source
+from workbench.compiled.native.library import FILE, LEVELS, stamp
+
+
+class NotBuildableError(Exception):
+    """Ready kernels cannot be built here."""
+
+
+def build(file: Path = FILE) -> None:
+    """Write the extension module.
+
+    Raises:
+        NotBuildableError: for this machine, or without a C compiler.
+    """
+    levels = LEVELS.get(platform.machine())
+    if levels is None or sys.platform == "win32":
+        raise NotBuildableError(f"kernels are not built ahead of time for {sys.platform} on {platform.machine()}")
+    with tempfile.TemporaryDirectory(prefix="workbench-kernels-") as folder:
+        objects = [Path(folder, f"{level}.o") for level in levels]
+        described = [_level(level, levels[level], file) for level, file in zip(levels, objects, strict=True)]
+        if any(own != described[0] for own in described):
+            raise NotBuildableError("numba infers different types for different processors")
+        text = Path(folder, "calls.c")
+        text.write_text(source(described[0], levels, stamp()), encoding="utf-8")
+        _link([text, *objects], file)
+
+
+def _level(level: str, features: str, file: Path) -> list[Signature]:
+    environment = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features, "WORKBENCH_KERNELS": "numba"}
+    command = [sys.executable, "-m", "workbench.compiled.native.level", level, str(file)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if ran.returncode:
+        raise NotBuildableError(f"numba does not compile the kernels: {ran.stderr.strip()}")
+    return [_signature(described) for described in json.loads(ran.stdout)]
+
+
+def _signature(described: dict[str, Any]) -> Signature:
+    takes, returns = (tuple(Value(**value) for value in described[name]) for name in ("takes", "returns"))
+    return Signature(described["name"], takes, returns, described["few"])
+
+
+def _link(parts: list[Path], file: Path) -> None:
+    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{np.get_include()}"]
+    shared = ["-bundle", "-undefined", "dynamic_lookup"] if sys.platform == "darwin" else ["-shared"]
+    made = file.with_suffix(f".{os.getpid()}")
+    command = [*compiler, "-O2", "-fPIC", "-fvisibility=hidden", *includes, *shared, *map(str, parts), "-o", str(made)]
+    try:
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ran.returncode:
+            raise NotBuildableError(f"{compiler[0]} failed: {ran.stderr.strip()}")
+        made.replace(file)
+    except FileNotFoundError as error:
+        raise NotBuildableError(f"there is no C compiler {compiler[0]!r}") from error
+    finally:
+        made.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    try:
+        build()
+    except NotBuildableError as error:
+        sys.exit(f"Kernels are not compiled ahead of time: {error}")
