@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -46,6 +46,13 @@ test-slow: install-dev  ## run the tests that 'make test' leaves out: browsers, 
 test-all: install-dev  ## run all tests, in about a quarter of an hour
 	@echo "Running all tests."
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
+
+core: install-dev  ## test the engine in an environment of its own, with only what requirements/core.txt names
+	@echo "Installing requirements/core.txt and the workbench without its dependencies into $(VENV)/core."
+	@"$(PYTHON)" -m venv "$(VENV)/core"
+	@$(VENV)/core/bin/python -m pip --disable-pip-version-check --quiet install -r requirements/core.txt "hatchling>=1.27"
+	@$(VENV)/core/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --no-build-isolation .
+	@WORKBENCH_CORE_PYTHON=$(abspath $(VENV))/core/bin/python $(BIN)/python -m pytest tests/project/test_core.py $(ARGS)
 
 lint: install-dev  ## check style and formatting
 	@echo "Checking style and formatting."

@@ -22,6 +22,7 @@ __all__ = [
     "ExpressionError",
     "HistoryError",
     "JobError",
+    "MissingPackageError",
     "PlanError",
     "RecordError",
     "SettingError",
@@ -73,6 +74,10 @@ class ExpressionError(WorkbenchError):
 
 class PlanError(WorkbenchError):
     """A pipeline cannot be turned into a plan."""
+
+
+class MissingPackageError(WorkbenchError):
+    """A package is not installed that what was asked for needs, such as Spark or the dashboard."""
 
 
 class HistoryError(WorkbenchError):

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from waiting import PATIENCE_S, until
 
 from workbench.cli import demo, doctor, main
-from workbench.cli.checks import Check, machine, packages
+from workbench.cli.checks import Check, machine, packages, space
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets.package import DATA_FOLDER
@@ -215,6 +215,38 @@ def test_doctor_prints_a_line_for_each_check(capsys: pytest.CaptureFixture[str])
     assert "Spark session" not in named
     assert named["pyarrow"] == named["compiled kernels"] == "ok"
     assert code == (1 if "missing" in named.values() else 0)
+
+
+def test_doctor_tells_what_takes_the_space(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--space"]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    table = {words[0]: int(words[1].replace(",", "")) for words in lines if words[2:3] == ["MB"]}
+    assert table.keys() >= {"engine", "Spark", "dashboards", "JupyterLab", "all"}
+    assert abs(table.pop("all") - sum(table.values())) <= len(table)
+    assert min(table["engine"], table["Spark"]) > 100
+
+
+def test_a_package_counts_once_with_what_it_requires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def install(name: str, requires: str, content: int) -> None:
+        info = tmp_path / f"{name}-1.dist-info"
+        info.mkdir()
+        (tmp_path / f"{name}.py").write_bytes(bytes(content))
+        needs = "".join(f"Requires-Dist: {each}\n" for each in requires.split())
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n{needs}")
+        (info / "RECORD").write_text(f"{name}.py,,\n{name}_removed.py,,\n")
+
+    install("first", "shared", 1_000_000)
+    install("second", "shared second-of-it", 3_000_000)
+    install("shared", "first", 2_000_000)
+    install("second_of_it", "", 4_000_000)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(space, "PURPOSES", {"a": ("first", "absent"), "b": ("second",), "c": ("absent",)})
+    found = list(space.taken())
+    assert [(each.purpose, dict(each.packages)) for each in found] == [
+        ("a", {"shared": 2_000_000, "first": 1_000_000}),
+        ("b", {"second-of-it": 4_000_000, "second": 3_000_000}),
+    ]
+    assert found[1].describe() == "      7 MB  second-of-it 4, second 3"
 
 
 def test_a_missing_package_says_how_to_mend_it() -> None:

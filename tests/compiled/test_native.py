@@ -223,7 +223,8 @@ def test_the_module_is_built_from_the_sources(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_machine_without_levels_or_a_compiler_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(building, "_level", lambda level, features, file: [])
+    monkeypatch.setattr(building, "_begin", lambda level, features, file: None)
+    monkeypatch.setattr(building, "_described", lambda process: [])
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(building.NotBuildableError, match="there is no C compiler 'no-such-compiler'"):
         building.build(tmp_path / "ready.abi3.so")

@@ -273,7 +273,7 @@ def test_duckdb_is_needed_for_duckdb_alone(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(sql_duckdb, "import_module", missing)
     stream = wb.Stream.from_table(pa.table({"a": [1]}))
-    with pytest.raises(PlanError, match=r"needs the package duckdb: install workbench\[sql\]"):
+    with pytest.raises(PlanError, match=r"needs the package duckdb: run 'pip install \"streaming-workbench\[sql\]\"'"):
         stream.sink_to(wb.SqlSink("duckdb:///x.db", "t"))
     stream.sink_to(wb.SqlSink("sqlite:///x.db", "t"))
 

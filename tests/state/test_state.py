@@ -375,7 +375,8 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(__import__("sys").modules, "rocksdict", None)
     spec = Process(("k",), everything, SHOWN, kinds(None), state_backend="disk")
     with pytest.raises(
-        wb.errors.PlanError, match=r"state on disk needs the package rocksdict: install workbench\[rocksdb\]"
+        wb.errors.PlanError,
+        match=r"state on disk needs the package rocksdict: run 'pip install \"streaming-workbench\[rocksdb\]\"'",
     ):
         opened(spec, VirtualClock())
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from workbench.cli.checks import Check, machine, packages
+from workbench.cli.checks import Check, machine, packages, space
 from workbench.cli.command import Parser
 
 DETAILS = """\
@@ -22,17 +22,29 @@ MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
 def declare(parser: Parser) -> None:
     """Declare the options of ``workbench doctor``."""
     parser.does(run, DETAILS)
+    parser.add_argument("--space", action="store_true", help="tell what takes the space of the installation instead")
     parser.add_argument("--quick", action="store_true", help="skip the slow check, which starts a Spark session")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print each check as it completes; returns 1 if something required is missing."""
     console = Console(highlight=False, soft_wrap=True)
+    if options.space:
+        return _space(console)
     missing = [check for check in shown(console, checks(quick=options.quick)) if check.needed and not check.ok]
     if missing:
         console.print(f"\n{len(missing)} missing: {', '.join(check.name for check in missing)}.")
         return 1
     console.print("\nAll required checks passed.")
+    return 0
+
+
+def _space(console: Console) -> int:
+    found = list(space.taken())
+    for each in found:
+        console.print(f"{each.purpose:<12}{each.describe()}", markup=False)
+    console.print(f"{'all':<12}{sum(each.size for each in found) / 1e6:7,.0f} MB")
+    console.print("\nThe engine runs without the others: see docs/installing.md.")
     return 0
 
 

@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import version
 
 from workbench.cli.command import Parser
 from workbench.cli.help_text import Help
 from workbench.cli.interruption import terminated
 from workbench.errors import WorkbenchError
+from workbench.packages import needed
 from workbench.raised import described
 
 COMMANDS = {
@@ -75,7 +75,7 @@ def parser(words: Sequence[str]) -> Parser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=Help)
         if name == named:
-            import_module(f"workbench.{_LAB.get(name, 'cli')}.{name}").declare(command)
+            needed(f"workbench.{_LAB.get(name, 'cli')}.{name}", f"'workbench {name}'").declare(command)
     return top
 
 

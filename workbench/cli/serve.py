@@ -15,6 +15,7 @@ import workbench as wb
 from workbench.cli.command import Parser, count
 from workbench.errors import JobError, SettingError, WorkbenchError
 from workbench.origin import Origin, line_text
+from workbench.packages import needed
 from workbench.raised import described
 
 DETAILS = """\
@@ -103,9 +104,8 @@ def _run(script: Path) -> None:
 
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
     """Serve a recording until an interrupt; returns the exit code."""
-    from workbench.dashboard.shown.serve import serve_recording  # imports Panel and Bokeh, which the help does not need
-
     recording = wb.Recording.open(path)
+    serve_recording = needed("workbench.dashboard.shown.serve", "a dashboard").serve_recording
     pages = serve_recording(recording, options.port, options.hosts)
     console.print(f"The recording of job {recording.name}: {pages.url}")
     if options.open:

@@ -9,7 +9,7 @@ from typing import Any
 
 from IPython.display import display
 
-import workbench as wb
+from workbench.api.job.registry import jobs
 from workbench.api.kept.job_record import remember_directories
 from workbench.api.running.found_jobs import FoundJobs, found_jobs
 from workbench.errors import WorkbenchError
@@ -46,7 +46,7 @@ _loaded: dict[int, Loaded] = {}
 
 
 def _jobs() -> dict[str, Any]:
-    return dict(wb.jobs())
+    return dict(jobs())
 
 
 def serve_jobs(kernel: Any) -> None:
@@ -73,11 +73,11 @@ def load_ipython_extension(ipython: Any) -> None:
 def _offer() -> None:
     """Name the jobs that earlier kernels of this working directory have left behind, and those that are damaged."""
     found = found_jobs()
-    jobs = FoundJobs(job for job in found if job.resumable)
-    if jobs:
-        what = "This job" if len(jobs) == 1 else "These jobs"
-        names = "resume" if len(jobs) == 1 else "resume NAME"
-        display(Advice(f"{what} can be continued with %stream {names}:\n{jobs!r}"))
+    resumable = FoundJobs(job for job in found if job.resumable)
+    if resumable:
+        what = "This job" if len(resumable) == 1 else "These jobs"
+        names = "resume" if len(resumable) == 1 else "resume NAME"
+        display(Advice(f"{what} can be continued with %stream {names}:\n{resumable!r}"))
     if damaged := FoundJobs(job for job in found if job.problem is not None):
         what = "This job" if len(damaged) == 1 else "These jobs"
         display(Advice(f"{what} cannot be continued as {'it is' if len(damaged) == 1 else 'they are'}:\n{damaged!r}"))

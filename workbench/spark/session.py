@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.packages import needed
 from workbench.spark.java import find_java, java_for_spark
 
 if TYPE_CHECKING:
@@ -33,12 +34,14 @@ def session(*, quick_start: bool = True) -> SparkSession:
 
     Raises:
         HistoryError: there is no Java of version 17 or newer.
+        MissingPackageError: PySpark is not installed.
 
     Example:
         >>> spark = session()
         >>> spark.range(3).count()
         3
     """
+    needed("pyspark.sql", "Spark")
     from pyspark.sql import SparkSession
 
     active = SparkSession.getActiveSession()

@@ -42,7 +42,8 @@ def load_packages() -> tuple[Any, Any]:
         return import_module("rocksdict"), import_module("msgpack")
     except ImportError as error:
         raise PlanError(
-            f"state on disk needs the package {error.name}: install workbench[rocksdb], or keep the state in memory"
+            f"state on disk needs the package {error.name}: run 'pip install \"streaming-workbench[rocksdb]\"', "
+            "or keep the state in memory"
         ) from None
 
 

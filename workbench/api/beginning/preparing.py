@@ -6,6 +6,7 @@ import atexit
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
+from importlib.util import find_spec
 from threading import Event, Thread
 
 from workbench.compiled import (
@@ -97,6 +98,8 @@ def _shown(stack: ExitStack) -> Callable[[str], None]:
 
 def _bar(stack: ExitStack, what: str) -> Show:
     """A bar that is there until `stack` is left."""
+    if find_spec("rich") is None:
+        return lambda name, count: None
     # Loaded here because a bar is seldom needed, and loading takes longer than a job's start.
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn

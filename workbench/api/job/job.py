@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn, Unpack
 
@@ -27,6 +26,7 @@ from workbench.api.pictures.status import Status, Table, status_of
 from workbench.drivers.stepped.stepping import SteppingDriver
 from workbench.durations import Duration
 from workbench.errors import JobError, WorkbenchError, unknown
+from workbench.packages import needed
 from workbench.runtime.settings.setting import with_settings
 from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
@@ -229,7 +229,7 @@ class Job:
         Raises:
             SettingError: no such carrier.
         """
-        return import_module("workbench.dashboard.shown.show").Dashboard(self, carrier=carrier)
+        return needed("workbench.dashboard.shown.show", "a dashboard").Dashboard(self, carrier=carrier)
 
     def view(self, name: str, carrier: str | None = None) -> Any:
         """One part of the dashboard, for display in a cell: graph, subtasks, watermarks, latency, buffers, checkpoints,
@@ -249,7 +249,7 @@ class Job:
             >>> job.wait("60s"), job.view("graph")
             ('FINISHED', <Dashboard of job 'viewed', graph: FINISHED>)
         """
-        return import_module("workbench.dashboard.shown.show").Dashboard(self, name, carrier=carrier)
+        return needed("workbench.dashboard.shown.show", "a dashboard").Dashboard(self, name, carrier=carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.

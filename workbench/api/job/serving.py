@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 from workbench.api.job.job import Job
 from workbench.api.job.registry import jobs
+from workbench.packages import needed
 
 
 def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
@@ -38,4 +38,6 @@ def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
         <ServedPages, stopped>
     """
     named = {job.name: job for job in chosen}
-    return import_module("workbench.dashboard.shown.serve").ServedPages((lambda: named) if named else jobs, port, hosts)
+    return needed("workbench.dashboard.shown.serve", "a dashboard").ServedPages(
+        (lambda: named) if named else jobs, port, hosts
+    )

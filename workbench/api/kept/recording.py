@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from workbench.api.pictures.status import Table
 from workbench.arguments import path_of
 from workbench.durations import format_instant
 from workbench.errors import SettingError
+from workbench.packages import needed
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.recording import read_frames, write_frames
 
@@ -85,7 +85,7 @@ class Recording:
         Raises:
             SettingError: no such carrier.
         """
-        return import_module("workbench.dashboard.shown.playback").Playback(self, carrier)
+        return needed("workbench.dashboard.shown.playback", "a dashboard").Playback(self, carrier)
 
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network; see `Job.report`.
@@ -96,7 +96,7 @@ class Recording:
         Raises:
             OSError: the file cannot be written.
         """
-        write = import_module("workbench.dashboard.shown.report").write_report
+        write = needed("workbench.dashboard.shown.report", "a report").write_report
         written: Path = write(path_of(path, "path"), self.name, self.frames)
         return written
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.api.job.job import Job
 from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.live.callback_sink import CallbackSink
+from workbench.packages import needed
 
 _LOOK_S = 0.05
 
@@ -72,12 +73,9 @@ def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: in
 
 def printed(rows: pa.Table) -> None:
     """Print rows as a table: as text in a terminal, as HTML in a notebook."""
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table()
+    table = needed("rich.table", "printing rows").Table()
     for field in rows.schema:
         table.add_column(field.name, justify="right" if pa.types.is_primitive(field.type) else "left")
     for row in rows.to_pylist():
         table.add_row(*("" if value is None else str(value) for value in row.values()))
-    Console(markup=False).print(table)
+    needed("rich.console", "printing rows").Console(markup=False).print(table)

@@ -37,7 +37,8 @@ def build(file: Path = FILE) -> None:
         raise NotBuildableError(f"kernels are not built ahead of time for {sys.platform} on {platform.machine()}")
     with tempfile.TemporaryDirectory(prefix="workbench-kernels-") as folder:
         objects = [Path(folder, f"{level}.o") for level in levels]
-        described = [_level(level, levels[level], file) for level, file in zip(levels, objects, strict=True)]
+        begun = [_begin(level, features, file) for (level, features), file in zip(levels.items(), objects, strict=True)]
+        described = [_described(process) for process in begun]
         if any(own != described[0] for own in described):
             raise NotBuildableError("numba infers different types for different processors")
         text = Path(folder, "calls.c")
@@ -45,13 +46,18 @@ def build(file: Path = FILE) -> None:
         _link([text, *objects], file)
 
 
-def _level(level: str, features: str, file: Path) -> list[Signature]:
+def _begin(level: str, features: str, file: Path) -> subprocess.Popen[str]:
+    """A process for each level: they run side by side."""
     environment = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features, "WORKBENCH_KERNELS": "numba"}
     command = [sys.executable, "-m", "workbench.compiled.native.level", level, str(file)]
-    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise NotBuildableError(f"numba does not compile the kernels: {ran.stderr.strip()}")
-    return [_signature(described) for described in json.loads(ran.stdout)]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _described(process: subprocess.Popen[str]) -> list[Signature]:
+    described, errors = process.communicate()
+    if process.returncode:
+        raise NotBuildableError(f"numba does not compile the kernels: {errors.strip()}")
+    return [_signature(own) for own in json.loads(described)]
 
 
 def _signature(described: dict[str, Any]) -> Signature:

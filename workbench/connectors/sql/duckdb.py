@@ -123,5 +123,6 @@ def _package() -> Any:
         return import_module("duckdb")
     except ImportError:
         raise PlanError(
-            "writing to DuckDB needs the package duckdb: install workbench[sql], or write to sqlite:///path.db"
+            "writing to DuckDB needs the package duckdb: run 'pip install \"streaming-workbench[sql]\"', "
+            "or write to sqlite:///path.db"
         ) from None

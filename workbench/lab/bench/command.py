@@ -43,7 +43,7 @@ DETAILS = f"""\
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
-  {"start":18}from a new process to a job's first result, with and without cached kernels
+  {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but sweep, chaos, crowd, dashboard, idle, start and memory
 
