@@ -18,12 +18,14 @@ class Ending:
         stopping: somebody has asked for it; a failure on the way does not change that.
         agreed: the last checkpoint is complete; nothing but the end comes now.
         all_committed: that checkpoint covers everything that there was to read.
+        held: every source has read everything, and the job is to stay open.
     """
 
     def __init__(self) -> None:
         self.stopping = False
         self.agreed = False
         self.all_committed = False
+        self.held = False
         self._drained: set[str] = set()
         self._finished: set[str] = set()
 
@@ -49,7 +51,7 @@ class Ending:
 
     def start_over(self, tasks: Collection[str] | None = None) -> None:
         """These tasks, or all, go on from a checkpoint before."""
-        self.agreed = False
+        self.agreed = self.held = False
         if tasks is None:
             self._drained.clear()
             self._finished.clear()

@@ -39,7 +39,7 @@ from workbench.runtime.messages.messages import (
     Report,
 )
 from workbench.runtime.messages.queries import Question
-from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.settings import HOLD, Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
 from workbench.runtime.tasks.deployment import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
@@ -179,6 +179,11 @@ class Master:
         return self.sources.paused
 
     @property
+    def held_open(self) -> bool:
+        """Whether everything is read, and the job is to stay open."""
+        return self._ending.held and not self._ending.stopping
+
+    @property
     def reading(self) -> bool:
         """Whether all its sources have tasks that are stepped, none waits for its restart, and no barrier is on its way
         to some of them while others have sent it."""
@@ -248,6 +253,8 @@ class Master:
             self.coordinator.reschedule(settings, self._now())
         self._to_all(Apply(settings))
         self.life.tell("tune", text)
+        if self._ending.held and settings.at_end != HOLD:
+            self._all_read()
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as one more may be in progress."""
@@ -414,7 +421,7 @@ class Master:
                 self.coordinator.snapshot_taken(report, self._now)
             case Drained(task):
                 if self._ending.drained(task, self.graph):
-                    self.requests.ask(Request("final", last=True))
+                    self._all_read()
             case Finished(task):
                 if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")
@@ -424,6 +431,14 @@ class Master:
                 self._on_failed([task], task, error)
             case Answered(task, question, found):
                 self._inquiry.answered(task, question, found)
+
+    def _all_read(self) -> None:
+        """Every source has read everything: take the last checkpoint, unless the job is to stay open."""
+        self._ending.held = self.settings.at_end == HOLD
+        if self._ending.held:
+            self.life.tell("notice", "everything is read, and the job stays open: at_end = finish ends it")
+        else:
+            self.requests.ask(Request("final", last=True))
 
     def _checkpoint_complete(self, record: CheckpointRecord) -> None:
         request = self.requests.completed(record)
