@@ -86,6 +86,19 @@ class Job:
         return self._run.over
 
     @property
+    def complete(self) -> bool:
+        """Whether it has ended with everything read and committed; one that was stopped has not.
+
+        Source: the final checkpoint of Flink's FLIP-147.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("completed")
+            >>> job.wait("60s"), job.complete
+            ('FINISHED', True)
+        """
+        return self._run.master.all_committed
+
+    @property
     def live(self) -> bool:
         """Whether it goes on by itself; with ``driver="stepping"`` a job goes on when its `stepper` takes steps."""
         return not isinstance(self._run.driver, SteppingDriver)
@@ -507,8 +520,8 @@ class Job:
 
     @remembered()
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end, and wait for that: the next run
-        can have its name and its checkpoint directory. A stepping job takes the steps to its end.
+        """Take a last checkpoint, so that everything processed is committed, then end FINISHED, and wait for that: the
+        next run can have its name and its checkpoint directory. A stepping job takes the steps to its end.
 
         An interrupt, or the end of `timeout`, ends the waiting; the job stops nevertheless. A call from one of the
         job's own functions, sinks or sources, for which the job waits in turn, returns at once.
@@ -535,8 +548,8 @@ class Job:
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.TableSink("n"))
             >>> job = pipeline.run("stopped")
-            >>> job.stop(); job.state
-            'CANCELED'
+            >>> job.stop(); job.state, job.complete
+            ('FINISHED', False)
             >>> again = pipeline.run("stopped")  # the name is free
             >>> again.cancel(wait=False); again.wait("60s")
             'CANCELED'
@@ -572,7 +585,7 @@ class Job:
             timeout: how long, such as ``"60s"``; None: for ever.
 
         Returns:
-            FINISHED or CANCELED.
+            FINISHED, also after `stop`, or CANCELED; `complete` tells whether everything was read.
 
         Raises:
             SettingError: a timeout that is no duration.

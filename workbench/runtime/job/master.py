@@ -179,6 +179,11 @@ class Master:
         return self.sources.paused
 
     @property
+    def all_committed(self) -> bool:
+        """Whether the job has committed everything that there was to read; one that was stopped has not."""
+        return self.state == "FINISHED" and self._ending.all_committed
+
+    @property
     def held_open(self) -> bool:
         """Whether everything is read, and the job is to stay open."""
         return self._ending.held and not self._ending.stopping
@@ -425,7 +430,7 @@ class Master:
             case Finished(task):
                 if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")
-                    self._end("FINISHED" if self._ending.all_committed else "CANCELED")
+                    self._end("FINISHED")
             case Failed(task, error):
                 self._attempts.note_failed([task])
                 self._on_failed([task], task, error)
@@ -450,7 +455,7 @@ class Master:
         if request.rescale is not None:
             self._go_on_at(request.rescale)
         elif request.last:
-            # What a job that is being stopped has read behind its last barrier is not committed, be it all the rest.
+            # What a job that is being stopped has read after its last barrier is not committed, even if it is the rest.
             self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 
