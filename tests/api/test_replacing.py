@@ -86,12 +86,12 @@ def test_a_job_that_is_replaced_is_gone_on_with(shell: InteractiveShell) -> None
     folder = first.savepoint("kept-one")
     run(shell, "--checkpoint-dir kept --replace --resume")
     second = wb.job("replaced")
-    assert (first.state, second.state) == ("CANCELED", "RUNNING")
+    assert (first.state, second.state) == ("FINISHED", "RUNNING")
     run(shell, "--checkpoint-dir kept --replace --restore kept-one")
     third = wb.job("replaced")
-    assert (second.state, third.state) == ("CANCELED", "RUNNING")
+    assert (second.state, third.state) == ("FINISHED", "RUNNING")
     assert run(shell, f"--checkpoint-dir other --replace --restore {folder}").count("Error") == 0
-    assert (third.state, wb.job("replaced").state) == ("CANCELED", "RUNNING")
+    assert (third.state, wb.job("replaced").state) == ("FINISHED", "RUNNING")
 
 
 def test_a_directory_that_was_used_is_told_of_in_the_words_of_the_magic(shell: InteractiveShell) -> None:
@@ -115,7 +115,7 @@ def test_a_run_replaces_a_job() -> None:
     ):
         counted()
     second = counted(replace=True)
-    assert (first.state, second.state) == ("CANCELED", "RUNNING")
+    assert (first.state, second.state) == ("FINISHED", "RUNNING")
     assert wb.job("replaced") is second
     second.cancel()
     assert counted(replace=True).state == "RUNNING"  # an ended one is no obstacle
@@ -143,7 +143,7 @@ def test_a_job_runs_on_when_the_run_that_replaces_it_is_refused(
     assert first.state == "RUNNING"
     assert wb.job("replaced") is first
     again = counted(checkpoint_dir="kept", resume=True, replace=True)
-    assert (first.state, again.state) == ("CANCELED", "RUNNING")
+    assert (first.state, again.state) == ("FINISHED", "RUNNING")
     first_rows = first.table("rows").num_rows
     assert again.table("rows")["n"].to_pylist()[:first_rows] == list(range(first_rows))  # it goes on from there
 
@@ -165,4 +165,4 @@ def test_a_job_that_does_not_stop_is_not_replaced(monkeypatch: pytest.MonkeyPatc
         counted(replace=True)
     assert wb.job("replaced") is first
     opened.set()
-    assert first.wait("60s") == "CANCELED"
+    assert first.wait("60s") == "FINISHED"

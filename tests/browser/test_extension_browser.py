@@ -139,7 +139,7 @@ def test_the_sidebar_says_what_is_missing_and_then_shows_the_job_live(front):
     front.page.get_by_role("button", name="Resume live").click()
     front.appears(".wb-Badge", "RUNNING")
     front.page.get_by_role("button", name="Stop live").click()
-    front.appears(".wb-Badge", "CANCELED")
+    front.appears(".wb-Badge", "FINISHED")
     assert front.page.get_by_role("button", name="Stop live").is_disabled()
 
 
@@ -220,7 +220,7 @@ def test_a_docked_dashboard_survives_reload_and_restart(front):
     first_view = front.page.locator(dashboard).first.element_handle()
     front.run_cell(0)  # refuses, since the job runs
     front.execute("workbench:stop", job="docked")
-    front.appears(".wb-Badge", "CANCELED")
+    front.appears(".wb-Badge", "FINISHED")
     assert first_view.is_visible()
     front.open("docked.ipynb")
     front.run_cell(0)

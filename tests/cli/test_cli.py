@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pyarrow as pa
@@ -278,7 +279,8 @@ def test_a_missing_browser_is_optional(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 def test_demo_becomes_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
-    lab = [sys.executable, "-m", "jupyterlab", "here.ipynb"]
+    opens = ["--ServerApp.root_dir=/a b", "--LabApp.default_url=/lab/tree/c.ipynb"]
+    lab = [sys.executable, "-m", "jupyterlab", "-y", *opens]
     commands: list[list[str]] = []
 
     def execv(program: str, command: list[str]) -> None:
@@ -286,7 +288,7 @@ def test_demo_becomes_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
         commands.append(command)
         raise SystemExit(0)
 
-    monkeypatch.setattr(demo, "notebook", lambda: Path("here.ipynb"))
+    monkeypatch.setattr(demo, "notebook", lambda: Path("/a b/c.ipynb"))
     monkeypatch.setattr(demo.os, "execv", execv)
     monkeypatch.setattr(demo.os, "geteuid", lambda: 1000)
     assert leaves(["demo"]) == 0
@@ -309,6 +311,18 @@ def test_an_installed_notebook_is_copied_once(monkeypatch: pytest.MonkeyPatch, t
     assert copy.read_text() == "original"
     copy.write_text("edited")
     assert demo.notebook(tmp_path / "here").read_text() == "edited"
+
+
+def test_what_is_prepared_is_what_the_notebook_reads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Path] = []
+    monkeypatch.setattr(demo, "notebook", lambda: tmp_path / "lessons" / demo.NOTEBOOK)
+    monkeypatch.setattr(
+        "workbench.cli.headless.flights_history", lambda path: asked.append(Path(path)) or SimpleNamespace(rows=1)
+    )
+    assert main(["demo", "--prepare"]) == 0
+    assert main(["demo", "--prepare", "--directory", str(tmp_path / "other")]) == 0
+    [reads] = re.findall(r'flights_history\(\\"(.+?)\\"\)', (demo.CHECKOUT / "notebooks" / demo.NOTEBOOK).read_text())
+    assert asked == [tmp_path / "lessons" / reads, tmp_path / "other/flights.log"]
 
 
 def test_cleaning_leaves_the_history(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class RecordingJob:
         def call(*args: Any, **kwargs: Any) -> Any:
             self.calls.append((verb, *args, *([kwargs] if kwargs else [])))
             if verb == "stop":
-                self.state = "CANCELED"
+                self.state = "FINISHED"
             if verb == "restore":
                 raise JobError(f"there is no savepoint {args[0]!r}")
             return ["monday", "tuesday"] if verb == "savepoints" else f"{verb} done"

@@ -27,4 +27,6 @@ def test_the_pictures_are_those_of_the_text(tmp_path):
     assert "even: total=6" in shown[3]
     assert "odd: total=9" in shown[3]
     assert "held back" in shown[8]
+    sums = next(text for text in shown if text.startswith("alignment | careless"))
+    assert "sum[1] odd: total=8 | total=20" in sums  # on the right, the 5 and the 7 are in the sum already
     assert "{'alignment': {'even': 40, 'odd': 32}, 'careless': {'even': 54, 'odd': 44}}" in shown[-2]

@@ -1,20 +1,58 @@
-"""The tutorial that JupyterLab's launcher opens, run from top to bottom in a real kernel."""
+"""The lessons with a finite input, run in a real kernel as people run them: all at once, and with long pauses."""
+
+from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
 from nbclient import NotebookClient
 
-TUTORIAL = Path(__file__).parents[2] / "extension/src/tutorial.json"
+from workbench.cli.demo import NOTEBOOK
+
+ROOT = Path(__file__).parents[2]
+READ = """import time, workbench as wb
+for _ in range(1200):
+    if any(job._run.master.held_open or job.over for job in wb.jobs().values()):
+        break
+    time.sleep(0.05)
+else:
+    raise AssertionError("the input is not read")"""
+"""A pause as it ends for the job: with everything read."""
+
+
+def printed(notebook: Any, folder: Path, *, pauses: bool) -> list[str]:
+    """What the cells print, where people read for long between two cells, so that the job has read everything, or do
+    not read at all."""
+    for cell in notebook.cells:
+        cell.source = cell.source.replace("rate=5_000", "rate=200_000").replace('speed="86400x"', 'speed="2592000x"')
+    if pauses:
+        after = [index for index, cell in enumerate(notebook.cells) if cell.source.startswith("%%stream")]
+        notebook.cells.insert(after[0] + 1, nbformat.v4.new_code_cell(READ))
+    NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(folder)}}).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
+    return [output["text"] for output in outputs if "text" in output]
 
 
 @pytest.mark.slow
-def test_the_tutorial_runs_and_its_result_is_exact(tmp_path):
-    notebook = nbformat.from_dict(json.loads(TUTORIAL.read_text()))
+@pytest.mark.parametrize("pauses", [False, True])
+def test_the_tutorial_runs_and_its_result_is_exact(tmp_path: Path, pauses: bool) -> None:
+    notebook = nbformat.from_dict(json.loads((ROOT / "extension/src/tutorial.json").read_text()))
     nbformat.validate(notebook)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    printed = [output["text"] for cell in notebook.cells for output in cell.get("outputs", ()) if "text" in output]
-    assert "600,000 readings in " in printed[-1]
-    assert printed[-1].endswith("after 1 restart\n")
+    last = printed(notebook, tmp_path, pauses=pauses)[-1]
+    assert "600,000 readings in " in last
+    assert last.endswith("after 1 restart\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("pauses", [False, True])
+def test_the_first_notebook_runs_and_every_window_is_right(flights_log: Path, tmp_path: Path, pauses: bool) -> None:
+    shutil.copytree(flights_log, tmp_path / "workbench-data/flights.log")
+    notebook = nbformat.read(ROOT / "notebooks" / NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    last = printed(notebook, tmp_path, pauses=pauses)[-1]
+    assert re.fullmatch(r"[\d,]+ windows over 328,521 flights: all equal, after 1 restart\.\n", last)

@@ -52,7 +52,8 @@ def declare(parser: Parser) -> None:
         "--directory",
         type=folder("--directory"),
         metavar="DIR",
-        help="folder for the history, the checkpoints and the output (default: workbench-data)",
+        help="folder for the history, the checkpoints and the output (default: workbench-data); with --prepare "
+        "the default is beside the notebook, which reads it",
     )
     options = parser.add_argument_group("with --headless")
     options.add_argument(
@@ -102,14 +103,13 @@ def run(options: argparse.Namespace) -> int:
     from workbench.datasets.package import DATA_FOLDER
 
     console = Console(highlight=False, soft_wrap=True)
-    directory = options.directory or DATA_FOLDER
     if options.prepare:
-        headless.prepare(console, directory)
+        headless.prepare(console, options.directory or notebook().parent / DATA_FOLDER)
         return 0
     return headless.run(
         console,
         headless.Options(
-            directory,
+            options.directory or DATA_FOLDER,
             options.speed or SPEED,
             options.parallelism or PARALLELISM,
             options.buffer_timeout or BUFFER_TIMEOUT,
@@ -120,8 +120,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def open_notebook(lab_options: Sequence[str]) -> NoReturn:
-    """Replace this process by JupyterLab with the first notebook; a child process would share Ctrl-C with this one."""
-    command = [sys.executable, "-m", "jupyterlab", str(notebook())]
+    """Replace this process by JupyterLab with the first notebook; a child process would share Ctrl-C with this one.
+
+    The URL that it prints opens the notebook, as the browser does, and Ctrl-C ends it without a question.
+    """
+    opened = notebook().absolute()
+    command = [
+        sys.executable, "-m", "jupyterlab", "-y", f"--ServerApp.root_dir={opened.parent}",
+        f"--LabApp.default_url=/lab/tree/{opened.name}",
+    ]  # fmt: skip
     if os.geteuid() == 0:  # as in a container, where JupyterLab would refuse; its port is open on loopback only
         command.append("--allow-root")
     os.execv(sys.executable, [*command, *lab_options])

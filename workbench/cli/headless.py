@@ -99,9 +99,9 @@ def run(console: Console, options: Options) -> int:
         if asked.is_set() and not job.over:
             console.print("Interrupted. Taking a last checkpoint.")
             job.stop(wait=False)
-        state = job.wait(timeout=STOP_PATIENCE)
+        job.wait(timeout=STOP_PATIENCE)
     effort.end()
-    if state != "FINISHED":
+    if not job.complete:
         last = job.status()["last_checkpoint"]
         console.print(f"Stopped. Run the same command to resume from checkpoint {last}, or add --fresh to start again.")
         return asked.code

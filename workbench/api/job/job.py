@@ -86,6 +86,19 @@ class Job:
         return self._run.over
 
     @property
+    def complete(self) -> bool:
+        """Whether it has ended with everything read and committed; one that was stopped has not.
+
+        Source: the final checkpoint of Flink's FLIP-147.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("completed")
+            >>> job.wait("60s"), job.complete
+            ('FINISHED', True)
+        """
+        return self._run.master.all_committed
+
+    @property
     def live(self) -> bool:
         """Whether it runs by itself; with ``driver="stepping"`` a job advances when its `stepper` takes steps."""
         return not isinstance(self._run.driver, SteppingDriver)
@@ -509,8 +522,8 @@ class Job:
 
     @remembered()
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end, and wait for the end: the next
-        run can use its name and its checkpoint directory. A stepping job takes the steps to its end.
+        """Take a last checkpoint, so that everything processed is committed, then end FINISHED, and wait for that: the
+        next run can use its name and its checkpoint directory. A stepping job takes the steps to its end.
 
         An interrupt, or the end of `timeout`, ends the waiting; the job stops anyway. A call from one of the job's own
         functions, sinks or sources, which the job is waiting for, returns at once.
@@ -538,8 +551,8 @@ class Job:
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=10).sink_to(wb.TableSink("n"))
             >>> job = pipeline.run("stopped")
-            >>> job.stop(); job.state
-            'CANCELED'
+            >>> job.stop(); job.state, job.complete
+            ('FINISHED', False)
             >>> again = pipeline.run("stopped")  # the name is free
             >>> again.cancel(wait=False); again.wait("60s")
             'CANCELED'
@@ -576,7 +589,7 @@ class Job:
             timeout: how long, such as ``"60s"``; None: without a limit.
 
         Returns:
-            FINISHED or CANCELED.
+            FINISHED, also after `stop`, or CANCELED; `complete` tells whether everything was read.
 
         Raises:
             SettingError: an invalid timeout.

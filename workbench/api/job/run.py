@@ -137,6 +137,8 @@ class Run:
             return f": {stalled}; job.cancel() ends the job without waiting for it"
         if on_purpose := self.master.settings.shown().get("stall"):
             return f": {on_purpose} is stalled on purpose, which job.faults.stall(OPERATOR, False) ends"
+        if self.master.held_open:
+            return ": everything is read, and at_end is 'hold': job.tune(at_end='finish') ends it"
         return ""
 
     def apply(self, action: Callable[[Master], None]) -> None:

@@ -69,7 +69,12 @@ class FoundJob:
     @property
     def resumable(self) -> bool:
         """Whether there is something to resume and unfinished work, and no other process runs it."""
-        return self.checkpoint is not None and self.holder is None and self.record.state != "FINISHED"
+        return self.checkpoint is not None and self.holder is None and not self._has_read_everything
+
+    @property
+    def _has_read_everything(self) -> bool:
+        """One that was stopped is FINISHED, too, and its last checkpoint is not that of the end of its input."""
+        return self.record.state == "FINISHED" and (self.checkpoint is None or self.checkpoint.kind == "final")
 
     @property
     def call(self) -> str:
@@ -90,7 +95,7 @@ class FoundJob:
         if self.checkpoint is not None:
             done = format_instant(self.checkpoint.completed_us)
             reached = f"checkpoint {self.checkpoint.checkpoint_id} of {done}"
-        if self.record.state == "FINISHED":
+        if self._has_read_everything:
             reached = "finished"
         if self.problem is not None:
             reached = self.problem
@@ -136,7 +141,7 @@ def found_jobs(directory: str | Path | None = None) -> FoundJobs:
         >>> numbers = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=100).sink_to(wb.TableSink("numbers"))
         >>> job = numbers.run("numbers", checkpoint_dir=folder, checkpoint_interval="1s")
         >>> job.stop(); job.wait("60s")  # it has read some of them
-        'CANCELED'
+        'FINISHED'
         >>> found = wb.found_jobs(folder)[0]
         >>> found.name, found.resumable
         ('numbers', True)

@@ -250,7 +250,7 @@ class Simulation:
         """The job of this process is over."""
         master = self.master
         self._end_process()
-        if master.state == "FINISHED":
+        if master.all_committed:
             self._finished = True
             self.checker.finished()
             self.violations += self.checker.violations

@@ -18,12 +18,14 @@ class Ending:
         stopping: a stop was requested; a failure before the end does not change that.
         agreed: the last checkpoint is complete; only the end of the input follows.
         all_committed: that checkpoint covers all input.
+        held: every source has read all its input, and the job is to stay open.
     """
 
     def __init__(self) -> None:
         self.stopping = False
         self.agreed = False
         self.all_committed = False
+        self.held = False
         self._drained: set[str] = set()
         self._finished: set[str] = set()
 
@@ -49,7 +51,7 @@ class Ending:
 
     def start_over(self, tasks: Collection[str] | None = None) -> None:
         """These tasks, or all, resume from an earlier checkpoint."""
-        self.agreed = False
+        self.agreed = self.held = False
         if tasks is None:
             self._drained.clear()
             self._finished.clear()

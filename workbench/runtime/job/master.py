@@ -39,7 +39,7 @@ from workbench.runtime.messages.messages import (
     Report,
 )
 from workbench.runtime.messages.queries import Question
-from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.settings import HOLD, Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
 from workbench.runtime.tasks.deployment import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
@@ -179,6 +179,16 @@ class Master:
         return self.sources.paused
 
     @property
+    def all_committed(self) -> bool:
+        """Whether the job has committed everything that there was to read; one that was stopped has not."""
+        return self.state == "FINISHED" and self._ending.all_committed
+
+    @property
+    def held_open(self) -> bool:
+        """Whether everything is read, and the job is to stay open."""
+        return self._ending.held and not self._ending.stopping
+
+    @property
     def reading(self) -> bool:
         """Whether all sources have tasks that are stepped, no restart is pending, and no checkpoint is halfway through
         the sources (some have sent its barrier and others have not)."""
@@ -248,6 +258,8 @@ class Master:
             self.coordinator.reschedule(settings, self._now())
         self._to_all(Apply(settings))
         self.life.tell("tune", text)
+        if self._ending.held and settings.at_end != HOLD:
+            self._all_read()
 
     def checkpoint(self, kind: Kind = "manual", savepoint: str | None = None) -> None:
         """Take a checkpoint as soon as another one may be in progress."""
@@ -415,16 +427,24 @@ class Master:
                 self.coordinator.snapshot_taken(report, self._now)
             case Drained(task):
                 if self._ending.drained(task, self.graph):
-                    self.requests.ask(Request("final", last=True))
+                    self._all_read()
             case Finished(task):
                 if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")
-                    self._end("FINISHED" if self._ending.all_committed else "CANCELED")
+                    self._end("FINISHED")
             case Failed(task, error):
                 self._attempts.note_failed([task])
                 self._on_failed([task], task, error)
             case Answered(task, question, found):
                 self._inquiry.answered(task, question, found)
+
+    def _all_read(self) -> None:
+        """Every source has read everything: take the last checkpoint, unless the job is to stay open."""
+        self._ending.held = self.settings.at_end == HOLD
+        if self._ending.held:
+            self.life.tell("notice", "everything is read, and the job stays open: at_end = finish ends it")
+        else:
+            self.requests.ask(Request("final", last=True))
 
     def _checkpoint_complete(self, record: CheckpointRecord) -> None:
         request = self.requests.completed(record)
@@ -436,7 +456,7 @@ class Master:
         if request.rescale is not None:
             self._go_on_at(request.rescale)
         elif request.last:
-            # What a job that is being stopped has read behind its last barrier is not committed, even if that was all.
+            # What a job that is being stopped has read after its last barrier is not committed, even if it is the rest.
             self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 

@@ -74,6 +74,8 @@ def parse_rate(value: object, name: str) -> float | None:
 
 
 _count = partial(entry, parse=positive)
+ENDS = FINISH, HOLD = ("finish", "hold")
+"""What a job does when its sources have read everything."""
 _optional_duration = partial(entry, parse=optional_duration, show=show_optional_duration, words=("disabled",))
 
 
@@ -197,6 +199,16 @@ class Settings:
         ),
     )
     retained_checkpoints: int = field(default=3, metadata=_count("complete checkpoints that are kept."))
+    at_end: str = field(
+        default="finish",
+        metadata=entry(
+            'what the job does when its sources have read everything; ``"finish"``: it ends; ``"hold"``: it stays '
+            "open, with its last windows fired, takes checkpoints and recovers from failures, until this is tuned to "
+            '``"finish"`` or the job is stopped.',
+            one_of(ENDS),
+            words=ENDS,
+        ),
+    )
     restart: RestartStrategy = field(
         default=DEFAULT_STRATEGY,
         metadata=entry(
@@ -417,6 +429,7 @@ class _Both(TypedDict, total=False):
     max_concurrent_checkpoints: int
     tolerable_failed_checkpoints: int | Literal["any"] | None
     retained_checkpoints: int
+    at_end: Literal["finish", "hold"]
     speed: str | float | None
 
 
