@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from numbers import Integral
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +48,8 @@ def path_of(value: object, name: str) -> Path:
     """A path of this machine, which is text or an object for one.
 
     Raises:
-        SettingError: it is something else, or a URI, of which a path would make a folder of that name here.
+        SettingError: it is something else, a URI, of which a path would make a folder of that name here, or has
+            characters that no path has.
 
     Example:
         >>> path_of("flights.log", "path").name
@@ -58,7 +60,16 @@ def path_of(value: object, name: str) -> Path:
         raise SettingError(f"{name} is {as_given(value)}: write a path, such as 'data/flights'")
     if _URI.match(text):
         raise SettingError(f"{name} is {text!r}, which is a URI: write a path of this machine, such as 'data/flights'")
+    if not _is_path(text):
+        raise SettingError(f"{name} is {text!r}, which has characters that no path has: write a path without them")
     return Path(text)
+
+
+def _is_path(text: str) -> bool:
+    """Whether the system can have a file of this path: a NUL, or half of a surrogate pair, is in none."""
+    with suppress(UnicodeEncodeError):
+        return "\0" not in text and bool(fsencode(text))
+    return False
 
 
 def is_utf8(path: str | PathLike[str]) -> bool:
@@ -82,9 +93,9 @@ def location_of(value: object, name: str) -> str:
         >>> location_of("s3://bucket/jobs", "checkpoint_dir"), location_of(Path("jobs"), "checkpoint_dir")
         ('s3://bucket/jobs', 'jobs')
     """
-    if not isinstance(value, str | PathLike):
-        path_of(value, name)  # refuses it
     text = str(value)
+    if not isinstance(value, str | PathLike) or not _is_path(text):
+        path_of(value, name)  # refuses it
     if (collapsed := _COLLAPSED.match(text)) is not None:
         raise SettingError(
             f"{name} is {text!r}, a URI that has lost a slash, which Path takes away: write the URI as text, "

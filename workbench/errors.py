@@ -171,6 +171,10 @@ def remedy(error: OSError) -> str:
     """
     if isinstance(error, PermissionError):
         return "change its permissions"
+    if isinstance(error, IsADirectoryError):
+        return "name a file in it"
+    if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):
+        return "check the path"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "close files that are open, or raise the limit of open files (ulimit -n)"
     return "try again when the storage answers"

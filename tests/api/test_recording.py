@@ -100,7 +100,7 @@ def test_a_file_is_written_where_a_link_leads_and_an_error_names_it(recording: R
     assert (tmp_path / "link").is_symlink()
     assert wb.Recording.open(tmp_path / "folder" / "run.recording").frames == recording.frames
     for wrong in (tmp_path / "nowhere" / "run.recording", tmp_path / "folder"):
-        with pytest.raises(OSError, match=f"'{wrong}'"):
+        with pytest.raises(SettingError, match=f"cannot write '{wrong}'"):
             recording.save(wrong)
 
 
@@ -235,5 +235,8 @@ def test_a_recording_is_served_to_who_has_the_token(recording: Recording) -> Non
 
 
 def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match=re.escape(str(tmp_path / "a.recording"))), replaced(tmp_path / "a.recording"):
+    with (
+        pytest.raises(SettingError, match=re.escape(str(tmp_path / "a.recording"))),
+        replaced(tmp_path / "a.recording"),
+    ):
         raise OSError(28, "No space left on device")

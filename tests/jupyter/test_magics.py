@@ -29,6 +29,7 @@ from workbench.jupyter.shutdown import Caretaker
 from workbench.jupyter.verbs import VERBS
 from workbench.plan.logical import LogicalGraph
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
+from workbench.telemetry.whole_file import replaced
 
 
 class RecordingJob:
@@ -464,12 +465,13 @@ def test_a_quoted_value_has_no_quotation_marks(shell: InteractiveShell, jobs: di
 
 def test_a_report_that_cannot_be_written_is_one_line(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     def report(path: str) -> None:
-        Path(path).write_text("")
+        with replaced(Path(path)) as draft:
+            draft.write_text("")
 
     jobs["delays"] = RecordingJob("delays")
     jobs["delays"].report = report  # type: ignore[attr-defined]
     assert failure(shell, "%stream report no/such/run.html").endswith(
-        "the report cannot be written to 'no/such/run.html': No such file or directory; name a file in another folder"
+        "cannot write 'no/such/run.html': No such file or directory; name a file in another folder"
     )
 
 

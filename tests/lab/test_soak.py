@@ -307,7 +307,7 @@ def test_a_folder_with_something_in_it_is_refused(capsys: pytest.CaptureFixture[
 def test_a_folder_that_cannot_be_made_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     assert main(["soak", "--directory", str(tmp_path / "file" / "below")]) == 2
-    assert "which cannot be made (Not a directory): name another folder" in capsys.readouterr().err
+    assert "which cannot be used (Not a directory): name another folder" in capsys.readouterr().err
 
 
 ARENAS_OF_MANY_THREADS = """

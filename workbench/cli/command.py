@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 from workbench.durations import parse_duration, parse_speed
-from workbench.errors import SettingError, unknown
+from workbench.errors import MISSING, SettingError, remedy, told_by, unknown
 from workbench.once import Once
 
 Run = Callable[[argparse.Namespace], int]
@@ -74,7 +75,32 @@ def count(option: str, least: int = 1) -> Callable[[str], int]:
 def _path(text: str, option: str) -> Path:
     from workbench.arguments import path_of  # imports Arrow, which the help does not need
 
-    return path_of(text, option).expanduser()
+    path = path_of(text, option).expanduser()
+    with _refused(text, option):
+        path.stat()
+    return path
+
+
+@contextmanager
+def _refused(text: str, option: str) -> Iterator[None]:
+    try:
+        with suppress(*MISSING):
+            yield
+    except OSError as error:
+        raise SettingError(f"{option} is {text!r}: {told_by(error)}; {remedy(error)}") from None
+
+
+def readable_file(option: str) -> Callable[[str], Path]:
+    """A parser of files to read; the command itself reports a missing one."""
+
+    def read(text: str) -> Path:
+        path = _path(text, option)
+        if path.is_file():
+            with _refused(text, option):
+                path.open("rb").close()
+        return path
+
+    return read
 
 
 def folder(option: str) -> Callable[[str], Path]:

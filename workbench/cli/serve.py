@@ -12,7 +12,7 @@ from traceback import walk_tb
 from rich.console import Console
 
 import workbench as wb
-from workbench.cli.command import Parser, count
+from workbench.cli.command import Parser, count, readable_file
 from workbench.errors import JobError, SettingError, WorkbenchError
 from workbench.origin import Origin, line_text
 from workbench.packages import needed
@@ -30,7 +30,9 @@ is shown with a time slider.
 def declare(parser: Parser) -> None:
     """Declare the options of ``workbench serve``."""
     parser.does(run, DETAILS)
-    parser.add_argument("script", type=Path, metavar="FILE", help="a script (.py) that starts jobs, or a recording")
+    parser.add_argument(
+        "script", type=readable_file("FILE"), metavar="FILE", help="a script (.py) that starts jobs, or a recording"
+    )
     parser.add_argument("arguments", nargs="*", default=[], metavar="ARGUMENT", help="arguments of the script")
     parser.add_argument("--port", type=count("--port", least=0), default=0, help="port (default: 0, any free port)")
     parser.add_argument(

@@ -11,6 +11,7 @@ is durable. So a process that starts to write where others may have written firs
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator
@@ -101,7 +102,7 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
         DISK.get().make_folder(path)
     except FileExistsError:  # somebody else creates it at this moment, and may not have synced its parent yet
         if not os.path.isdir(path):
-            raise
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
     try:
         _sync_folder(parent)
     except OSError:

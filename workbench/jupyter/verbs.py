@@ -9,7 +9,7 @@ from typing import Any
 import workbench as wb
 from workbench.api.kept.job_record import Cell
 from workbench.api.running.found_jobs import FoundJob
-from workbench.errors import JobError, SettingError, told_by, unknown
+from workbench.errors import JobError, SettingError, unknown
 from workbench.jupyter.advice import Advice
 from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
@@ -168,12 +168,7 @@ def _fork(job: Any, words: Sequence[str]) -> Any:
 
 
 def _report(job: Any, words: Sequence[str]) -> Any:
-    path = words[0] if words else f"{job.name}-report.html"
-    try:
-        return job.report(path)
-    except OSError as error:
-        why = told_by(error)
-        raise SettingError(f"the report cannot be written to {path!r}: {why}; name a file in another folder") from None
+    return job.report(words[0] if words else f"{job.name}-report.html")
 
 
 def _fail(job: Any, words: Sequence[str]) -> Any:

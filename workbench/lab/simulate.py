@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from workbench.cli.command import Parser, count, one_of, refuse_given
+from workbench.cli.command import Parser, count, one_of, readable_file, refuse_given
 from workbench.drivers.faults.fault_names import FAULTS
 
 DETAILS = """\
@@ -45,7 +45,9 @@ def declare(parser: Parser) -> None:
         metavar="NAME",
         help=f"inject only these faults, out of: {', '.join(FAULTS)}",
     )
-    parser.add_argument("--pipeline", metavar="FILE", help="a Python file that defines 'stream'")
+    parser.add_argument(
+        "--pipeline", type=readable_file("--pipeline"), metavar="FILE", help="a Python file that defines 'stream'"
+    )
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show the steps of one seed")
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
     parser.add_argument("--pairs", action="store_true", help="every pair of crashes in a graph of five tasks")
@@ -66,6 +68,6 @@ def run(options: argparse.Namespace) -> int:
         refuse_given(options, (*OF_SEARCH, "jobs"), f"{OF_SEEDS}, and --replay shows one: leave one of them out")
     from workbench.lab import simulating  # the runtime, which the help does without
 
-    options.pipeline = options.pipeline or ""
+    options.pipeline = str(options.pipeline or "")
     options.seeds, options.first, options.jobs = options.seeds or SEEDS, options.first or 0, options.jobs or 1
     return simulating.run(options)

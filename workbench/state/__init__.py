@@ -1,8 +1,7 @@
 """Keyed state: its declaration, the subtask that owns a key, and the storage of a key's state.
 
 ``key_columns`` determines which columns can be keys, ``key_groups`` the owner of a key (the hash exchange and
-rescaling),
-``key_index`` the dense code of a key.
+rescaling), ``key_index`` the dense code of a key.
 
 Belongs here: keys, key groups, declarations of state, and the storage of a key's state.
 Does not: what an operator keeps for a key.

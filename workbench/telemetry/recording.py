@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from workbench.errors import SettingError
+from workbench.errors import MISSING, SettingError, remedy, told_by
 from workbench.from_json import made, parsed
 from workbench.raised import first_line_of
 from workbench.telemetry.frames import Frame
@@ -25,7 +25,7 @@ def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
     """Write a recording; its first line says what it is.
 
     Raises:
-        OSError: the file cannot be written.
+        SettingError: the file cannot be written.
     """
     with replaced(path) as draft, gzip.open(draft, "wt", encoding="utf-8", compresslevel=5) as lines:
         lines.write(json.dumps({"format": FORMAT, "version": VERSION, "job": job, "frames": len(frames)}) + "\n")
@@ -47,12 +47,14 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
                 raise SettingError(f"{str(path)!r} is no recording of version {VERSION}: see job.recording")
             job, expected = made(str, head.get("job")), made(int, head.get("frames"))
             frames = tuple(made(Frame, parsed(line), ignore_unknown=True) for line in lines)
-    except FileNotFoundError:
+    except MISSING:
         raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (gzip.BadGzipFile, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SettingError(
             f"{str(path)!r} is no recording, or a torn one ({first_line_of(error)}): write it again"
         ) from error
+    except OSError as error:
+        raise SettingError(f"the recording {str(path)!r} cannot be read: {told_by(error)}; {remedy(error)}") from error
     if len(frames) != expected:
         raise SettingError(f"{str(path)!r} has {len(frames)} frames instead of {expected}: copy it again")
     return job, frames

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from workbench.errors import SettingError, told_by
 
 
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
-    """A file to write, which takes the place of `path` when it is whole; what is no file, such as a pipe, is written
-    itself.
+    """A draft to write, which replaces `path` when it is complete; a pipe or device is written directly.
 
     Raises:
-        OSError: it cannot be written; names `path`.
+        SettingError: the file system refuses to write it; names `path`.
     """
-    if path.exists() and not path.is_file():
-        yield path
-        return
-    target = path.resolve()  # a link goes on leading there
+    target = Path(os.path.realpath(path))  # a link keeps leading there
     draft = target.with_name(f".{os.getpid()}-{threading.get_ident()}.tmp")
     try:
-        yield draft
-        draft.replace(target)
+        if target.exists() and not target.is_file():
+            yield target
+        else:
+            yield draft
+            draft.replace(target)
     except OSError as error:
-        if error.filename in (None, str(draft)):  # a full disk is reported without its path
-            error.filename = str(path)
-        raise
+        fix = "free some space, or " if error.errno == errno.ENOSPC else ""
+        raise SettingError(
+            f"cannot write {str(path)!r}: {told_by(error)}; {fix}name a file in another folder"
+        ) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()

@@ -273,7 +273,7 @@ class Job:
             path: of the HTML file; an existing one is replaced.
 
         Raises:
-            OSError: the file cannot be written.
+            SettingError: the file cannot be written.
 
         Example:
             >>> import tempfile
@@ -292,8 +292,7 @@ class Job:
             path: of a file to write it to; None: do not write a file.
 
         Raises:
-            SettingError: the job has not been looked at yet.
-            OSError: the file cannot be written.
+            SettingError: the job has not been looked at yet, or the file cannot be written.
 
         Example:
             >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("kept")

@@ -70,7 +70,7 @@ class Recording:
             path: of the file; an existing one is replaced.
 
         Raises:
-            OSError: the file cannot be written.
+            SettingError: the file cannot be written.
         """
         target = path_of(path, "path")
         write_frames(target, self.name, self.frames)
@@ -94,7 +94,7 @@ class Recording:
             path: of the HTML file; an existing one is replaced.
 
         Raises:
-            OSError: the file cannot be written.
+            SettingError: the file cannot be written.
         """
         write = needed("workbench.dashboard.shown.report", "a report").write_report
         written: Path = write(path_of(path, "path"), self.name, self.frames)

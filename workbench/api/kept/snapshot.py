@@ -307,10 +307,10 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
     """
     files = open_files(checkpoint_dir)
     shown = redacted(str(checkpoint_dir))
-    if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # object stores have no empty folders
-        raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
     reader = CheckpointReader(files)
     with looked_into(files):
+        if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # stores have no empty folders
+            raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
         places = [f"savepoints/{name}" for name in files.folders("savepoints")]
         found = [Snapshot(files, place) for place in places if reader.is_complete(place)]
     return sorted(found, key=lambda each: each.checkpoint_id)

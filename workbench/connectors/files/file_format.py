@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import strerror
 from pathlib import Path
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from workbench.errors import SourceError
+from workbench.errors import SourceError, remedy
 from workbench.raised import first_line_of
 
 BATCH_ROWS = 65_536
@@ -67,6 +68,8 @@ def reading(path: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise SourceError(f"{path} is missing: it was deleted or renamed; bring it back") from error
     except (OSError, ValueError, pa.ArrowException) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # Arrow says of damage that it is one without
+            raise SourceError(f"{path} cannot be read: {strerror(error.errno)}; {remedy(error)}") from error
         raise SourceError(
             f"{path} cannot be read: {first_line_of(error)}; mend the file, or declare the types that it has with"
             " schema=..."

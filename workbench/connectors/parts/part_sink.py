@@ -29,7 +29,7 @@ from workbench.connectors.parts.sink_folder import SinkFolder
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durable.disk import DISK
 from workbench.elements import Records
-from workbench.errors import CommittedRowsError, SinkError
+from workbench.errors import CommittedRowsError, SinkError, told_by
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
 
 _FILE_ROWS_MAX = 1_048_576
@@ -351,13 +351,12 @@ def _all_in(folder: Path) -> list[Path]:
 
 @contextmanager
 def _looked_into(folder: Path) -> Iterator[None]:
-    """Name the folder in the error if this user cannot read it."""
+    """Name the folder in the error if the system does not let it be read."""
     try:
         yield
-    except PermissionError as error:
-        raise SinkError(
-            f"cannot look into the folder {folder}: {error.strerror}; change its permissions or choose another path"
-        ) from error
+    except OSError as error:
+        fix = "change its permissions or " if isinstance(error, PermissionError) else ""
+        raise SinkError(f"cannot look into the folder {folder}: {told_by(error)}; {fix}choose another path") from error
 
 
 def _epoch(part: Path) -> int:

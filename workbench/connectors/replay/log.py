@@ -70,8 +70,8 @@ class ReplayLog:
             if size > _MANIFEST_MAX:
                 raise ValueError(f"{MANIFEST} has {size:,} bytes")
             text = (folder / MANIFEST).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            fact = "it has no manifest" if folder.exists() else "there is no such folder"
+        except MISSING:
+            fact = "it has no manifest" if folder.is_dir() else "there is no such folder"
             raise HistoryError(
                 f"no replay log at {folder} ({fact}): write it with History.from_spark or History.from_arrow"
             ) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from workbench.cli.command import Parser, count, new_file, one_of, refuse_given, say
+from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
 from workbench.lab.bench.looking import looking
 from workbench.lab.bench.measuring import chaos, starting
 from workbench.lab.bench.measuring.measure import Result
@@ -82,7 +82,7 @@ def declare(parser: Parser) -> None:
     )
     parser.add_argument(
         "--peers",
-        type=Path,
+        type=folder("--peers"),
         metavar="DIR",
         help="also run the scripts of this folder for the same work, in every round (PEER_PY is their Python)",
     )

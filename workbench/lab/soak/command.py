@@ -6,13 +6,14 @@ import argparse
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from rich.console import Console
 from rich.progress import Progress
 
 from workbench.cli.command import Parser, count, folder, say
 from workbench.cli.scratch import scratch_folder
-from workbench.errors import SettingError
+from workbench.errors import SettingError, told_by
 from workbench.lab.soak.faults import KINDS
 from workbench.lab.soak.resources import malloc_gives_back
 from workbench.lab.soak.result import Suffered
@@ -85,10 +86,12 @@ def _folder(wanted: Path | None, stack: ExitStack) -> Path:
         return Path(stack.enter_context(scratch_folder("workbench-soak-")))
     try:
         wanted.mkdir(parents=True, exist_ok=True)
+        filled = any(wanted.iterdir())
+        TemporaryFile(dir=wanted).close()
     except OSError as error:
         raise SettingError(
-            f"--directory is {str(wanted)!r}, which cannot be made ({error.strerror}): name another folder"
+            f"--directory is {str(wanted)!r}, which cannot be used ({told_by(error)}): name another folder"
         ) from None
-    if any(wanted.iterdir()):
+    if filled:
         raise SettingError(f"--directory is {str(wanted)!r}, which is not empty: name another folder")
     return wanted
