@@ -26,7 +26,9 @@ def test_only_what_runs_at_full_speed_has_a_speed_by_the_clock() -> None:
 
 def test_compiling_and_starting_are_not_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
-    job = SimpleNamespace(over=True, wait=lambda timeout: "FINISHED", table=lambda name: SimpleNamespace(num_rows=1))
+    job = SimpleNamespace(
+        over=True, complete=True, wait=lambda timeout: "FINISHED", table=lambda name: SimpleNamespace(num_rows=1)
+    )
 
     def begin() -> Effort:
         done.append("measure")
