@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from outputs import Collected
 
 import workbench as wb
-from workbench.compiled.machinery.row_loop import RowFunction
+from workbench.compiled.machinery import row_compiler
 from workbench.elements import Records
 from workbench.errors import PlanError, RecordError
 from workbench.operators.contract.base import OperatorSpec
@@ -262,13 +262,13 @@ def test_in_a_pipeline(compiled: bool) -> None:
 
 def test_a_function_is_compiled_once_when_its_stream_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[object] = []
-    compile_it = RowFunction._compiled
+    compile_it = row_compiler.compile_rows
 
-    def noted(self: RowFunction, columns: Any) -> Any:
+    def noted(function: Any, columns: Any) -> Any:
         compiled.append(columns)
-        return compile_it(self, columns)
+        return compile_it(function, columns)
 
-    monkeypatch.setattr(RowFunction, "_compiled", noted)
+    monkeypatch.setattr(row_compiler, "compile_rows", noted)
     stream = TRIPS.filter(lambda distance, unread: distance * unread > 3, columns=["distance", "unread"], compiled=True)
     assert len(compiled) == 1
     job = stream.select("cab").sink_to(wb.TableSink("out")).run("once", parallelism=2)
