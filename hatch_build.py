@@ -22,8 +22,10 @@ class KernelsBuildHook(BuildHookInterface):
         sys.path.insert(0, self.root)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [self.root, os.environ.get("PYTHONPATH")]))
         from workbench.compiled.native.building import NotBuildableError, build
-        from workbench.compiled.native.library import FILE
+        from workbench.compiled.native.library import FILE, ready
 
+        if version == "editable" and ready("") is not None:
+            return  # it is there already, built from these sources
         try:
             build()
         except NotBuildableError as error:
