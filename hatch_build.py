@@ -24,10 +24,9 @@ class KernelsBuildHook(BuildHookInterface):
         from workbench.compiled.native.building import NotBuildableError, build
         from workbench.compiled.native.library import FILE, ready
 
-        if version == "editable" and ready("") is not None:
-            return  # it is there already, built from these sources
         try:
-            build()
+            if ready("") is None:  # else it is there already, built from these sources
+                build()
         except NotBuildableError as error:
             if os.environ.get(REQUIRED):
                 raise
