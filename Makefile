@@ -136,7 +136,7 @@ $(VENV)/pyvenv.cfg:
 $(VENV)/.workbench: pyproject.toml | $(VENV)/pyvenv.cfg
 	@echo "Installing the workbench and the packages that it builds on (the first time: a few minutes, about 1.5 GB)."
 	@$(PIP) install --editable .
-	@touch $@
+	@touch $@ $(VENV)/.kernels
 
 $(VENV)/.kernels: $(KERNEL_SOURCES) | $(VENV)/.workbench
 	@echo "Compiling the kernels (half a minute; without a C compiler they are compiled when they are first needed)."

@@ -22,10 +22,11 @@ class KernelsBuildHook(BuildHookInterface):
         sys.path.insert(0, self.root)
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [self.root, os.environ.get("PYTHONPATH")]))
         from workbench.compiled.native.building import NotBuildableError, build
-        from workbench.compiled.native.library import FILE
+        from workbench.compiled.native.library import FILE, ready
 
         try:
-            build()
+            if ready("") is None:  # else it is there already, built from these sources
+                build()
         except NotBuildableError as error:
             if os.environ.get(REQUIRED):
                 raise

@@ -264,9 +264,9 @@ def test_a_function_is_compiled_once_when_its_stream_is_built(monkeypatch: pytes
     compiled: list[object] = []
     compile_it = row_compiler.compile_rows
 
-    def noted(user: Any, columns: Any) -> Any:
+    def noted(function: Any, columns: Any) -> Any:
         compiled.append(columns)
-        return compile_it(user, columns)
+        return compile_it(function, columns)
 
     monkeypatch.setattr(row_compiler, "compile_rows", noted)
     stream = TRIPS.filter(lambda distance, unread: distance * unread > 3, columns=["distance", "unread"], compiled=True)

@@ -14,6 +14,7 @@ import pytest
 from docstring_rules import members
 
 import workbench as wb
+from workbench.compiled import READY
 
 ROOT = Path(__file__).parents[2]
 TABLE = pa.table({"origin": ["JFK"], "delay": [20]})
@@ -35,6 +36,9 @@ def test_the_marker_is_in_the_wheel(tmp_path: Path) -> None:
     ran = subprocess.run([sys.executable, "-c", build, ROOT, tmp_path], capture_output=True, text=True, check=True)
     with zipfile.ZipFile(ran.stdout.strip().splitlines()[-1]) as wheel:
         assert {"workbench/py.typed", "workbench/api/streams/stream.py"} <= set(wheel.namelist())
+        if READY is not None:
+            assert "workbench/compiled/native/ready.abi3.so" in wheel.namelist()
+            assert "-cp311-abi3-" in str(wheel.filename)
 
 
 def test_streams_complete_through_a_chain_of_calls() -> None:
