@@ -1,4 +1,4 @@
-"""How long a start takes: a new process until it has the workbench, and a job until its first result."""
+"""Start-up times: of a new process until the workbench is imported, and of a job until its first result."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Start:
     """One process; seconds.
 
     Attributes:
-        import_s: importing what ``workbench`` exports, which its first use does.
-        kernels_s: making the kernels ready, which the first job does.
-        first_s: from ``run()`` of the first job to the first row at its sink, kernels included.
-        second_s: the same of the next job.
+        import_s: importing the exported names of ``workbench``, as its first use does.
+        kernels_s: loading the kernels, as the first job does.
+        first_s: from ``run()`` of the first job to the first row at its sink, including kernels.
+        second_s: the same for the next job.
     """
 
     import_s: float
@@ -54,7 +54,7 @@ class Start:
 
 
 def measure(import_s: float) -> Start:
-    """Measure this process, in which no kernel is ready yet."""
+    """Measure this process, in which no kernel is loaded yet."""
     begin = time.perf_counter()
     warm_up()
     kernels_s = time.perf_counter() - begin
@@ -62,7 +62,7 @@ def measure(import_s: float) -> Start:
 
 
 def _first_result_s(name: str) -> float:
-    """From ``run()`` to the first row that reaches the sink of a job with a filter, an exchange and an aggregate."""
+    """From ``run()`` to the first row at the sink of a job with a filter, an exchange and an aggregate."""
     came = threading.Event()
     times: list[float] = []
 
@@ -84,10 +84,10 @@ def _first_result_s(name: str) -> float:
 
 
 def starts(repeats: int) -> Iterator[tuple[str, Start]]:
-    """New processes: one whose cache of kernels is empty, as on a new machine, then `repeats` with the usual one."""
+    """New processes: one with an empty cache of kernels, as on a new machine, then `repeats` with the usual one."""
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as empty:
         yield "nothing cached", _in_new_process({"NUMBA_CACHE_DIR": empty})
-    _in_new_process({})  # fills the usual cache where that has not been done
+    _in_new_process({})  # fills the usual cache if necessary
     for _ in range(repeats):
         yield "cached", _in_new_process({})
 
