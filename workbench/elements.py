@@ -17,6 +17,7 @@ from workbench.errors import RecordError
 from workbench.origin import Origin
 
 Int64s = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,11 @@ class Records:
         """Rows [offset, offset + length), without copying."""
         times = self.timestamps
         return Records(self.batch.slice(offset, length), None if times is None else times[offset : offset + length])
+
+    def where(self, chosen: Mask) -> Records:
+        """The rows for which `chosen`, shape (n,), is true."""
+        times = self.timestamps
+        return Records(self.batch.filter(pa.array(chosen)), None if times is None else times[chosen])
 
     @staticmethod
     def concat(parts: Sequence[Records]) -> Records:
@@ -140,6 +146,16 @@ def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> In
         if len(outside):
             raise _far(name, str(outside[0]), "microseconds", origin)
     return times
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be an event-time column: `instants` takes it.
+
+    Example:
+        >>> holds_times(pa.date32()), holds_times(pa.int64()), holds_times(pa.string())
+        (True, True, False)
+    """
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind))
 
 
 def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64s:

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from workbench.compiled import count_into_waves
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.operators.windows.columns import EntryColumns
-from workbench.operators.windows.places import Mask, Placement
+from workbench.operators.windows.places import Placement
 from workbench.windows.schedule import Schedule, TimeKind
 
 

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.state.key_table import KeyTable
 from workbench.windows import WindowAssigner
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
