@@ -42,8 +42,6 @@ class ChangingRows(Protocol):
 
     def __call__(self) -> pa.RecordBatchReader:
         """All rows."""
-        ...
 
     def since(self, moment: object) -> pa.RecordBatchReader | None:
         """The rows that have changed since that moment, with the column `GONE`; None where that is not known."""
-        ...

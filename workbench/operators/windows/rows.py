@@ -36,7 +36,6 @@ class WindowFunction(Protocol):
             groups: shape (n,), the window of each record, from 0.
             bounds: shape (f + 1,): window w has the rows [bounds[w], bounds[w + 1]).
         """
-        ...
 
 
 class WholeAggregates:

@@ -28,14 +28,12 @@ class Work(Protocol):
 
     def pipeline(self, limit: int | None) -> wb.types.Pipeline:
         """From the source, of `limit` events if not None, to the sink."""
-        ...
 
     def start_measuring(self) -> None:
         """The warm-up is over; does nothing if only events are measured."""
 
     def exact(self) -> bool:
         """Whether the sink has received the expected rows for the emitted events; called when the job has ended."""
-        ...
 
     def percentiles_ms(self) -> Percentiles:
         """Of the latency of records, None if not measured."""
