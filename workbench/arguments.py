@@ -1,4 +1,4 @@
-"""What a person passes as an argument, refused with a sentence where it is of another kind: the value, then the fix."""
+"""Checks of users' arguments: a wrong one is rejected with a sentence that has its value and the fix."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SHOWN_MAX = 60
 _COLLAPSED = re.compile(
     r"(abfss?|adl|az|file|ftp|gcs|gs|hdfs|https?|mock|oss|s3[an]?|sftp|viewfs|wasbs?):/(?!/)", re.IGNORECASE
 )
-"""A URI that was made a path of, which takes one of its slashes away."""
+"""A URI that was converted to a path, which removes one of its slashes."""
 _URI = re.compile(rf"[a-z][a-z0-9+.-]+://|{_COLLAPSED.pattern}", re.IGNORECASE)
 
 COUNT_MAX = 2**61
-"""The largest number of records: what is computed of it has 64 bits."""
+"""The largest number of records: results computed from it have 64 bits."""
 
 
 def as_given(value: object) -> str:
-    """A value in a sentence: as Python writes it, or only its type where that is long.
+    """A value for a sentence: its repr, or only its type if that is long.
 
     Example:
         >>> as_given(3), as_given(pa.table({"n": [1]}))
@@ -39,17 +39,17 @@ def as_given(value: object) -> str:
 
 
 def _name(kind: type) -> str:
-    """With its package, without the modules between: ``pandas.DataFrame``."""
+    """The name with its package, without the modules between: ``pandas.DataFrame``."""
     package = kind.__module__ if kind.__module__.startswith("pyarrow") else kind.__module__.partition(".")[0]
     return f"{package}.{kind.__qualname__}"
 
 
 def path_of(value: object, name: str) -> Path:
-    """A path of this machine, which is text or an object for one.
+    """A path on this machine, given as text or a path object.
 
     Raises:
-        SettingError: it is something else, a URI, of which a path would make a folder of that name here, or has
-            characters that no path has.
+        SettingError: any other value, a URI, which would become a folder of that name here, or a path with invalid
+            characters.
 
     Example:
         >>> path_of("flights.log", "path").name
@@ -66,14 +66,14 @@ def path_of(value: object, name: str) -> Path:
 
 
 def _is_path(text: str) -> bool:
-    """Whether the system can have a file of this path: a NUL, or half of a surrogate pair, is in none."""
+    """Whether the system allows such a path: a NUL, or half of a surrogate pair, is not valid."""
     with suppress(UnicodeEncodeError):
         return "\0" not in text and bool(fsencode(text))
     return False
 
 
 def is_utf8(path: str | PathLike[str]) -> bool:
-    """Whether UTF-8 can say a path; Arrow and DuckDB open no others.
+    """Whether a path can be encoded in UTF-8; Arrow and DuckDB open no others.
 
     Example:
         >>> is_utf8("café.csv"), is_utf8("caf\\udce9.csv")
@@ -87,7 +87,7 @@ def location_of(value: object, name: str) -> str:
     """A path or a URI, as text.
 
     Raises:
-        SettingError: it is something else, or a URI that was made a path of.
+        SettingError: any other value, or a URI that was converted to a path.
 
     Example:
         >>> location_of("s3://bucket/jobs", "checkpoint_dir"), location_of(Path("jobs"), "checkpoint_dir")
@@ -95,7 +95,7 @@ def location_of(value: object, name: str) -> str:
     """
     text = str(value)
     if not isinstance(value, str | PathLike) or not _is_path(text):
-        path_of(value, name)  # refuses it
+        path_of(value, name)  # rejects it
     if (collapsed := _COLLAPSED.match(text)) is not None:
         raise SettingError(
             f"{name} is {text!r}, a URI that has lost a slash, which Path takes away: write the URI as text, "
@@ -105,10 +105,10 @@ def location_of(value: object, name: str) -> str:
 
 
 def whole_number(value: object, name: str, least: int = 1) -> int:
-    """A whole number that is not below `least`, and at most `COUNT_MAX`.
+    """A whole number of at least `least`, and at most `COUNT_MAX`.
 
     Raises:
-        SettingError: it is something else.
+        SettingError: any other value.
 
     Example:
         >>> whole_number(2, "channels")
@@ -125,10 +125,10 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
 
 
 def true_or_false(value: object, name: str) -> bool:
-    """A truth value; text such as ``"no"`` is none, although Python takes it for true.
+    """A truth value; text such as ``"no"``, which Python treats as true, is rejected.
 
     Raises:
-        SettingError: it is something else.
+        SettingError: any other value.
 
     Example:
         >>> true_or_false(False, "incremental")
@@ -143,7 +143,7 @@ def text_of(value: object, name: str, example: str) -> str:
     """Text.
 
     Raises:
-        SettingError: it is something else.
+        SettingError: any other value.
 
     Example:
         >>> text_of("delays", "name", "delays")
@@ -158,7 +158,7 @@ def table_of(value: object, name: str) -> pa.Table:
     """An Arrow table.
 
     Raises:
-        SettingError: it is something else; says what makes a table of it.
+        SettingError: any other value; says how to convert it to a table.
 
     Example:
         >>> table_of(pa.table({"n": [1]}), "table").num_rows

@@ -1,4 +1,4 @@
-"""Processing time, injected: the runtime never reads a clock of its own."""
+"""Processing time, injected: the runtime never reads a clock itself."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ class Clock(Protocol):
 
     def now_us(self) -> int:
         """Microseconds since 1970; never goes backwards."""
-        ...
 
 
 class SystemClock:
-    """The machine's time, made monotone: the wall clock at the start plus the monotonic clock since, which may stand
-    still while the machine sleeps."""
+    """The machine's time, made monotone: the wall clock at the start plus the monotonic clock since, which may stop
+    while the machine sleeps."""
 
     __slots__ = ("_offset_ns",)
 
@@ -28,9 +27,9 @@ class SystemClock:
 
 
 class BootClock:
-    """The machine's time, made monotone, which goes on while the machine sleeps, where the system counts that (Linux).
+    """The machine's time, made monotone, which continues while the machine sleeps, if the system supports that (Linux).
 
-    For what other machines wait for, too: they do not sleep with this one.
+    For times that other machines wait for, too: they do not sleep with this one.
     """
 
     __slots__ = ("_offset_ns",)

@@ -1,11 +1,11 @@
-"""Durations, replay speeds and instants as people write them, and as the runtime counts them.
+"""Durations, replay speeds and instants as users write them, and as the runtime counts them.
 
 The runtime counts time in whole microseconds (names end in ``_us``): of the clock for processing time, since 1970 in
 UTC for event time.
 
-Times are kept in 64 bits, and so is what is computed of them: a window ends its size after a time, and takes records
-for its lateness longer. Event times and durations therefore have 61 bits, so that no such sum leaves 64. Later
-than `LATEST_TIME` is no record: `MAX_TIME` is the watermark at the end of the input, and later timers wait for it.
+Times and the results of computing with them have 64 bits: a window ends its size after a time, and accepts records for
+its lateness longer. Event times and durations therefore have 61 bits, so that no such sum exceeds 64. No record has a
+time after `LATEST_TIME`: `MAX_TIME` is the watermark at the end of the input, and later timers wait for it.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _WRITTEN_US = {
     for unit, names in _NAMES.items()
     for name in (unit, *names, *(f"{long}s" for long in names if len(long) > 2))
 }
-"""Units as people write them: ``h``, ``hour`` and ``hours``."""
+"""Units as users write them: ``h``, ``hour`` and ``hours``."""
 _PATTERN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-zµ]+)\s*")
 Duration = str | timedelta
-"""A duration as people write it; see `parse_duration`."""
+"""A duration as users write it; see `parse_duration`."""
 LONGEST_US = 2**61
 """The longest duration, 73,000 years."""
 
@@ -54,14 +54,14 @@ NO_TIME = -(2**63)
 """The event timestamp of a record that has none (its event-time column is null)."""
 
 MAX_TIME = 2**63 - 1
-"""The watermark that says: no more records will come."""
+"""The watermark at the end of the input: no more records will arrive."""
 
 LAST_WATERMARK = LATEST_TIME - 1
-"""The last watermark that records can bring, so that none is late that has the `LATEST_TIME`."""
+"""The largest watermark before the end, so that a record at `LATEST_TIME` is not late."""
 
 
 def time_of_timer(us: int) -> int:
-    """The time for which a timer is set: the one that is asked for, or the nearest that there is.
+    """The time for which a timer is set: the requested one, or the nearest valid one.
 
     A timer after `LATEST_TIME` waits for the end of the input.
 
@@ -112,14 +112,14 @@ def parse_duration(value: Duration, name: str) -> int:
         raise SettingError(
             f"{name} is {value!r}: write a number with a unit (us, ms, s, min, h, d), for example '50ms'"
         )
-    counted = float(match[1]) * unit_us  # infinite where a float cannot hold so many digits
+    counted = float(match[1]) * unit_us  # infinite if a float cannot represent so many digits
     if counted > LONGEST_US:
         raise SettingError(f"{name} is {value!r}: longer than time can be counted, which ends after 73,000 years")
     return round(counted)
 
 
 def format_duration(us: int) -> str:
-    """The shortest exact way to write a duration.
+    """The shortest exact text of a duration.
 
     Example:
         >>> format_duration(50_000), format_duration(90_000_000)
@@ -159,12 +159,12 @@ def parse_speed(value: str | float, name: str = "speed") -> float:
 
 
 def format_speed(speed: float) -> str:
-    """A speed as people write it: ``"600x"`` or ``"max"``."""
+    """A speed as users write it: ``"600x"`` or ``"max"``."""
     return "max" if math.isinf(speed) else f"{speed:g}x" if speed < 1e6 else f"{speed:.0f}x"
 
 
 def parse_instant(value: str | datetime, name: str) -> int:
-    """Microseconds since 1970 (UTC) of an ISO date, an ISO time or a datetime; without a zone, UTC is meant.
+    """Microseconds since 1970 (UTC) of an ISO date, an ISO time or a datetime; without a zone it is taken as UTC.
 
     Raises:
         SettingError: not a date or time.

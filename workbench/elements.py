@@ -1,6 +1,6 @@
-"""What travels on a channel: buffers of records and the control elements, in one FIFO.
+"""The elements of a channel: buffers of records and control elements, in one FIFO.
 
-Nothing overtakes but the barrier of an unaligned checkpoint.
+Only the barrier of an unaligned checkpoint overtakes others.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from workbench.errors import RecordError
 from workbench.origin import Origin
 
 Int64s = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,14 @@ class Records:
         times = self.timestamps
         return Records(self.batch.slice(offset, length), None if times is None else times[offset : offset + length])
 
+    def where(self, chosen: Mask) -> Records:
+        """The rows for which `chosen`, shape (n,), is true."""
+        times = self.timestamps
+        return Records(self.batch.filter(pa.array(chosen)), None if times is None else times[chosen])
+
     @staticmethod
     def concat(parts: Sequence[Records]) -> Records:
-        """The rows of all parts, of one schema, in order; where only some have timestamps the others get NO_TIME."""
+        """The rows of all parts, of one schema, in order; if only some have timestamps the others get NO_TIME."""
         if len(parts) == 1:
             return parts[0]
         batch = pa.concat_batches([part.batch for part in parts])
@@ -81,10 +87,10 @@ class CheckpointBarrier:
     Attributes:
         checkpoint_id: from 1, increasing.
         triggered_us: processing time at which the coordinator triggered the checkpoint.
-        mode: name of the fault-tolerance policy, which says what a task does with it.
+        mode: name of the fault-tolerance policy, which determines what a task does with it.
         overtakes_at_us: processing time from which it overtakes records; None: never.
-        behind: of a barrier that has overtaken what was in flight on its channel: how many buffers of records were sent
-            there before it; None: it has overtaken nothing.
+        behind: the number of buffers of records sent on its channel before it, if it has overtaken in-flight records;
+            None: it has overtaken nothing.
     """
 
     checkpoint_id: int
@@ -114,7 +120,8 @@ class EndOfStream:
 
 @dataclass(frozen=True, slots=True)
 class EndOfInFlight:
-    """What was in flight at the checkpoint from which this attempt goes on has been sent again; new records follow."""
+    """The in-flight records of the checkpoint from which this attempt resumes have all been resent; new records
+    follow."""
 
 
 Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMarker | EndOfInFlight | EndOfStream
@@ -123,10 +130,10 @@ Element = Records | Watermark | WatermarkStatus | CheckpointBarrier | LatencyMar
 def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> Int64s:
     """The event times in an Arrow timestamp, date or int64 (microseconds) column; nulls become NO_TIME.
 
-    This is where event times enter, so what follows can add and subtract durations without leaving int64.
+    Event times enter here, so later code can add and subtract durations without leaving int64.
 
     Args:
-        column: n values; of int64 the smallest, -2**63, stands for null.
+        column: n values; for int64 the smallest, -2**63, is treated as null.
         name: of the column, for errors.
         origin: the user's line, for errors.
 
@@ -134,12 +141,22 @@ def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> In
         RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     times = instants(column, name, origin)
-    # One pass does for times from 1970 on: the union of their bits is at least the largest, and negative if one is.
+    # One pass suffices for times from 1970 on: the union of their bits is at least the largest, and negative if one is.
     if not 0 <= np.bitwise_or.reduce(times) < LATEST_TIME:
         outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
         if len(outside):
             raise _far(name, str(outside[0]), "microseconds", origin)
     return times
+
+
+def holds_times(kind: pa.DataType) -> bool:
+    """Whether a column of this type can be an event-time column: `instants` takes it.
+
+    Example:
+        >>> holds_times(pa.date32()), holds_times(pa.int64()), holds_times(pa.string())
+        (True, True, False)
+    """
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind))
 
 
 def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64s:
@@ -157,7 +174,7 @@ def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64
     if pa.types.is_timestamp(kind) and kind.unit == "us":
         column = column.view(pa.int64())
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
-        cuts = pa.types.is_timestamp(kind) and kind.unit == "ns"  # what is less than a microsecond
+        cuts = pa.types.is_timestamp(kind) and kind.unit == "ns"  # truncate to microseconds
         try:
             column = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=not cuts).view(pa.int64())
         except pa.ArrowInvalid as error:

@@ -1,8 +1,8 @@
-"""The errors that a person may see.
+"""The errors that users may see.
 
-Every message is one sentence that states the fact with the offending value, then the likely fix. Where the mistake
-stands in the user's own code, `origin` names the file and line. Magics and the command line print ``str(error)`` and
-never a traceback.
+Every message is one sentence that states the fact with the offending value, then the likely fix. If the mistake is in
+the user's own code, `origin` names the file and line. Magics and the command line print ``str(error)`` and never a
+traceback.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ __all__ = [
     "SourceError",
     "WorkbenchError",
 ]
-"""What people catch."""
+"""The error classes for users."""
 
 MISSING = (FileNotFoundError, NotADirectoryError)
-"""What the system raises for a file that is not there; any other OSError says that it cannot be read now."""
+"""The system's errors for a missing file; any other OSError says that it cannot be read now."""
 SENTENCE_MAX = 20_000
-"""Characters of one of our own sentences: some name every column of a wide table."""
+"""The maximum length of one of our own sentences: some list every column of a wide table."""
 
 
 class WorkbenchError(Exception):
     """Base of every error that the workbench raises on purpose.
 
     Args:
-        message: the fact, with the value, and the likely fix; secrets in URLs are hidden, and what cannot be printed,
-            such as a path's bytes that are no UTF-8, is escaped.
-        origin: where in the user's code the mistake stands, if known.
+        message: the fact, with the value, and the likely fix; secrets in URLs are masked, and unprintable characters,
+            such as a path's bytes that are not UTF-8, are escaped.
+        origin: the place of the mistake in the user's code, if known.
 
     Example:
         >>> import workbench as wb
@@ -93,25 +93,25 @@ class CorruptCheckpointError(CheckpointError):
 
 
 class UnreadableCheckpointError(CheckpointError):
-    """A checkpoint's file cannot be read now, or its directory used (a disk error, a time-out, no permission); it may
-    be whole."""
+    """A checkpoint's file cannot be read now, or its directory not be used (a disk error, a time-out, no permission);
+    it may be intact."""
 
 
 class SinkError(WorkbenchError):
-    """A sink cannot write, or its directory holds what it must not overwrite."""
+    """A sink cannot write, or its directory holds data that it must not overwrite."""
 
 
 class CommittedRowsError(SinkError):
-    """What a sink has committed does not go with the checkpoint to restore; trying again changes nothing."""
+    """A sink's committed rows do not match the checkpoint to restore; retrying does not help."""
 
 
 class UnfitTableError(SinkError):
-    """A database's table is not there, or lacks what the rows need (a column, a unique index); trying again changes
-    nothing."""
+    """A database's table does not exist, or lacks what the rows need (a column, a unique index); retrying does not
+    help."""
 
 
 class SourceError(WorkbenchError):
-    """A source cannot be read: a file is missing, malformed or of other columns, a connection cannot be made."""
+    """A source cannot be read: a file is missing, malformed or has other columns, or a connection fails."""
 
 
 class RecordError(WorkbenchError):
@@ -119,16 +119,17 @@ class RecordError(WorkbenchError):
 
 
 class JobError(WorkbenchError):
-    """A job cannot do what was asked in the state that it is in, or it has failed."""
+    """A job cannot do what was requested in its present state, or it has failed."""
 
 
 def __dir__() -> list[str]:
-    """What people catch: completion shows this and not what the package does with errors."""
+    """The error classes for users: completion shows these and not the functions for internal use."""
     return __all__
 
 
 def as_error(raised: BaseException) -> Exception:
-    """What was raised on a thread of a job; what would end a program, as ``sys.exit()`` does, is the failure of a job.
+    """The error for what was raised on a job's thread; an exception that ends a program, as ``sys.exit()``, fails the
+    job.
 
     Example:
         >>> str(as_error(SystemExit(1)))
@@ -142,7 +143,7 @@ def as_error(raised: BaseException) -> Exception:
 
 
 def told_by(error: OSError) -> str:
-    """What the system says, in one line; stores on other machines say it in several, below a first one.
+    """The system's message, in one line; remote stores add further lines below a first one.
 
     Example:
         >>> told_by(OSError("When reading: no answer\\nTraceback"))
@@ -153,7 +154,7 @@ def told_by(error: OSError) -> str:
 
 
 def sentence_of(error: BaseException) -> str:
-    """What to say of an error, in one line and without secrets: one of ours is a sentence already.
+    """The text of an error, in one line and without secrets: one of ours is already a sentence.
 
     Example:
         >>> sentence_of(SettingError("port 99999 cannot be opened")), sentence_of(KeyError("delay"))
@@ -163,7 +164,7 @@ def sentence_of(error: BaseException) -> str:
 
 
 def remedy(error: OSError) -> str:
-    """What most likely helps against an error of the system's.
+    """The most likely remedy for a system error.
 
     Example:
         >>> remedy(PermissionError(13, "Permission denied"))
@@ -181,7 +182,7 @@ def remedy(error: OSError) -> str:
 
 
 def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
-    """The error for a file of a checkpoint that is there, as far as is known, and that the system does not read.
+    """The error for a file of a checkpoint that probably exists and that the system cannot read.
 
     Example:
         >>> str(cannot_be_read("checkpoint 3", "chk-3/map-0", OSError(5, "Input/output error")))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class JobObserver:
-    """Told by a job's master, on the master's turn; every hook has a do-nothing default and must return quickly."""
+    """Called by a job's master, on the master's turn; every hook does nothing by default and must return quickly."""
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         """Something for the job's log: `kind` is state, failure, recovery, tune, checkpoint or notice."""
@@ -17,7 +17,7 @@ class JobObserver:
 
 
 class Observers(JobObserver):
-    """Several, told one after the other."""
+    """Several observers, called one after the other."""
 
     def __init__(self, *observers: JobObserver) -> None:
         self._observers = observers

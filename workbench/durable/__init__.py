@@ -1,5 +1,5 @@
-"""Writing so that nothing is lost.
+"""Durable writes.
 
-Belongs here: the disk with its syncs, checksums, and values that are encoded later.
-Does not: formats, and what is written.
+Belongs here: the disk with its syncs, checksums, and values with delayed encoding.
+Does not: formats, and the content of files.
 """

@@ -1,8 +1,8 @@
 """The checksum of a file that a checkpoint needs, as text that names its algorithm: ``crc32:1c291ca3``.
 
-It tells damage (a torn, truncated or altered file) from what was written; it does not keep out a forger. CRC-32 finds
-every change within 32 bits in a row and all but one in four billion of the others, at less than half of the cost of
-SHA-256, even where the processor has instructions for that one.
+It detects damage (a torn, truncated or altered file); it does not protect against forgery. CRC-32 detects every change
+within 32 consecutive bits and all but one in four billion of the others, at less than half of the cost of SHA-256, even
+on processors with instructions for that one.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _CRC32 = "crc32"
 
 
 class RunningChecksum:
-    """Of bytes that go by piece by piece.
+    """The checksum of bytes that are processed piece by piece.
 
     Attributes:
-        size: of all of them so far.
+        size: the number of bytes so far.
 
     Example:
         >>> running = RunningChecksum()
@@ -37,14 +37,14 @@ class RunningChecksum:
         self._value = 0
 
     def over(self, pieces: Iterable[Any]) -> Iterator[Any]:
-        """The pieces as they are, each counted in when it is taken."""
+        """The unchanged pieces, each counted when it is taken."""
         for piece in pieces:
             self.size += len(piece)
             self._value = zlib.crc32(piece, self._value)
             yield piece
 
     def text(self) -> str:
-        """What `checksum` says of all bytes that went by."""
+        """The `checksum` of all bytes so far."""
         return f"{_CRC32}:{self._value:08x}"
 
 
@@ -59,19 +59,19 @@ def checksum(data: Any) -> str:
 
 
 def matches(data: Any, expected: str, what: str) -> bool:
-    """Whether these bytes have the checksum that was written down; `what` names the file in an error.
+    """Whether these bytes have the recorded checksum; `what` names the file in an error.
 
     Raises:
-        CheckpointError: it was written down by an algorithm that this version does not have.
+        CheckpointError: it was recorded with an algorithm that this version does not have.
     """
     return agree(checksum(data), expected, what)
 
 
 def agree(found: str, expected: str, what: str) -> bool:
-    """Whether a file has the checksum that was written down; `what` names it in an error.
+    """Whether a file has the recorded checksum; `what` names it in an error.
 
     Raises:
-        CheckpointError: it was written down by an algorithm that this version does not have.
+        CheckpointError: it was recorded with an algorithm that this version does not have.
     """
     name = expected.partition(":")[0]
     if name != _CRC32:

@@ -1,4 +1,4 @@
-"""Snapshot pieces that take their time: encoding, hashing and fsync happen off the data path.
+"""Snapshot pieces that take long: encoding, hashing and syncing happen off the data path.
 
 A value of a snapshot may be a piece with *delayed encoding*: a function without arguments. The task passes the snapshot
 on at once. The checkpoint's background writer calls the function, stores what it returns, and acknowledges the
@@ -20,21 +20,20 @@ DelayedEncoding = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
 """Computes a snapshot's value when the background writer calls it."""
 
 FILES = "$files"
-"""Name of a snapshot's piece that lists the files which the snapshot needs besides itself: paths relative to
+"""Name of a snapshot's piece that lists the additional files that the snapshot needs: paths relative to
 ``OperatorContext.data_dir``. The runtime deletes a file when the last complete checkpoint that lists it is gone; the
-operator never does. A restore does not get this piece back."""
+operator never does. A restore does not receive this piece."""
 
 GONE = pa.field("$gone", pa.bool_())
-"""A column of rows that have changed: true where the key has no state any more. Of several rows of a key the last one
-counts."""
+"""A column of changed rows: true if the key has no state any more. Of several rows of a key the last one counts."""
 
 
 @runtime_checkable
 class ChangingRows(Protocol):
-    """A piece with delayed encoding that can also give what has changed since an earlier snapshot's piece.
+    """A piece with delayed encoding that can also return the changes since an earlier snapshot's piece.
 
     Attributes:
-        moment: of the snapshot; equal to no other's.
+        moment: identifies the snapshot; unique.
     """
 
     @property
@@ -42,8 +41,6 @@ class ChangingRows(Protocol):
 
     def __call__(self) -> pa.RecordBatchReader:
         """All rows."""
-        ...
 
     def since(self, moment: object) -> pa.RecordBatchReader | None:
-        """The rows that have changed since that moment, with the column `GONE`; None where that is not known."""
-        ...
+        """The rows that have changed since that moment, with the column `GONE`; None if that is not known."""

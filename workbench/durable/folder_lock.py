@@ -1,4 +1,4 @@
-"""A folder of this machine that one job at a time has for itself: a checkpoint directory, or a sink's folder."""
+"""A folder on this machine that one job at a time owns: a checkpoint directory, or a sink's folder."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _TEXT_MAX = 4_096
 
 
 class TakenError(Exception):
-    """Somebody else has the folder.
+    """Another process or job owns the folder.
 
     Attributes:
-        holder: who, if that is known.
+        holder: the owner, if known.
     """
 
     def __init__(self, holder: Holder | None) -> None:
@@ -32,23 +32,23 @@ class TakenError(Exception):
 
 
 class FolderLock:
-    """A lock on a folder, which the system takes back when the process ends, however it ends.
+    """A lock on a folder, which the system releases when the process ends, however it ends.
 
-    A process that is forked meanwhile, as by ``multiprocessing``, has no part in it.
+    A process that is forked later, as by ``multiprocessing``, does not hold it.
 
-    What is locked is a file, and people delete, rename and replace it, most often with its folder: then the system
-    keeps nobody out. So the owner looks whether the file under its name is the one that it has locked. Where there is
-    another one, another job has taken the folder; where there is none, it makes and locks a new one.
+    The lock is on a file, which users may delete, rename or replace, most often with its folder: then the system does
+    not protect the folder any more. So the owner checks that the file under this name is the one that it has locked. If
+    it is another one, another job has taken the folder; if it is missing, the owner creates and locks a new one.
 
     Args:
-        folder: is made when it does not exist; absolute.
+        folder: created if it does not exist; absolute.
         name: of the lock file in it, which also names the owner.
-        holder: who that is.
-        heir_of: a lease that has ended, and that this process has taken over. Who has the folder by it may still be
-            there, and no longer counts: the file is replaced, as that process sees when it looks.
+        holder: the owner.
+        heir_of: an expired lease that this process has replaced. The owner by that lease may still run, and no longer
+            counts: the lock file is replaced, which that process notices at its next check.
 
     Raises:
-        TakenError: somebody else has it.
+        TakenError: another process or job owns it.
         OSError: the folder cannot be written or locked.
     """
 
@@ -58,7 +58,7 @@ class FolderLock:
         self.holder = holder
         self._lock: FileIO | None = None
         self._lost: TakenError | None = None
-        self._one = threading.Lock()  # heartbeats and checkpoints look one after the other
+        self._one = threading.Lock()  # one heartbeat or checkpoint at a time checks
         _LOCKS.add(self)
         try:
             self._lock = self._locked("a+")
@@ -74,21 +74,21 @@ class FolderLock:
         self._name()
 
     def look(self) -> None:
-        """See that the file under the lock's name is the one that is locked.
+        """Check that the file under the lock's name is the locked one.
 
         Raises:
-            TakenError: it is another one.
-            OSError: there is none, or it cannot be looked for.
+            TakenError: it is another file.
+            OSError: it does not exist, or cannot be checked.
         """
         with self._one:
             self._look()
 
     def keep(self) -> None:
-        """Do so, and take the folder again where the file is gone.
+        """Check the lock, and lock the folder again if the file is gone.
 
         Raises:
-            TakenError: somebody else has it.
-            OSError: it cannot be looked for.
+            TakenError: another process or job owns it.
+            OSError: it cannot be checked.
         """
         with self._one:
             try:
@@ -97,10 +97,10 @@ class FolderLock:
                 self._take_again()
 
     def release(self) -> None:
-        """Let another job have the folder."""
+        """Let another job own the folder."""
         if self._lock is not None:
             self._lock.truncate(0)  # shows readers that the lock is free
-            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing it would not do where another process has it open, too
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough if another process has it open, too
             self.forget()
 
     def forget(self) -> None:
@@ -172,11 +172,11 @@ def _named_in(lock: FileIO) -> Holder | None:
 
 
 _LOCKS: WeakSet[FolderLock] = WeakSet()
-"""Those of this process."""
+"""The locks of this process."""
 
 
 def _forget_all() -> None:
-    """In a forked process: the lock would stay taken until that one ends, however long after its parent."""
+    """Release the locks in a forked process: they would stay held until it ends, even after its parent's end."""
     for each in list(_LOCKS):
         each.forget()
 

@@ -15,7 +15,7 @@ _NAME_MAX = 255
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process of this machine has this number.
+    """Whether a process with this number runs on this machine.
 
     Example:
         >>> is_alive(os.getpid()), is_alive(2**70)
@@ -23,23 +23,23 @@ def is_alive(pid: int) -> bool:
     """
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # or a number that no process has
+    except (ProcessLookupError, OverflowError):  # or no valid number
         return False
     except OSError:
-        return True  # it is somebody else's
+        return True  # it belongs to another user
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A process that has taken a folder for itself.
+    """A process that owns a folder.
 
     Attributes:
         pid: its number.
         host: the machine's name.
-        since_us: when it took the folder, microseconds since 1970.
-        job: for which it has it; empty: that is not told.
-        lease: by which that job has its checkpoint directory; empty: it has none by a lease.
+        since_us: when it acquired the folder, microseconds since 1970.
+        job: the job that owns it; empty: not known.
+        lease: the lease by which that job owns its checkpoint directory; empty: it has none.
     """
 
     pid: int
@@ -55,7 +55,7 @@ class Holder:
 
     @staticmethod
     def read(text: str) -> Holder | None:
-        """What `write` wrote; None for anything else, because anybody may have written it."""
+        """Parse the result of `write`; None for anything else, because any program may have written it."""
         try:
             holder = made(Holder, parsed(text))
         except ValueError:

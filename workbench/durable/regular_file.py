@@ -1,4 +1,4 @@
-"""A file whose name somebody else has written down: it lies below its folder, and it is a file."""
+"""Validates a file whose name comes from outside: it is below its folder, and a regular file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 
 def size_of_regular(folder: Path, name: str) -> int:
-    """The bytes of a file below a folder, whether links lead to it or not.
+    """The size in bytes of a file below a folder, whether or not links lead to it.
 
     Args:
-        folder: that must hold it.
+        folder: the folder.
         name: its path below the folder.
 
     Raises:
-        ValueError: links lead out of the folder, or it is no file but a folder, a pipe or a device, whose end may never
-            come.
-        OSError: it is not there, or the system cannot tell.
+        ValueError: links lead out of the folder, or it is not a regular file but a folder, a pipe or a device, which
+        may have no end.
+        OSError: it does not exist, or the system cannot tell.
     """
     found = (folder / name).stat()
     if not stat.S_ISREG(found.st_mode):

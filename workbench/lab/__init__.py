@@ -1,7 +1,7 @@
-"""The laboratory: what tests the product, and what measures it.
+"""The laboratory: tests and measures the product.
 
 Belongs here: simulations with their pipelines and invariants, benchmarks, the soak, and the commands for them.
-Does not: anything that the product needs; the product knows none of it.
+Does not: anything that the product needs; the product does not import the laboratory.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """An exported name, imported when it is first asked for: the help of a command needs none of them."""
+    """Import an exported name on first use: the help of a command needs none of them."""
     if name in _HOMES:
         return getattr(import_module(f"workbench.lab.{_HOMES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -56,17 +56,17 @@ def declare(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate; the exit code.
+    """Simulate; returns the exit code.
 
     Raises:
-        SettingError: an option that goes with another kind of search.
+        SettingError: an option of another kind of search.
     """
     if options.exhaustive or options.pairs:
         every = (*OF_SEARCH, "fault", "pipeline", "replay")
         refuse_given(options, every, f"{OF_SEEDS}, and --exhaustive and --pairs try every crash: leave one of them out")
     if options.replay is not None:
         refuse_given(options, (*OF_SEARCH, "jobs"), f"{OF_SEEDS}, and --replay shows one: leave one of them out")
-    from workbench.lab import simulating  # the runtime, which the help does without
+    from workbench.lab import simulating  # imports the runtime, which the help does not need
 
     options.pipeline = str(options.pipeline or "")
     options.seeds, options.first, options.jobs = options.seeds or SEEDS, options.first or 0, options.jobs or 1

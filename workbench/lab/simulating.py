@@ -1,4 +1,4 @@
-"""What ``workbench simulate`` does: runs the seeds, or every crash, and prints what fails."""
+"""The work of ``workbench simulate``: runs the seeds, or every crash, and prints failures."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from workbench.lab.simulation.user_pipeline import unlike_elsewhere
 
 
 def run(options: argparse.Namespace) -> int:
-    """Simulate seed after seed until one fails; the exit code."""
+    """Simulate seed after seed until one fails; returns the exit code."""
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if options.exhaustive or options.pairs:
         return enumerate_crashes(console, pairs=options.pairs, jobs=options.jobs)
     search = Search(options.pipeline, tuple(options.fault))
-    search.scenario(0)  # an error in the pipeline shows before the bar
+    search.scenario(0)  # so that an error in the pipeline appears before the bar
     if options.replay is not None:
         return show(console, search, options.replay)
     seeds = range(options.first, options.first + options.seeds)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def pace_table(paces: Paces) -> Table:
-    """How fast each pipeline was simulated: with graphs of any size, and with small ones."""
+    """The speed of the simulation of each pipeline: with graphs of any size, and with small ones."""
     shown = Table("pipeline", "runs", "steps", "per CPU s", "small", "steps", "per CPU s", caption_justify="left")
     shown.caption = f"Steps of a run, and runs in a second of the processor; small: graphs of at most {SMALL} tasks."
     shown.columns[0].no_wrap = True
@@ -84,7 +84,7 @@ def _told(pace: Pace) -> tuple[str, str, str]:
 
 
 def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
-    """Run every single crash, or every pair; the exit code."""
+    """Run every single crash, or every pair; returns the exit code."""
     with ProgressBar(console, "looking for the places") as progress:
         cases = pairs_of_crashes() if pairs else single_crashes()
         missed = [] if pairs else places_missed()
@@ -102,7 +102,7 @@ def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
     console.print(
         f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {progress.seconds:.0f} s."
     )
-    if pairs:  # the first crash may well end the run before the place of the second one
+    if pairs:  # the first crash may end the run before the place of the second one
         return 1 if broken else 0
     for place in missed:
         console.print(f"No run comes to this place: {place}.")
@@ -115,8 +115,7 @@ def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
 
 
 def print_failure(console: Console, failed: SimulationResult, search: Search) -> None:
-    """Print what was violated, the last steps before it, what is left of it when it is made small, and how to see it
-    again."""
+    """Print the violation, the last steps before it, the result of shrinking, and how to reproduce it."""
     for line in failed.story:
         console.print(f"  {line}")
     console.print(str(failed))
@@ -128,8 +127,8 @@ def print_failure(console: Console, failed: SimulationResult, search: Search) ->
 
 
 def show(console: Console, search: Search, seed: int) -> int:
-    """Print a seed's last steps and where its job stands before the last one, and go on by hand where somebody is
-    there; the exit code."""
+    """Print a seed's last steps and the job's picture before the last one, and continue interactively in a terminal;
+    returns the exit code."""
     scenario = search.scenario(seed)
     result = run_scenario(scenario)
     for line in result.story:

@@ -23,7 +23,6 @@ class Placed(Protocol):
 
     def partner(self) -> Placed | None:
         """A vertex placed before that this one takes its records from without an exchange between subtasks."""
-        ...
 
 
 def assign_slots(vertices: Sequence[Placed]) -> int:

@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.errors import PlanError, unknown
-
-Mask = npt.NDArray[np.bool_]
 
 _INT64 = pa.int64()
 POSSIBLE = "integers, floats, booleans, strings, dates and timestamps can be keys"

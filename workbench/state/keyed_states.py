@@ -29,7 +29,6 @@ class KeyedStates(Protocol):
 
     def codes(self, batch: pa.RecordBatch) -> Int64s:
         """Shape (n,): the code of each row's key; afterwards each of them has an object."""
-        ...
 
     def settle(self, pinned: Callable[[], Int64s]) -> Int64s | None:
         """Release memory after a step, if necessary; keys with the codes that `pinned` returns stay.
@@ -37,15 +36,12 @@ class KeyedStates(Protocol):
         Returns:
             The new code of each former one (-1 if the key is no longer in memory), or None if they have not changed.
         """
-        ...
 
     def find(self, batch: pa.RecordBatch) -> State | None:
         """The state of the key in the first row, or None if it has none; nothing is added."""
-        ...
 
     def keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
         """The number of keys with state, and at most `limit` of them."""
-        ...
 
     def table(self) -> pa.Table | Callable[[], pa.RecordBatchReader]:
         """All present state, with a row for each key that has any: ``key:`` columns, then those of the layout.
@@ -56,18 +52,15 @@ class KeyedStates(Protocol):
         Returns:
             The table, or a function that reads it in the background, batch by batch.
         """
-        ...
 
     def load(self, table: pa.Table, keys: pa.RecordBatch) -> None:
         """Restore rows of such a table; `keys` has their key columns under their own names. Codes are not kept.
 
         State on disk can be restored only once, before any key is used.
         """
-        ...
 
     def close(self) -> None:
         """Release files."""
-        ...
 
 
 class StatesInMemory:

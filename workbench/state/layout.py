@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from workbench.elements import Mask
 from workbench.errors import CheckpointError, SettingError
 from workbench.state.descriptors import Descriptor, ListState, MapState, ValueState
 from workbench.state.expiring import Moment
 from workbench.state.expiring_fields import ExpiringListField, ExpiringMapField, ExpiringValueField
 from workbench.state.fields import Field, FoldField, ListField, MapField, Stored, ValueField
-from workbench.state.key_columns import Mask
 from workbench.state.values import UnfitError, to_array
 
 RESERVED = frozenset({"clear"})

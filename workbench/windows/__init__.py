@@ -1,9 +1,9 @@
-"""Windows: which records belong together, and what a window keeps of them.
+"""Windows: the records that belong together, and when their results are emitted.
 
-Windows are plain data and pure functions. An *assigner* says to which windows a time belongs, a *trigger* when a window
+Windows are plain data and pure functions. An *assigner* determines the windows of a time, a *trigger* when a window
 fires, an *evictor* which of its records count then.
 
-Belongs here: which windows a record belongs to, when they fire, and what they keep.
+Belongs here: the windows of a record, when they fire, and what they keep.
 Does not: the operators (``operators/windows``).
 """
 
@@ -32,5 +32,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What is for users: completion shows this and not the modules behind it."""
+    """The names for users: completion shows these and not the modules behind them."""
     return __all__

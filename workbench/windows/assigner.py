@@ -1,4 +1,4 @@
-"""What a window assigner is: a small frozen object that says to which windows a time belongs."""
+"""The window assigner: a small frozen object that determines the windows of a time."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _FIRST_BOUND = EARLIEST_TIME - LONGEST_US
 """No window of a record starts earlier."""
 
 Bounds = Literal["time", "position", "none"]
-"""What ``window_start`` and ``window_end`` of the results are: times, positions among a key's records, or left out."""
+"""The form of ``window_start`` and ``window_end`` in results: times, positions among a key's records, or omitted."""
 
 Assigned = tuple[Int64s, Int64s, Int64s]
 """Pairs of a record and a window: the record's row, the window's start and its end, each of shape (pairs,)."""
 
 
 class WindowAssigner:
-    """Base of all assigners; write your own by giving `windows`, preferably as a frozen dataclass.
+    """Base of all assigners; define your own by overriding `windows`, preferably as a frozen dataclass.
 
-    The same object serves event time and processing time: which of them it is given is said at ``.window(time=...)``.
+    The same object serves event time and processing time, which ``.window(time=...)`` selects.
 
     Source: F1-7; Flink's ``WindowAssigner``.
 
@@ -63,7 +63,7 @@ class WindowAssigner:
     def panes(self, times: Int64s) -> Int64s:
         """Shape (n,): for each time a representative with the same windows, so that `windows` is called for few.
 
-        The default tells them for every time.
+        By default every time is its own representative.
 
         Args:
             times: shape (n,), microseconds since 1970.
@@ -110,8 +110,7 @@ class WindowAssigner:
         return np.array(windows, np.int64).reshape(-1, 2)
 
     def reached(self, watermark_us: int) -> int:
-        """How far event time is for these windows when the watermark is so far: a window [start, end) is over when it
-        reaches end - 1.
+        """The event time for these windows at a watermark: a window [start, end) is over when it reaches end - 1.
 
         Args:
             watermark_us: microseconds since 1970.
@@ -119,7 +118,7 @@ class WindowAssigner:
         return watermark_us
 
     def layout(self) -> str:
-        """What must not change when windows continue from a checkpoint; by default, custom assigners may continue."""
+        """What must not change when windows resume from a checkpoint; by default, custom assigners may change."""
         return "custom"
 
     def describe(self) -> str:

@@ -7,16 +7,13 @@ from datetime import timedelta
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import whole_number
 from workbench.durations import NO_TIME, format_duration, parse_duration
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.errors import RecordError, SettingError
 from workbench.raised import PASSING, described, kind_of
-
-Mask = npt.NDArray[np.bool_]
 
 
 class Evictor:

@@ -1,4 +1,4 @@
-"""The global window: one window for everything that a key ever gets."""
+"""The global window: one window for all records of a key."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GlobalWindow(WindowAssigner):
 
 
 def global_window() -> GlobalWindow:
-    """One window per key; it fires when the input ends, or as its trigger says.
+    """One window per key; it fires when the input ends, or by its trigger.
 
     Source: Flink's ``GlobalWindows``.
 

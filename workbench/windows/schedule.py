@@ -1,4 +1,4 @@
-"""The workbench's own triggers: data that says when windows fire, so that all those of a batch are decided at once."""
+"""The built-in triggers: data that describes when windows fire, so that all windows of a batch are decided at once."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Schedule:
     Attributes:
         end: at the window's end in event time, in processing time, in the time that its windows are made of
             (``"window"``), or ``"never"``. After that end, a batch with further records makes it fire once more.
-        records: whenever so many further records have come; None: never.
-        every_us: whenever so much time has passed and records have come since the last firing; None: never. Moments are
+        records: after this many further records; None: never.
+        every_us: after this much time, if records have arrived since the last firing; None: never. The moments are
             whole multiples of it since 1970.
-        every_in: the time in which `every_us` is counted.
+        every_in: the kind of time for `every_us`.
         purge: forget the window's records after each firing.
     """
 
@@ -58,7 +58,7 @@ class Schedule:
 
 
 AT_END = Schedule()
-"""What windows do without a trigger of their own: fire at their end."""
+"""The default of windows: fire at their end."""
 
 
 def on_event_time() -> Schedule:
@@ -86,12 +86,12 @@ def on_processing_time() -> Schedule:
 
 
 def on_count(n: int) -> Schedule:
-    """Fire whenever `n` further records have come into a window, and at no other moment.
+    """Fire after every `n` further records in a window, and at no other moment.
 
     Source: Flink's ``CountTrigger``.
 
     Args:
-        n: records, above zero.
+        n: number of records, above zero.
 
     Raises:
         SettingError: `n` is not above zero.
@@ -104,7 +104,7 @@ def on_count(n: int) -> Schedule:
 
 
 def early(every: str | timedelta, time: TimeKind = "processing") -> Schedule:
-    """Fire at the window's end, and before it again and again with the result so far, when there are new records.
+    """Fire at the window's end, and before it repeatedly with the result so far, if there are new records.
 
     Source: Flink's ``ContinuousEventTimeTrigger`` and ``ContinuousProcessingTimeTrigger``.
 
@@ -125,15 +125,15 @@ def early(every: str | timedelta, time: TimeKind = "processing") -> Schedule:
 
 
 def purging(trigger: Schedule | Trigger) -> Schedule | Trigger:
-    """The same trigger, but a window forgets its records after each firing, so that each result is of new records.
+    """The same trigger, but a window drops its records after each firing, so that each result covers new records only.
 
     Source: Flink's ``PurgingTrigger``.
 
     Args:
-        trigger: for example ``wb.triggers.on_count(100)``, or a `wb.triggers.Trigger` of your own.
+        trigger: for example ``wb.triggers.on_count(100)``, or your own `wb.triggers.Trigger`.
 
     Raises:
-        SettingError: no trigger.
+        SettingError: not a trigger.
 
     Example:
         >>> purging(early("10s", "event")).describe()
@@ -146,7 +146,7 @@ def purging(trigger: Schedule | Trigger) -> Schedule | Trigger:
 
 @dataclass(frozen=True)
 class _Purging(Trigger):
-    """Lets another trigger decide, and forgets after each firing."""
+    """Lets another trigger decide, and purges after each firing."""
 
     trigger: Trigger
 

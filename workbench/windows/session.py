@@ -1,4 +1,4 @@
-"""Session windows: a key's records that follow each other without a long gap (F1-9)."""
+"""Session windows: records of a key without a long gap between them (F1-9)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from workbench.windows.assigner import WindowAssigner
 
 @dataclass(frozen=True, slots=True)
 class Session(WindowAssigner):
-    """Each record opens the window [time, time + gap); windows of a key that overlap or touch become one.
+    """Each record opens the window [time, time + gap); windows of a key that overlap or touch are merged.
 
     So records exactly one gap apart belong to the same session, and a session ends one gap after its last record. It
-    fires when the watermark has reached its end, one microsecond later than windows that do not touch: until then a
-    record at the end itself may come and go on with it, and whether it does must not depend on when watermarks come.
+    fires
+    when the watermark has reached its end, one microsecond later than windows that do not touch: until then a record at
+        the end itself may arrive and extend it, and whether it does must not depend on when watermarks arrive.
 
     Attributes:
-        gap_us: in microseconds, above zero; 0 where `column` gives it.
-        column: a column with each record's own gap, a duration or whole microseconds above zero; None: `gap_us`.
+        gap_us: in microseconds, above zero; 0 if `column` is set.
+        column: a column with each record's gap, a duration or whole microseconds above zero; None: `gap_us`.
     """
 
     gap_us: int = 0
@@ -36,11 +37,11 @@ class Session(WindowAssigner):
         return [(time_us, time_us + self.gap_us)]
 
     def reached(self, watermark_us: int) -> int:
-        """One microsecond behind the watermark, but at the end of the input."""
+        """One microsecond behind the watermark, except at the end of the input."""
         return watermark_us if watermark_us == MAX_TIME else watermark_us - 1
 
     def layout(self) -> str:
-        """``session``: one that is open goes on with another gap."""
+        """``session``: an open session may continue with another gap."""
         return "session"
 
     def describe(self) -> str:
@@ -49,13 +50,13 @@ class Session(WindowAssigner):
 
 
 def session(gap: str | timedelta | None = None, *, column: ColumnName | None = None) -> Session:
-    """Windows that end when a key has been silent for a while.
+    """Windows that end when a key has been silent for a certain time.
 
     Source: F1-9; Flink's session windows.
 
     Args:
-        gap: how long, such as ``"30min"``.
-        column: instead, a column that says it for each record: a duration, or whole microseconds.
+        gap: the time, such as ``"30min"``.
+        column: instead, a column with the time for each record: a duration, or whole microseconds.
 
     Raises:
         SettingError: a gap that is not above zero, or not exactly one of `gap` and `column`.

@@ -1,4 +1,4 @@
-"""Sliding windows: windows of one size that begin at equal distances, so that they overlap."""
+"""Sliding windows: windows of one size that start at equal intervals, so that they may overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OVERLAPPING_MAX = 1_000_000
 class Sliding(WindowAssigner):
     """The windows [offset + k * slide, offset + k * slide + size) for every whole k.
 
-    A slide longer than the size leaves gaps: what falls there belongs to no window.
+    A slide longer than the size leaves gaps: records in a gap belong to no window.
 
     Attributes:
         size_us: length of a window in microseconds, above zero.
@@ -67,7 +67,7 @@ class Sliding(WindowAssigner):
 
     @property
     def pane_us(self) -> int:
-        """The longest piece of time within which all times belong to the same windows."""
+        """The longest interval within which all times belong to the same windows."""
         return gcd(self.size_us, self.slide_us)
 
     def panes(self, times: Int64s) -> Int64s:
@@ -75,7 +75,7 @@ class Sliding(WindowAssigner):
         return times - (times - self.offset_us) % self.pane_us
 
     def layout(self) -> str:
-        """All of it: cut otherwise, the records of one window would lie in two."""
+        """All parameters: with others, the records of one window would be in two."""
         return self.describe()
 
     def describe(self) -> str:
@@ -85,14 +85,14 @@ class Sliding(WindowAssigner):
 
 
 def check_overlap(size: int, slide: int, window: str) -> None:
-    """Refuse windows that overlap so often that no memory holds the ones of a record.
+    """Reject windows that overlap so much that the windows of a record do not fit into memory.
 
     Args:
         size, slide: of the windows, both above zero.
-        window: in words, for the error.
+        window: description for the error.
 
     Raises:
-        SettingError: with how many windows a record would belong to.
+        SettingError: with the number of windows of a record.
     """
     overlapping = -(-size // slide)
     if overlapping > _OVERLAPPING_MAX:
@@ -103,14 +103,14 @@ def check_overlap(size: int, slide: int, window: str) -> None:
 
 
 def sliding(size: str | timedelta, slide: str | timedelta, offset: str | timedelta = "0s") -> Sliding:
-    """Windows of one size, a new one beginning every `slide`.
+    """Windows of one size that start every `slide`.
 
     Source: F1-8; Flink's sliding windows.
 
     Args:
         size: length of a window, such as ``"1h"``.
-        slide: from one start to the next, such as ``"10min"``: a record then belongs to six windows.
-        offset: moves all windows, such as ``"5min"``.
+        slide: the interval between starts, such as ``"10min"``: a record then belongs to six windows.
+        offset: shifts all windows, such as ``"5min"``.
 
     Raises:
         SettingError: a size or slide that is not above zero, or an offset that is not shorter than the slide.

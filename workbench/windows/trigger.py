@@ -1,4 +1,4 @@
-"""Triggers that users write: when a window fires, decided record by record and timer by timer."""
+"""Triggers that users write: they decide record by record and timer by timer when a window fires."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Action(Enum):
     Attributes:
         CONTINUE: nothing happens.
         FIRE: the result is emitted, and the records are kept.
-        PURGE: the records are forgotten without a result.
-        FIRE_AND_PURGE: the result is emitted, then the records are forgotten.
+        PURGE: the records are dropped without a result.
+        FIRE_AND_PURGE: the result is emitted, then the records are dropped.
 
     Example:
         >>> Action.FIRE_AND_PURGE.fires, Action.FIRE.purges
@@ -38,12 +38,12 @@ class Action(Enum):
 
     @property
     def purges(self) -> bool:
-        """Whether the window's records are forgotten (after the result, if any)."""
+        """Whether the window's records are dropped (after the result, if any)."""
         return self in (Action.PURGE, Action.FIRE_AND_PURGE)
 
 
 class TriggerContext:
-    """What a trigger knows and keeps of one window of one key.
+    """The state and times of a trigger for one window of one key.
 
     Source: Flink's ``Trigger.TriggerContext``.
 
@@ -63,7 +63,7 @@ class TriggerContext:
         self.now_us = 0
 
     def register_event_timer(self, time_us: int) -> None:
-        """Ask for ``on_event_time`` when the watermark reaches `time_us`; asking twice is asking once.
+        """Call ``on_event_time`` when the watermark reaches `time_us`; a repeated registration has no effect.
 
         Args:
             time_us: microseconds since 1970; later than all event times (2**61) means the end of the input.
@@ -71,15 +71,15 @@ class TriggerContext:
         self.event_timers.add(time_of_timer(time_us))
 
     def delete_event_timer(self, time_us: int) -> None:
-        """Take back a time that was asked for; nothing happens when it was not.
+        """Delete a registered time; does nothing if it is not registered.
 
         Args:
-            time_us: as it was registered, microseconds since 1970.
+            time_us: as registered, microseconds since 1970.
         """
         self.event_timers.discard(time_of_timer(time_us))
 
     def register_processing_timer(self, time_us: int) -> None:
-        """Ask for ``on_processing_time`` when the clock reaches `time_us`.
+        """Call ``on_processing_time`` when the clock reaches `time_us`.
 
         Args:
             time_us: microseconds since 1970; later than 2**61 means the end of the input.
@@ -87,19 +87,19 @@ class TriggerContext:
         self.processing_timers.add(time_of_timer(time_us))
 
     def delete_processing_timer(self, time_us: int) -> None:
-        """Take back a time that was asked for; nothing happens when it was not.
+        """Delete a registered time; does nothing if it is not registered.
 
         Args:
-            time_us: as it was registered, microseconds since 1970.
+            time_us: as registered, microseconds since 1970.
         """
         self.processing_timers.discard(time_of_timer(time_us))
 
 
 class Trigger:
-    """Base of triggers that users write; the ones of the workbench are faster because they are data (`Schedule`).
+    """Base of triggers that users write; the built-in ones are faster because they are data (`Schedule`).
 
-    One object serves all windows; what differs from window to window goes into ``context.state``. Each method may
-    return an `Action`, or None for CONTINUE. A window that ends (its lateness included) is forgotten without a call.
+    One object serves all windows; state that differs between windows goes into ``context.state``. Each method may
+    return an `Action`, or None for CONTINUE. A window that ends (its lateness included) is dropped without a call.
 
     Source: Flink's ``Trigger``.
 
@@ -119,46 +119,44 @@ class Trigger:
     __slots__ = ()
 
     def on_record(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """A record with this time was put into the window; a session already includes it and what it merged.
+        """A record with this time was added to the window; a session already includes it and the sessions merged by it.
 
         Args:
             time_us: the record's, microseconds since 1970.
-            window: the one that it was put into.
+            window: the window.
             context: the window's state, timers and times.
         """
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def on_event_time(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """The watermark has reached a time that was asked for.
+        """The watermark has reached a registered time.
 
         Args:
-            time_us: as it was registered, microseconds since 1970.
-            window: whose timer it is.
+            time_us: as registered, microseconds since 1970.
+            window: the window of the timer.
             context: the window's state, timers and times.
         """
         return None
 
     def on_processing_time(self, time_us: int, window: Window, context: TriggerContext) -> Action | None:
-        """The clock has reached a time that was asked for.
+        """The clock has reached a registered time.
 
         Args:
-            time_us: as it was registered, microseconds since 1970.
-            window: whose timer it is.
+            time_us: as registered, microseconds since 1970.
+            window: the window of the timer.
             context: the window's state, timers and times.
         """
         return None
 
     def on_merge(self, window: Window, context: TriggerContext, absorbed: Sequence[TriggerContext]) -> None:
-        """Sessions have become one.
+        """Sessions were merged.
 
-        ``on_record`` for the record that joined them follows.
-
-        ``on_record`` for the record that joined them follows.
+        A call of ``on_record`` for the record that connected them follows.
 
         Args:
-            window: the one that they have become.
-            context: of that window; it is the context of one of them, or new.
-            absorbed: the contexts of those that are no more, with their timers.
+            window: the merged window.
+            context: of the merged window: the context of one of them, or new.
+            absorbed: the contexts of the other sessions, with their timers.
         """
 
     def describe(self) -> str:

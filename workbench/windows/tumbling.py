@@ -1,4 +1,4 @@
-"""Tumbling windows: time cut into equal pieces."""
+"""Tumbling windows: consecutive windows of equal size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.windows.assigner import Assigned, WindowAssigner
 
 @dataclass(frozen=True, slots=True)
 class Tumbling(WindowAssigner):
-    """The windows [offset + k * size, offset + (k + 1) * size) for every whole k, also negative ones.
+    """The windows [offset + k * size, offset + (k + 1) * size) for every whole k, including negative ones.
 
     Attributes:
         size_us: length of a window in microseconds, above zero.
@@ -44,7 +44,7 @@ class Tumbling(WindowAssigner):
         return time_us - (time_us - self.offset_us) % self.size_us
 
     def window_end(self, time_us: int) -> int:
-        """The end, which no longer belongs to the window."""
+        """The end, exclusive."""
         return self.window_start(time_us) + self.size_us
 
     def windows(self, time_us: int) -> list[tuple[int, int]]:
@@ -63,7 +63,7 @@ class Tumbling(WindowAssigner):
         return np.arange(len(times)), starts, starts + self.size_us
 
     def layout(self) -> str:
-        """All of it: cut otherwise, the records of one window would lie in two."""
+        """All parameters: with others, the records of one window would be in two."""
         return self.describe()
 
     def describe(self) -> str:
@@ -79,7 +79,7 @@ def tumbling(size: str | timedelta, offset: str | timedelta = "0s") -> Tumbling:
 
     Args:
         size: length of a window, such as ``"1h"``.
-        offset: moves all windows, such as ``"6h"`` for days that begin at six o'clock (UTC).
+        offset: shifts all windows, such as ``"6h"`` for days that begin at six o'clock (UTC).
 
     Raises:
         SettingError: a size that is not above zero, or an offset that is not shorter than the size.

@@ -10,13 +10,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, order=True)
 class Window:
-    """The half-open piece [start, end) of time, or of a key's records when windows count.
+    """The half-open interval [start, end) of time, or of a key's records for count windows.
 
     Source: F1-7; Flink's ``TimeWindow``.
 
     Attributes:
         start: microseconds since 1970 in UTC; for count windows the position of the first record, from 0.
-        end: the first that no longer belongs to the window.
+        end: the first time or position after the window.
 
     Example:
         >>> Window(0, 60_000_000).end_time.minute
@@ -38,5 +38,5 @@ class Window:
 
     @property
     def end_time(self) -> datetime:
-        """The end of a window in time, which no longer belongs to it (UTC)."""
+        """The end of a window in time (UTC), exclusive."""
         return _EPOCH + timedelta(microseconds=self.end)

@@ -70,6 +70,22 @@ def check_restore(
             sink.check_restore(_context(node, uid, manifest.job, storage, checkpoint=checkpoint), snapshots)
 
 
+def check_restorable(storage: CheckpointStorage, manifest: Manifest, logical: LogicalGraph) -> None:
+    """Read everything that a restore would read, and change nothing; holds one task's state at a time.
+
+    Raises:
+        CorruptCheckpointError: a file is missing, torn or altered.
+        SinkError: a sink has committed rows since, which would be written twice.
+    """
+    sinks = {uid for node, uid in logical.uids.items() if node.role == "sink"} - manifest.ignored
+    states: dict[str, list[Snapshot]] = {}
+    for file in manifest.files:
+        for uid, snapshot in storage.states(manifest, file).items():
+            if uid in sinks and snapshot:
+                states.setdefault(uid, []).append(snapshot)
+    check_restore(logical, storage, manifest, states)
+
+
 def _sinks(logical: LogicalGraph) -> Iterator[tuple[Node, str, Sink]]:
     for node in logical.nodes:
         if isinstance(node.spec, Sink):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 from workbench.api.beginning.opening import matched
-from workbench.api.beginning.restorable import check_restorable
+from workbench.api.beginning.sink_places import check_restorable
 from workbench.api.job.run import Run
 from workbench.arguments import true_or_false
 from workbench.durations import Duration, parse_duration

@@ -43,7 +43,6 @@ class Runnable(Protocol):
 
     def logical_graph(self) -> LogicalGraph:
         """Its operators."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

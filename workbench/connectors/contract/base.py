@@ -80,7 +80,6 @@ class SourceReader(Protocol):
 
     def open(self, context: OperatorContext) -> None:
         """Acquire the splits of ``context.subtask`` of ``context.parallelism``."""
-        ...
 
     def splits(self) -> Sequence[str]:
         """The splits that this reader still reads.
@@ -88,19 +87,15 @@ class SourceReader(Protocol):
         The split of a result of ``poll`` was one of them before the call or is one after it. A reader that returns the
         same tuple object again says that nothing has changed.
         """
-        ...
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         """At most `max_records` records that are due now."""
-        ...
 
     def snapshot(self) -> Snapshot:
         """The state: the position of every split."""
-        ...
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         """Continue from the positions in the snapshots of all former subtasks (called after ``open``)."""
-        ...
 
     def close(self) -> None: ...
 
@@ -203,11 +198,9 @@ class Held(Protocol):
         Raises:
             SinkError: another job has taken the place.
         """
-        ...
 
     def release(self) -> None:
         """Let another job own it; never raises."""
-        ...
 
 
 class Sink:

@@ -19,7 +19,7 @@ from workbench.arguments import as_given
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.contract.rate import Rate
 from workbench.connectors.contract.throttle import Throttle
-from workbench.elements import Records, event_times
+from workbench.elements import Records, event_times, holds_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import positions_in, value_in
@@ -86,7 +86,7 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
     if (several := schema.names.count(column)) > 1:
         raise PlanError(f"there are {several} columns {column!r}: give each a name of its own")
     kind = schema.field(column).type
-    if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+    if not holds_times(kind):
         raise PlanError(
             f"the event-time column {column!r} has type {kind}: it must be a timestamp,"
             " a date, or int64 microseconds since 1970"

@@ -45,11 +45,9 @@ class FileFormat(Protocol):
 
     def schema(self, path: Path) -> pa.Schema:
         """The columns of a file; text formats infer them from its first rows."""
-        ...
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         """The parts of a file, in order; raises a SourceError when it cannot yield rows of `schema`."""
-        ...
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
         """The rows of a part from row `skip` on as batches of `schema`; close the iterator to close the file.
@@ -57,7 +55,6 @@ class FileFormat(Protocol):
         Raises:
             SourceError: while iterating; names the file and the problem.
         """
-        ...
 
 
 @contextmanager

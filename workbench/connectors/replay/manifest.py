@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.durations import NO_TIME, format_instant
-from workbench.elements import Int64s, event_times
+from workbench.elements import Int64s, event_times, holds_times
 from workbench.errors import HistoryError, unknown
 from workbench.from_json import made, parsed
 from workbench.raised import first_line_of
@@ -199,7 +199,7 @@ def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:
     if name not in schema.names:
         raise HistoryError(unknown(f"{role} column", name, schema.names))
     column = schema.field(name)
-    if not (pa.types.is_timestamp(column.type) or pa.types.is_date(column.type) or pa.types.is_int64(column.type)):
+    if not holds_times(column.type):
         raise HistoryError(
             f"{role} column {name!r} is of type {column.type}: it must be a timestamp, a date or an int64 of "
             "microseconds since 1970 (UTC)"

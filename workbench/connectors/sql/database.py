@@ -40,11 +40,9 @@ class Engine(Protocol):
 
     def rounds(self, kind: pa.DataType) -> bool:
         """Whether it stores values of an Arrow type with less precision, so that distinct values may become equal."""
-        ...
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """The column type for an Arrow type; None: not supported."""
-        ...
 
     def check(self) -> None:
         """Raise an error if a package is missing.
@@ -52,27 +50,22 @@ class Engine(Protocol):
         Raises:
             PlanError: names the package to install.
         """
-        ...
 
     def open(self, path: Path, wait_s: float) -> AbstractContextManager[Any]:
         """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises.
 
         It waits up to `wait_s` seconds for transactions of other programs.
         """
-        ...
 
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
         """Insert all rows; `conflict` is the end of the statement, for rows whose keys exist already."""
-        ...
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
         """The exceptions that the database raises."""
-        ...
 
     def is_unfit(self, error: Exception) -> bool:
         """Whether an exception says that a statement does not fit the tables, so that retrying cannot help."""
-        ...
 
 
 class _Lock:

@@ -21,29 +21,22 @@ class Driver(Stage, Background, Protocol):
 
     def run(self, master: Master) -> None:
         """Take the job over and let its master start it; returns at once."""
-        ...
 
     @property
     def master(self) -> Master:
         """The job's master; a different one after a failover."""
-        ...
 
     def hand_over(self, master: Master) -> None:
         """Step this master from now on; called on the turn of its predecessor."""
-        ...
 
     def leave_stalled_behind(self) -> None:
         """The job is canceled: after some seconds, stop waiting for tasks whose step does not end."""
-        ...
 
     def stalled(self) -> str:
         """The task in a step that does not end, since when and where; empty: none."""
-        ...
 
     def within(self) -> bool:
         """Whether the caller's thread is in one of the job's steps: a function, sink or source calls."""
-        ...
 
     def wait_for(self, event: threading.Event, seconds: float | None) -> bool:
         """Let the job run until `event` is set, for at most `seconds` of its clock; returns whether it is set."""
-        ...

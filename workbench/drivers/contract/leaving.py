@@ -25,7 +25,6 @@ class Leaving(Protocol):
 
     def leave(self) -> list[threading.Thread]:
         """Tell its threads to end; returns them."""
-        ...
 
 
 _running: WeakSet[Leaving] = WeakSet()

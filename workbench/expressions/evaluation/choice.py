@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from workbench.elements import Mask
 from workbench.expressions.tree.node import Coded, Rows
 
 
@@ -36,7 +37,7 @@ def accepted_codes(condition: Coded) -> Coded:
         values = condition.evaluate(dictionary)
         if isinstance(values, pa.Scalar):
             return np.full(len(dictionary), values.as_py() is True, np.uint8)
-        mask: npt.NDArray[np.bool_] = values.fill_null(False).to_numpy(zero_copy_only=False)
+        mask: Mask = values.fill_null(False).to_numpy(zero_copy_only=False)
         return mask.view(np.uint8)
 
     return Coded(condition.column, evaluate)

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.compiled import find_literal, warm_up
+from workbench.elements import Mask
 from workbench.expressions.tree.node import Datum, Node, Rows, call
 
 _SPECIAL = frozenset("\\^$.[]|()?*+{}")
@@ -157,6 +157,6 @@ def _group_end(pattern: str, at: int) -> int | None:
     return None
 
 
-def _as_mask(test: pa.BooleanArray) -> npt.NDArray[np.bool_]:
-    mask: npt.NDArray[np.bool_] = test.to_numpy(zero_copy_only=False)
+def _as_mask(test: pa.BooleanArray) -> Mask:
+    mask: Mask = test.to_numpy(zero_copy_only=False)
     return mask

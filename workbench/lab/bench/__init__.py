@@ -1,9 +1,8 @@
-"""``workbench bench``: speed, shown and not asserted; every result is checked against the exact expectation.
+"""``workbench bench``: measures speed without asserting it; every result is checked against the exact expectation.
 
-Belongs here: the works, their inputs, and how they are measured. They use the public surface only, with
-checkpoints, watermarks and telemetry as for any user. ``blocks`` has the inputs, ``grep``, ``grouping`` and ``windows``
-are the works, ``trial`` runs one once, ``suites`` says which runs a benchmark consists of, ``peers`` runs other
-systems, ``report`` compares.
+The works use only the public API, with checkpoints, watermarks and telemetry as for any user. ``blocks`` has the
+inputs, ``grep``, ``grouping`` and ``windows`` are works, ``trial`` runs one once, ``suites`` lists the runs of each
+benchmark, ``peers`` runs other systems, ``report`` compares.
 
 Belongs here: works, how they are measured and how they are reported.
 Does not: assertions about speed.

@@ -33,7 +33,7 @@ TAKEN = {
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
-"""The options that a benchmark heeds, where they differ from the usual ones."""
+"""The options that a benchmark accepts, if they differ from the usual ones."""
 OPTIONS = (*USUAL, "keys", "page", "html")
 REPEATS = 3
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the benchmark; exit code 1 when a result is wrong, or memory grows.
 
     Raises:
-        SettingError: an option that this benchmark does not heed, or that leaves no run of it.
+        SettingError: an option that this benchmark does not accept, or that leaves nothing to run.
     """
     taken = TAKEN.get(options.name, USUAL)
     needless = [name for name in OPTIONS if name not in taken]

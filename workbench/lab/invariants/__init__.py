@@ -1,8 +1,7 @@
-"""The promises of the runtime, checked at every element, snapshot and commit of a run; one file for each concern.
+"""The invariants of the runtime, checked at every element, snapshot and commit of a run; one file for each concern.
 
-The checker sees what its probes tell it and keeps a model of its own: what lies on each channel, which barrier came
-where, what each task's watermark must be, which checkpoints are durable. The numbers are those of the list of
-invariants:
+The checker observes the run through probes and keeps its own model: the content of each channel, the arrival of each
+barrier, the expected watermark of each task, the durable checkpoints. The numbers are those of the list of invariants:
 
 ====  ========================  ======================================================================================
 I1    `consistent_cut`          records received before a barrier are those sent before it, and before it an output
@@ -14,21 +13,21 @@ I4    `event_time`              watermarks grow, an operator's is the minimum ov
                                 record
 I5    `event_time`,             what was on time at its source is on time everywhere; nothing is idle because it is
       `idleness`                kept from reading
-I6    `recovery`                an operator goes on with the very state of its checkpoint, timers included
-I7    `commits`                 rows become visible only when their checkpoint is durable; in the end they are what a
-                                plain model says
+I6    `recovery`                an operator resumes with exactly the state of its checkpoint, including timers
+I7    `commits`                 rows become visible only when their checkpoint is durable; in the end they are those of
+                                a plain model
 I8    `commits`                 a completed checkpoint commits everything before it
-I9    (the model of a trial)    settings, schedules and tuning leave results as they are: each run draws others
-I10   `buffers`                 buffers in use are those that can be seen; there are none in the end
-I11   (the end of a trial)      every run ends, also with the smallest pools
+I9    (the model of a trial)    settings, schedules and tuning do not change results: each run draws others
+I10   `buffers`                 all buffers in use are accounted for; none are left in the end
+I11   (the end of a trial)      every run ends, even with the smallest pools
 I12   `buffers`                 a task takes no records while its output pool is used up
 I13   `commits`                 a checkpoint is complete only when the state of every task is written
-I14   (the hash of a trace)     a seed is one run, in any process
-I15   `accounting`              what went in came out, at every barrier and in the end
+I14   (the hash of a trace)     a seed reproduces a run, in any process
+I15   `accounting`              input is accounted for by output, at every barrier and in the end
 I16   (the runs on threads)     no thread, file or port is left behind
 ====  ========================  ======================================================================================
 
-Belongs here: one module for each promise that a run must keep.
+Belongs here: one module for each invariant of a run.
 Does not: running (``lab/simulation``).
 """
 

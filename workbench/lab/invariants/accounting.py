@@ -1,4 +1,4 @@
-"""I15: what went in came out, was filtered, was late, or is a dead letter."""
+"""I15: every input record was emitted, filtered, late, or is a dead letter."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.task import Task
 
 _ONE_FOR_ONE = (Map, Projection, RollingAggregate, Union)
-"""Give a record for each that they take, or a dead letter."""
+"""Operators that emit one record for each input record, or a dead letter."""
 _FILTERS = (Filter, FilterFunction)
 
 
 class Accounting(Invariant):
-    """Compares the records on channels with the counters of tasks and operators, and these with each other.
+    """Compares the records on channels with the counters of tasks and operators, and the counters with each other.
 
-    All of it at the end of the job, so that a record costs nothing: counters begin with an attempt, and what an attempt
-    has counted must fit together also when it began from a checkpoint.
+    All comparisons are at the end of the job, so that a record costs nothing: counters start with an attempt, and those
+    of an attempt must be consistent even if it started from a checkpoint.
 
     Attributes:
-        totals: what all operators have counted together, where the whole run was one attempt; else None.
+        totals: the sums of all operators' counters, if the whole run was one attempt; otherwise None.
     """
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         super().__init__(model, report)
         self.totals: Counters | None = None
         self._attempts = 0
-        self._resend: set[str] = set()  # tasks that begin with records that were in flight
+        self._resend: set[str] = set()  # tasks that start with in-flight records
 
     def attached(self, execution: Execution) -> None:
         self._attempts += 1
@@ -69,7 +69,7 @@ class Accounting(Invariant):
             self.totals = self._sum()
 
     def _operator(self, task: Task, link: Link, spec: object) -> None:
-        """What one subtask of an operator took, and what became of it."""
+        """Compare the input of one subtask of an operator with its output."""
         counters, place = link.counters, f"{task.name}/{link.uid}"
         taken, given, errors = counters.numRecordsIn, counters.numRecordsOut, counters.numRecordsInErrors
         if isinstance(spec, _ONE_FOR_ONE) and not isinstance(spec, FlatMap) and taken != given + errors:
@@ -80,7 +80,7 @@ class Accounting(Invariant):
         if not isinstance(link.operator, Emitter) and gone > taken + counters.numRecordsInFolded:
             self.violated("I15", f"{place}: {taken} records in, but {gone} late, without event time or dead letters")
         if task.name in self._resend:
-            return  # records that were in flight do not come from the operators that emitted them
+            return  # in-flight records do not come from the operators that emitted them
         for tag, child in link.children:
             if tag is None and child.counters.numRecordsIn != given:
                 self.violated("I15", f"{place}: {given} records out, {child.counters.numRecordsIn} into {child.uid}")
@@ -89,7 +89,7 @@ class Accounting(Invariant):
                 self.violated("I15", f"{place}: {errors} records could not be processed, {letters} are dead letters")
 
     def _on_side(self, link: Link, tag: str) -> list[int]:
-        """How many records each consumer of a side output was given."""
+        """The number of records that each consumer of a side output received."""
         chained = [child.counters.numRecordsIn for own, child in link.children if own == tag]
         edges = link.side_edges.get(tag, ())
         outputs = [output for output in self.model.outputs if output.output in edges]

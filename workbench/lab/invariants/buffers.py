@@ -1,8 +1,9 @@
 """I10 and I12: buffers are bounded, and none is lost or left behind (F2-3, F2-4).
 
-What is in flight from a task is at most its pool, one buffer for each channel and what one step has made: a step takes
-one buffer or one chunk and may make any number of records of it, or fires all windows at once. What has no room waits
-as a backlog, which counts as so many buffers as it will be; while there is one, the task makes nothing more.
+In-flight data of a task is at most its pool, one buffer for each channel and the output of one step: a step takes one
+buffer or one chunk and may emit any number of records for it, or fires all windows at once. Output without room waits
+as a backlog, which counts as the number of buffers that it will become; while there is one, the task emits nothing
+more.
 """
 
 from __future__ import annotations
@@ -21,14 +22,15 @@ class Buffers(Invariant):
     """Buffers in flight and in output pools.
 
     Attributes:
-        overshoot: the most buffers by which a task exceeded its output pool within one step, those of its backlog too.
+        overshoot: the largest number of buffers by which a task exceeded its output pool within one step, with its
+            backlog.
     """
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         super().__init__(model, report)
         self.overshoot = 0
-        self._made: dict[str, int] = {}  # by task: the records that it has made so far
-        self._sizes: dict[str, int] = {}  # and the largest that its buffers could be in its last step
+        self._made: dict[str, int] = {}  # by task: the number of records emitted so far
+        self._sizes: dict[str, int] = {}  # and the largest size of its buffers in its last step
 
     def attached(self, execution: Execution) -> None:
         stays = self.model.stays
@@ -54,7 +56,7 @@ class Buffers(Invariant):
             return
         name = task.name
         now = task.settings.buffer_size
-        size = max(now, self._sizes[name])  # it may have been tuned since what waits was made
+        size = max(now, self._sizes[name])  # it may have been tuned since the waiting records were emitted
         seen = channels = made = backlog = backlogged = 0
         for output in self.model.outputs_of[name]:
             for line, pending in zip(output.lines, output.output.pending, strict=True):
@@ -71,7 +73,7 @@ class Buffers(Invariant):
         used, total = task.pool.used, task.pool.total
         if used != seen:
             self.violated("I10", f"{name}: {used} buffers counted as in use, {seen} are")
-        # A barrier or a watermark that must go may ship one more buffer on each channel.
+        # A barrier or a watermark that must be sent may ship one more buffer on each channel.
         if used > total + channels:
             self.violated("I12", f"{name}: {used} buffers in use of a pool of {total}")
         step = made - self._made.get(name, 0)

@@ -8,7 +8,7 @@ from workbench.runtime.exchange.channel import Channel
 
 
 class OrderOnChannels(Invariant):
-    """Stands before the model: each element is compared with what came before it."""
+    """Runs before the model: compares each element with what came before it."""
 
     def sent(self, channel: Channel, element: Element) -> None:
         line = self.model.lines[id(channel)]

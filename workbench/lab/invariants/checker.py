@@ -1,4 +1,4 @@
-"""The checker: all invariants of one run, in the order in which they look at what happens."""
+"""The checker: all invariants of one run, in the order in which they receive events."""
 
 from __future__ import annotations
 
@@ -60,27 +60,27 @@ class Checker(Probes):
 
     @property
     def overshoot(self) -> int:
-        """The most buffers by which a task exceeded its output pool within one step."""
+        """The largest number of buffers by which a task exceeded its output pool within one step."""
         return self._buffers.overshoot
 
     @property
     def totals(self) -> Counters | None:
-        """What all operators have counted together in a job that has ended, if it was one attempt."""
+        """The sums of all operators' counters in an ended job, if it was one attempt."""
         return self._accounting.totals
 
     def watch(self, master: Master) -> None:
-        """A new process runs the job; what an earlier one kept in memory is gone, and rows become visible anew."""
+        """A new process runs the job; the memory of an earlier one is gone, and rows become visible again."""
         self._model.watch(master)
         for invariant in self._invariants:
             invariant.process_begins()
 
     @property
     def master(self) -> Master:
-        """That runs the job, as far as the checker knows."""
+        """The master of the job, as far as the checker knows."""
         return self._model.master
 
     def obey(self, master: Master) -> None:
-        """The job's master now, another one when it has failed."""
+        """Use this master from now on; a different one after a failover."""
         self._model.master = master
 
     def after_step(self, actor: str) -> None:
@@ -91,11 +91,11 @@ class Checker(Probes):
                 check(task)
 
     def let_go(self) -> None:
-        """Be of no more use, and free at once."""
+        """Release everything immediately; the checker cannot be used any more."""
         self._model.let_go()
         vars(self).clear()
 
     def finished(self) -> None:
-        """Check what must hold when a job has read everything."""
+        """Check the invariants of a job that has read everything."""
         for invariant in self._invariants:
             invariant.finished()

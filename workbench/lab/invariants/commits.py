@@ -1,4 +1,4 @@
-"""I7, I8 and I13: what is visible, what is complete, and what a completion commits."""
+"""I7, I8 and I13: which rows are visible, which checkpoints are complete, and what a completion commits."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class Commits(Invariant):
         self._durable: set[int] = set()
         self._written: defaultdict[str, set[str]] = defaultdict(set)
         self._completing: dict[str, int] = {}
-        self._left: set[int] = set()  # that a process was completing when it ended: its successor may find them
+        self._left: set[int] = set()  # being completed by a process when it ended: its successor may find them
         self._pending_rows: dict[str, int] = {}
         self._epochs: dict[str, dict[int, int]] = {}
         self._visible: defaultdict[str, set[int]] = defaultdict(set)
-        self._tables: dict[str, str] = {}  # what the tables of sinks are called, by the sinks' uids
+        self._tables: dict[str, str] = {}  # the names of the sinks' tables, by the sinks' uids
 
     def process_begins(self) -> None:
         self._visible.clear()
@@ -69,7 +69,7 @@ class Commits(Invariant):
         }
 
     def _is_newest(self, number: int) -> bool:
-        """Whether the job would go on from this checkpoint; one that a newer one has overtaken is of no consequence."""
+        """Whether the job would resume from this checkpoint; one with a newer successor does not matter."""
         latest = self.model.master.restart_point
         return latest is None or latest.checkpoint_id < number
 
@@ -121,7 +121,7 @@ class Commits(Invariant):
         folder = self._folders.get(uid)
         if folder is None:
             return
-        with suppress(FileNotFoundError):  # the sink has not made it yet
+        with suppress(FileNotFoundError):  # the sink has not created it yet
             for path in folder.iterdir():
                 if match := _PART.fullmatch(path.name):
                     self._check_visible(uid, int(match[1]))

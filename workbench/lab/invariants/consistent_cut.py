@@ -1,4 +1,4 @@
-"""I1 and I3: what a checkpoint holds is what was sent before its barriers, and nothing else (F2-9 to F2-15)."""
+"""I1 and I3: a checkpoint contains exactly what was sent before its barriers (F2-9 to F2-15)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.runtime.tasks.task import Task
 
 
 class Alignment(Invariant):
-    """Stands before the model: what a task takes between a barrier and its snapshot."""
+    """Runs before the model: what a task takes between a barrier and its snapshot."""
 
     points = frozenset[Point](("snapshot begins",))
     steps_of = OperatorTask
@@ -28,7 +28,7 @@ class Alignment(Invariant):
         if waiting <= model.snapshots[channel.target] or not model.aligned(waiting) or line.overtaken:
             return
         if any(other.barrier_received > waiting for other in model.inputs[channel.target]):
-            return  # a newer checkpoint took its place
+            return  # a newer checkpoint has replaced it
         if isinstance(element, CheckpointBarrier) and element.checkpoint_id + (element.behind is not None) > waiting:
             return
         self.violated("I3", f"{line}: {type(element).__name__} taken between barrier {waiting} and its snapshot")
@@ -42,7 +42,7 @@ class Alignment(Invariant):
             self.violated("I3", f"{task}: snapshot {number} after {before}")
         lines = self.model.inputs[task]
         if any(line.overtaken and line.barrier_received == number for line in lines):
-            return  # the first barrier that has overtaken is enough
+            return  # only the first barrier that has overtaken matters
         for line in lines:
             if not line.finished and line.barrier_received < number:
                 self.violated("I3", f"{task}: snapshot {number} before its barrier came from {line}")
@@ -59,7 +59,7 @@ class Alignment(Invariant):
 
 
 class ConsistentCut(Invariant):
-    """Stands behind the model: counts the records on both sides of every barrier."""
+    """Runs after the model: counts the records on both sides of every barrier."""
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
         super().__init__(model, report)
@@ -74,11 +74,11 @@ class ConsistentCut(Invariant):
         output = self.model.lines[id(channel)].output
         if element.behind is None:
             self._check_held_back(output, element.checkpoint_id, 0, output.emitted)
-        else:  # the task's report will say what has not been sent
+        else:  # the task's report contains what has not been sent
             self._emitted.setdefault((id(output), element.checkpoint_id), output.emitted)
 
     def _check_held_back(self, output: OutputModel, checkpoint_id: int, held: int, emitted: int) -> None:
-        """When the barrier is on all channels of an edge, everything that the operator emitted before is, too."""
+        """When the barrier is on all channels of an edge, so is everything that the operator emitted before."""
         if output.side or any(line.barrier_sent != checkpoint_id for line in output.lines):
             return
         sent = sum(line.rows_before[checkpoint_id] for line in output.lines)
@@ -101,7 +101,7 @@ class ConsistentCut(Invariant):
             )
 
     def snapshot_taken(self, taken: SnapshotTaken) -> None:
-        """What an unaligned checkpoint keeps is what was sent before the barrier and not received before the snapshot,
+        """An unaligned checkpoint stores exactly what was sent before the barrier and not received before the snapshot,
         buffer by buffer."""
         checkpoint_id = taken.barrier.checkpoint_id
         kept = {piece.flow: piece.buffers for piece in taken.in_flight if not piece.held}

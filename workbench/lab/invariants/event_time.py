@@ -1,4 +1,4 @@
-"""I4 and I5: event time never goes back, never overtakes a record, and makes no record late that was on time (F2-6)."""
+"""I4 and I5: event time never decreases, never overtakes a record, and makes no on-time record late (F2-6)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class EventTime(Invariant):
         super().__init__(model, report)
         self._on_time = on_time
         self._watermarks: dict[str, int] = {}
-        self._stirred: set[str] = set()  # tasks that have taken something by which their minimum may change
+        self._stirred: set[str] = set()  # tasks that have received something that may change their minimum
 
     def attached(self, execution: Execution) -> None:
         stays = self.model.stays
@@ -79,7 +79,7 @@ class EventTime(Invariant):
 
 
 def _earliest(records: Records) -> int | None:
-    """The smallest event time of records that have one."""
+    """The smallest event time of the records, if any."""
     times = records.timestamps
     if times is None or not len(times):
         return None

@@ -1,4 +1,4 @@
-"""I5: backpressure is not silence: a source that is kept from reading is not idle for it (F2-6)."""
+"""I5: backpressure is not silence: a source that cannot read does not become idle (F2-6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.runtime.tasks.task import Task
 
 
 class Idleness(Invariant):
-    """Measures by itself since when a source could read: only so long can one of its splits have been silent."""
+    """Measures independently since when a source could read: its splits can have been silent for at most this long."""
 
     steps_of = SourceTask
 

@@ -1,4 +1,4 @@
-"""What every invariant is: a probe that compares what happens with the model, and says what is wrong."""
+"""The base of all invariants: a probe that compares events with the model, and reports violations."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from workbench.runtime.tasks.task import Task
 
 
 class Invariant(Probe):
-    """Watches one concern; every hook has a do-nothing default.
+    """Checks one concern; every hook does nothing by default.
 
     Args:
-        model: of the attempt; an invariant that stands before it in the checker's list sees it as it was before an
-            element, one behind it as it is afterwards.
-        report: takes one sentence on each violation.
+        model: of the attempt; an invariant before it in the checker's list sees its state before an element, one behind
+            it the state afterwards.
+        report: receives one sentence for each violation.
 
     Attributes:
         steps_of: the tasks whose steps it looks at.
@@ -28,11 +28,11 @@ class Invariant(Probe):
         self._report = report
 
     def violated(self, invariant: str, text: str) -> None:
-        """Say what is wrong."""
+        """Report a violation."""
         self._report(f"{invariant}: {text}")
 
     def process_begins(self) -> None:
-        """A new process runs the job; what an earlier one kept in memory is gone."""
+        """A new process runs the job; the memory of an earlier one is gone."""
 
     def after_step(self, task: Task) -> None:
         """A task was stepped."""

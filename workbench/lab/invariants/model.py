@@ -1,4 +1,4 @@
-"""What the checker knows of a running attempt by itself: what lies on each channel, and which barriers came where."""
+"""The checker's own model of a running attempt: the content of each channel, and the arrival of barriers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from workbench.runtime.tasks.task import Task
 
 @dataclass(slots=True)
 class OutputModel:
-    """One edge's end in one task: which operator feeds it, and what a record becomes on it.
+    """One edge's end in one task: the operator that feeds it, and how records are counted on it.
 
     Attributes:
-        side: it takes a side output, whose records are not counted.
+        side: a side output, whose records are not counted.
         copies: of each record, on a broadcast.
-        resent: records that were in flight at the checkpoint from which the attempt goes on.
+        resent: in-flight records of the checkpoint from which the attempt resumes.
     """
 
     task: Task
@@ -46,7 +46,7 @@ class OutputModel:
 
     @property
     def emitted(self) -> int:
-        """Records that the operator has emitted, with their copies; where they are aggregated, what they became."""
+        """Records that the operator has emitted, with their copies; aggregated ones count as the resulting rows."""
         travelled = self.output.travelled
         return self.link.counters.numRecordsOut * self.copies if travelled is None else travelled
 
@@ -60,7 +60,7 @@ class Line:
         received_before: buffers received before each snapshot of the receiver, by checkpoint.
         records: every buffer that was sent.
         buffers: of records, queued now.
-        overtaken: the barrier that came last has overtaken records.
+        overtaken: the last barrier has overtaken records.
         finished: the receiver has taken the end; `ended`: the sender has sent it.
     """
 
@@ -89,17 +89,17 @@ class Line:
 
 
 class Model(Probe):
-    """The channels of the running attempt and what has moved on them.
+    """The channels of the running attempt and the elements that moved on them.
 
     Attributes:
         master: of the process that runs now.
         tasks: by name.
-        stays: of them, those that were there before this attempt: the region of another one was restarted.
+        stays: those of them that existed before this attempt: another region was restarted.
         lines: by the identity of the channel.
         inputs: of each task.
         outputs: of all tasks.
-        snapshots: the last checkpoint that each task has taken a snapshot for.
-        attempt: of which process (from 1), and its number there.
+        snapshots: the last checkpoint for which each task has taken a snapshot.
+        attempt: its process (from 1), and its number there.
         attempt_of: the attempt that took a checkpoint.
     """
 
@@ -123,11 +123,11 @@ class Model(Probe):
         self.attempt = (self.attempt[0] + 1, 0)
 
     def in_progress(self, checkpoint_id: int) -> bool:
-        """Whether a checkpoint is neither complete nor given up."""
+        """Whether a checkpoint is neither complete nor aborted."""
         return checkpoint_id in self.master.coordinator.in_progress
 
     def aligned(self, checkpoint_id: int) -> bool:
-        """Whether channels are held back for a checkpoint in progress."""
+        """Whether channels are blocked for a checkpoint in progress."""
         record = self.master.coordinator.in_progress.get(checkpoint_id)
         return record is not None and fault_tolerance(record.mode).aligned
 
@@ -150,13 +150,13 @@ class Model(Probe):
                     self._add(task, link, output, broadcast, side=True)
 
     def let_go(self) -> None:
-        """Be of no more use, and free at once."""
+        """Release everything immediately; the model cannot be used any more."""
         self._forget(self.outputs)
         vars(self).clear()
 
     def _forget(self, outputs: Sequence[OutputModel]) -> None:
         for output in outputs:
-            output.lines.clear()  # which refer to it
+            output.lines.clear()  # these refer to it
 
     def _add(self, task: Task, link: Link, output: EdgeOutput, broadcast: set[str], *, side: bool) -> None:
         copies = len(output.channels) if output.channels[0].edge in broadcast else 1

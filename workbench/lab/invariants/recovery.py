@@ -1,4 +1,4 @@
-"""I6: a restored attempt holds the very state of its checkpoint, timers and source positions included."""
+"""I6: a restored attempt has exactly the state of its checkpoint, including timers and source positions."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _BROADCAST, _SUBTASK = "broadcast", "subtask"
 
 
 class RestoredState(Invariant):
-    """Copies the state of each operator as soon as it is restored, and compares it with what was read.
+    """Copies the state of each operator immediately after its restore, and compares it with what was read.
 
-    Rows of keyed state are compared over all subtasks: they may be dealt to others now. Sinks are left out; what
-    they hold is committed, and the invariants of commits see that.
+    Rows of keyed state are compared over all subtasks: they may belong to others now. Sinks are left out; their state
+    is committed, and the invariants of commits check that.
     """
 
     def __init__(self, model: Model, report: Callable[[str], None]) -> None:
@@ -35,7 +35,7 @@ class RestoredState(Invariant):
         self._read = {}
 
     def state_read(self, task: str, states: dict[str, Snapshot]) -> None:
-        self._read[task] = states  # once more when the attempt before could not begin
+        self._read[task] = states  # again if the attempt before could not start
 
     def attached(self, execution: Execution) -> None:
         read: dict[str, list[Snapshot]] = {}
@@ -80,8 +80,8 @@ class RestoredState(Invariant):
 
 
 def _as_many(snapshots: list[Snapshot], subtasks: int) -> list[Snapshot]:
-    """What so many subtasks go on from: of broadcast state, which each of them has, all have the first one's where
-    there were more or fewer."""
+    """The state from which this many subtasks resume: broadcast state, which each of them has, is the first one's if
+    the parallelism has changed."""
     tables = [table for snapshot in snapshots if isinstance(table := snapshot.get(_BROADCAST), pa.Table)]
     if len(tables) in (0, subtasks):
         return snapshots
@@ -101,7 +101,7 @@ def _merged(snapshots: Sequence[Snapshot], name: str) -> dict[str, Any]:
 
 
 def _rows(snapshots: Sequence[Snapshot]) -> Counter[Any]:
-    """The rows of all tables in some snapshots, each with the name of its table."""
+    """The rows of all tables in the snapshots, each with the name of its table."""
     rows: Counter[Any] = Counter()
     for snapshot in snapshots:
         for name, table in _by_meaning(_tables(snapshot)).items():
@@ -121,7 +121,7 @@ def _tables(snapshot: Snapshot) -> dict[str, pa.Table]:
 
 
 def _last_of_each(table: pa.Table) -> pa.Table:
-    """Of state that was saved by its changes, the rows that count."""
+    """The valid rows of state that was saved as changes."""
     keys = [name for name in table.schema.names if name.startswith("key:")]
     last = {key: at for at, key in enumerate(_values(table.select(keys)))}
     kept = [at for at in last.values() if not table.column(GONE.name)[at].as_py()]
@@ -129,8 +129,8 @@ def _last_of_each(table: pa.Table) -> pa.Table:
 
 
 def _by_meaning(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
-    """Without the places of windows, which are numbered anew at each restore, and with the records in windows beside
-    the windows that they are in; a record that is in none is left out there."""
+    """Without the numbers of windows, which are assigned anew at each restore, and with the records in windows beside
+    their windows; records that are in no window are left out."""
     windows = tables.get("windows")
     if windows is None or "place" not in windows.schema.names:
         return tables
@@ -148,6 +148,6 @@ def _by_meaning(tables: dict[str, pa.Table]) -> dict[str, pa.Table]:
 
 
 def _values(table: pa.Table) -> Iterator[tuple[str, ...]]:
-    """Each row as texts, its columns in the order of their names."""
+    """Each row as texts, with its columns in the order of their names."""
     columns = [map(repr, table.column(name).to_pylist()) for name in sorted(table.column_names)]
     return zip(*columns, strict=True)

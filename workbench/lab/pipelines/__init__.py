@@ -1,5 +1,5 @@
 """Pipelines for simulations.
 
-Belongs here: topologies, inputs, drawn pipelines, users' own, and what they must have committed.
+Belongs here: topologies, inputs, drawn pipelines, users' own, and their expected rows.
 Does not: running them.
 """

@@ -1,4 +1,4 @@
-"""How the checkpoints of a simulated job are taken, drawn like everything else, and what that means for its results."""
+"""The checkpoint settings of a simulated job, drawn like everything else, and their effect on its results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workbench.runtime.settings.settings import Settings
 
 
 def draw_checkpointing(chance: Random, settings: Settings) -> Settings:
-    """These settings with a mode, and what goes with it.
+    """These settings with a drawn mode, and settings that suit it.
 
     Example:
         >>> drawn = [draw_checkpointing(Random(seed), Settings()) for seed in range(40)]
@@ -27,7 +27,7 @@ def draw_checkpointing(chance: Random, settings: Settings) -> Settings:
 
 
 def draw_exactly_once(chance: Random, settings: Settings) -> Settings:
-    """As above, with a mode after which nothing is counted twice."""
+    """The same, with a mode after which nothing is counted twice."""
     return _drawn(chance, settings, [policy for policy in POLICIES.values() if policy.guarantee == "exactly-once"])
 
 
@@ -40,19 +40,19 @@ def _drawn(chance: Random, settings: Settings, policies: Iterable[FaultTolerance
         checkpoint_mode=policy.name,
         aligned_checkpoint_timeout_us=timeout_us,
         max_concurrent_checkpoints=chance.choice((1, 2, 4)) if several else 1,
-        # A world that is stopped again as soon as it goes on comes to no end.
+        # A pipeline whose sources stop again as soon as they resume makes no progress.
         min_pause_us=5_000 if policy.stops_sources else chance.choice((0, 0, 1_000)),
     )
 
 
 def verify_rows(trial: Trial, outputs: Outputs, policy: FaultTolerance, counted_twice: int) -> list[str]:
-    """What is wrong with the rows of a run that knows how many records it has counted twice.
+    """The errors in the rows of a run, given how many records it has counted twice.
 
-    Without any the rows are those of the model, unless the policy may lose records. Otherwise nothing else may be
-    missing, and no more may be too many than the run says; where rows are not records, one record more or less may
-    change any of them, and nothing is compared.
+    Without any, the rows must be those of the model, unless the policy may lose records. Otherwise no more rows may be
+    missing or surplus than that number explains; if rows are not records, one record more or less may change any of
+    them, and nothing is compared.
     """
-    found = trial.verify(outputs)  # asked in any case: it may look for more than differences
+    found = trial.verify(outputs)  # called in any case: it may check more than differences
     if not counted_twice and policy.replays:
         return found
     if trial.records is None:

@@ -1,4 +1,4 @@
-"""Python's garbage collector while a simulation runs."""
+"""Python's garbage collector during simulations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workbench.plan.physical import PhysicalGraph
 
 @contextmanager
 def collector_at_rest() -> Iterator[None]:
-    """No search for cycles meanwhile: a run is short, and looking at all that Python holds takes a part of its time."""
+    """Disable the search for cycles: a run is short, and scanning all of Python's objects takes part of its time."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -23,7 +23,7 @@ def collector_at_rest() -> Iterator[None]:
 
 @contextmanager
 def what_is_there_set_apart() -> Iterator[None]:
-    """The collector looks only at what comes into being meanwhile: modules, and what they keep, stay anyway."""
+    """Let the collector scan only new objects: modules, and what they hold, stay alive anyway."""
     gc.freeze()
     try:
         yield
@@ -32,13 +32,14 @@ def what_is_there_set_apart() -> Iterator[None]:
 
 
 def untie(graphs: Iterable[PhysicalGraph], *hubs: object) -> None:
-    """Take apart what refers to one another, so that a run is free as soon as nobody holds it.
+    """Break the references between objects, so that a run is released as soon as it is no longer referenced.
 
-    What a search for cycles has to find has left the processor's cache meanwhile: searching takes a twentieth of a run.
+    Objects that a search for cycles finds have left the processor's cache by then: searching takes a twentieth of a
+    run.
 
     Args:
-        graphs: their vertices and edges know each other.
-        hubs: objects through which all others know each other; they are emptied.
+        graphs: their vertices and edges refer to each other.
+        hubs: objects through which all others refer to each other; they are emptied.
     """
     for graph in graphs:
         for vertex in graph.vertices:

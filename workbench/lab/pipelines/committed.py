@@ -1,4 +1,4 @@
-"""What a reader sees of a trial's sinks."""
+"""The rows of a trial's sinks, as a reader sees them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def committed(tables: Tables, trial: Trial) -> Outputs:
 
 
 def _parts_in(folder: Path) -> Iterator[bytes]:
-    """What stands in each of the committed files; none where there is no such folder."""
+    """The content of each committed file; none if there is no such folder."""
     names = os.listdir(folder) if os.path.isdir(folder) else []
     for name in sorted(names):
         if name.startswith("part-") and name.endswith(".parquet"):
@@ -38,7 +38,7 @@ def _parts_in(folder: Path) -> Iterator[bytes]:
 
 @lru_cache(maxsize=64)
 def _decoded(content: bytes) -> pa.Table:
-    """A part of a few rows; a run reads its parts as they stand in their files after each process."""
+    """A part of a few rows; a run reads the content of its parts after each process."""
     with pq.ParquetFile(pa.BufferReader(content)) as part:
         return part.read(use_threads=False)
 

@@ -1,4 +1,4 @@
-"""The rows that sinks have committed against those that a model says."""
+"""Compares committed rows with those of a model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Outputs = dict[str, Rows]
 
 
 def equal(sink: str, expected: Rows) -> Callable[[Outputs], list[str]]:
-    """Says, when it is given the outputs, how those of one sink differ."""
+    """A function that takes the outputs and reports how those of one sink differ."""
     return lambda outputs: differences(sink, outputs[sink], expected)
 
 
 def differences(sink: str, found: Rows, expected: Rows) -> list[str]:
-    """What is missing and what is too much, a sentence each."""
+    """The missing and surplus rows, a sentence each."""
     problems = []
     if lost := expected - found:
         problems.append(f"{sink}: {lost.total()} rows are missing, such as {_first(lost)}")
@@ -29,7 +29,7 @@ def differences(sink: str, found: Rows, expected: Rows) -> list[str]:
 
 
 def some(found: dict[tuple[Any, ...], tuple[int, int]], expected: dict[tuple[Any, ...], tuple[int, int]]) -> str:
-    """One of the windows that differ, in words."""
+    """One of the differing windows, in words."""
     window = min((w for w in found.keys() | expected.keys() if found.get(w) != expected.get(w)), key=repr)
     return f"{window} has (records, total) {found.get(window)}, not {expected.get(window)}"
 

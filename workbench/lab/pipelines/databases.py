@@ -1,4 +1,4 @@
-"""What a job has committed to a database, as another program reads it."""
+"""The rows that a job has committed to a database, as another program reads them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _TABLES = {"sqlite": "SELECT name FROM sqlite_master", "duckdb": "SELECT table_n
 
 
 def read_database(path: Path, tables: Iterable[str]) -> dict[str, Counter[tuple[Any, ...]]]:
-    """The rows of tables of an SQLite file; none of those that are not there yet."""
+    """The rows of tables of an SQLite file; none for tables that do not exist yet."""
     return {table: read_table(path, table, "sqlite") for table in tables}
 
 
 def read_table(path: Path, table: str, engine: str) -> Counter[tuple[Any, ...]]:
-    """The rows of a table of an SQLite or DuckDB file, nested values as text; none where it is not there yet."""
+    """The rows of a table of an SQLite or DuckDB file, with nested values as text; none if it does not exist yet."""
     if not path.exists():
         return Counter()
     connect: Any = sqlite3.connect if engine == "sqlite" else import_module("duckdb").connect

@@ -14,12 +14,12 @@ from workbench.runtime.settings.settings import Settings, show_optional_duration
 
 
 def draw_settings(chance: Random, durable: bool, fixed: Mapping[str, object] = MappingProxyType({})) -> Settings:
-    """Small buffers, frequent checkpoints, short delays: whatever makes things meet.
+    """Small buffers, frequent checkpoints, short delays: settings that make events coincide.
 
     Args:
         chance: draws them.
         durable: whether checkpoints are on a disk, which may be slow.
-        fixed: some of them, instead of what is drawn.
+        fixed: settings that are not drawn.
 
     Example:
         >>> draw_settings(Random(1), durable=False, fixed={"buffer_size": 7}).buffer_size
@@ -41,7 +41,7 @@ def draw_settings(chance: Random, durable: bool, fixed: Mapping[str, object] = M
 
 
 def draw_aggregation(chance: Random) -> Worthwhile | None:
-    """Whether even single records are aggregated before they travel to a window, some of them, or none.
+    """Whether single records, some of them, or none are aggregated before they are sent to a window.
 
     Example:
         >>> sorted({draw_aggregation(Random(seed)).rows for seed in range(20) if draw_aggregation(Random(seed))})
@@ -51,7 +51,7 @@ def draw_aggregation(chance: Random) -> Worthwhile | None:
 
 
 def describe(settings: Settings, durable: bool) -> str:
-    """The settings that matter for what a run looks like, in words."""
+    """The settings that affect the run most, in words."""
     timeout, interval = map(show_optional_duration, (settings.buffer_timeout_us, settings.checkpoint_interval_us))
     return (
         f"buffers of {settings.buffer_size} records, timeout {timeout}, {settings.checkpoint_mode}"

@@ -13,21 +13,21 @@ STEP_US = 10
 """From one record's event time to the next one's."""
 
 _ROWS = (0, 1, 1, 2, 3, 3, 4, 6)
-"""Few: what breaks a promise nearly always shows with a handful of records, and many runs find more than long ones."""
+"""Few: violations nearly always show with a handful of records, and many runs find more than long ones."""
 _MANY_ROWS = (20, 40)
 _MANY = 0.03
-"""How many of the inputs are long ones nevertheless: what shows late shows there."""
+"""The share of long inputs: some violations show only there."""
 
 SCHEMA = pa.schema([("n", pa.int64()), ("key", pa.string()), ("t", pa.int64()), ("v", pa.int64())])
 
 
 class Chance(Random):
-    """What an input is drawn from.
+    """The random source of an input.
 
     Args:
         seed: of everything that is drawn.
-        rows_max: no input has more records; None: as many as are drawn.
-        long: every input is one of the long ones.
+        rows_max: the maximum number of records of an input; None: no limit.
+        long: whether every input is a long one.
     """
 
     def __new__(cls, seed: str, rows_max: int | None = None, *, long: bool = False) -> Chance:
@@ -54,9 +54,9 @@ def source(
     """A stream of records, and the records.
 
     Args:
-        chance: what is drawn comes from here.
+        chance: the random source.
         disorder: by how many microseconds records may be out of order; None: drawn.
-        bound: what the source is told of that, where it is not the truth.
+        bound: the source's out-of-orderness setting, if it differs from the truth.
         idle_after: of the source.
     """
     on_time = disorder is None
@@ -65,7 +65,7 @@ def source(
     table = pa.table([column for _, column in input_columns(rows)], schema=SCHEMA)
     rate = chance.choice((None, None, 2_000.0))
     if idle_after is None and on_time and rate is None:
-        idle_after = chance.choice((None, "200us"))  # it is never silent, at most held back
+        idle_after = chance.choice((None, "200us"))  # it is never silent, only back-pressured
     settings: dict[str, Any] = {
         "event_time": "t",
         "out_of_orderness": f"{disorder if bound is None else bound}us",

@@ -1,4 +1,4 @@
-"""By which plan each process of a simulated job runs."""
+"""The plan of each process of a simulated job."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _KEY_GROUPS = (KEY_GROUPS_LEAST, KEY_GROUPS_LEAST, KEY_GROUPS_LEAST, 6, 7, 300)
 
 
 class Plans:
-    """The plans of one job, at whatever parallelism it goes on; a process that restores may deal the state anew.
+    """The plans of one job, at any parallelism; a process that restores may redistribute the state.
 
     Args:
-        logical: what runs.
-        chance: draws how many key groups each process has.
+        logical: the graph.
+        chance: draws the number of key groups of each process.
 
     Attributes:
         made: all plans so far, by parallelism and number of key groups.
@@ -29,7 +29,7 @@ class Plans:
         self.made: dict[tuple[int, int], PhysicalGraph] = {}
 
     def begin_process(self) -> None:
-        """Draw how many key groups the job has from now on."""
+        """Draw the number of key groups from now on."""
         self._key_groups = self._chance.choice(_KEY_GROUPS)
 
     def at(self, parallelism: int) -> PhysicalGraph:

@@ -16,20 +16,20 @@ from workbench.lab.pipelines.inputs import SCHEMA, STEP_US, Chance, Row, draw_ro
 from workbench.lab.pipelines.run_folder import make_run_folder, remove_run_folder
 
 HISTORIES = 12
-"""So many are drawn from: writing one takes as long as half a run on it, and no fault comes before it is written."""
+"""The number of histories to choose from: writing one takes half as long as a run on it, and no fault precedes it."""
 
 
 def recorded(
     chance: Random, folder: Path, disorder: int, *, long: bool = False, most: int | None = None
 ) -> tuple[ReplayLog, list[Row]]:
-    """A history in a folder of its own, and its records.
+    """A history in its own folder, and its records.
 
     Args:
         chance: draws one of the histories.
-        folder: where it is put.
+        folder: its place.
         disorder: by how many microseconds event times are out of order.
-        long: it has many records.
-        most: it has no more; None: as many as are drawn.
+        long: whether it has many records.
+        most: the maximum number; None: no limit.
     """
     always, rows_max = (chance.long, chance.rows_max) if isinstance(chance, Chance) else (False, None)
     if most is not None:
@@ -48,7 +48,7 @@ def recorded(
 def _history(
     number: int, disorder: int, rows_max: int | None, long: bool
 ) -> tuple[list[Row], Manifest, tuple[tuple[str, bytes], ...]]:
-    """The records of a history, what is known of it, and its files."""
+    """The records of a history, its parameters, and its files."""
     chance = Chance(f"history {number}", rows_max, long=long)
     rows = draw_rows(chance, disorder)
     arrivals = pa.array([row.n * STEP_US for row in rows], pa.int64()).cast(pa.timestamp("us", "UTC"))
@@ -63,7 +63,7 @@ def _history(
             arrival_time="arrived",
             channels=chance.choice((1, 2, 3)),
             row_group_rows=8,
-            compression="none",  # taking up zstd takes longer than all else that is done with eight rows
+            compression="none",  # loading zstd takes longer than everything else for eight rows
             clock=VirtualClock(),
         )
         files = tuple((file.name, (log.path / file.name).read_bytes()) for file in log.manifest.files)

@@ -1,4 +1,4 @@
-"""The folder that a simulation may write to, in memory where that is possible: flushing files to it costs nothing."""
+"""The folder for the files of a simulation, in memory where possible: syncing files there costs nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import uuid4
 _SHARED_MEMORY = Path("/dev/shm")
 _PARENT = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else Path(tempfile.gettempdir())
 _PROCESSES = uuid4().hex
-"""Of this process and of those that it is copied to."""
+"""Of this process and of its forks."""
 _NUMBERS = count()
 
 
@@ -33,7 +33,7 @@ def make_run_folder() -> Path:
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove it with all that is in it."""
+    """Remove it with its content."""
     path = str(folder)
     with suppress(OSError):
         os.rmdir(path)  # most runs write nothing
@@ -43,8 +43,8 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def _remove(folder: str) -> None:
-    """As ``shutil.rmtree``, which takes twice as long to keep out whoever puts links into a folder meanwhile: the run's
-    folder is its own user's alone."""
+    """Like ``shutil.rmtree``, which takes twice as long to defend against links that are added meanwhile: the run's
+    folder belongs to its user alone."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.is_dir(follow_symlinks=False):

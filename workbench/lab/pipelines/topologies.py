@@ -1,7 +1,7 @@
-"""The pipelines that simulations run, each with random input and a plain model of what must come out.
+"""The pipelines of simulations, each with random input and a plain model of the expected rows.
 
 The models share no code with the operators: they are Python loops over the rows. Event times are disordered within the
-bound that the source is told, so that no record is late, except in the pipeline that is about late records.
+source's bound, so that no record is late, except in the pipeline for late records.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from workbench.operators.functions.dead_letters import as_json
 from workbench.windows.tumbling import Tumbling
 
 _COPIES = 8
-"""Of each record, where a simulation needs more of them than it takes to fill the memory that buffers share."""
+"""Bytes of each record, for simulations that need to fill the memory that buffers share."""
 _MANY = pa.schema([("m", pa.int64()), ("v", pa.int64())])
 
 
-# Expressions are immutable: written once, each has its text once.
+# Expressions are immutable: parsed once, each has one text.
 _LARGE, _EVERY, _TWICE, _KEYED = col("v") > 3, col("n") >= 0, col("v") * 2, col("key").is_not_null()
 _BUCKETS = {keys: col("m") % keys for keys in (1, 3, 40)}
 
@@ -49,17 +49,18 @@ class Trial:
     """One pipeline with its input.
 
     Attributes:
-        pipeline: what is run.
-        verify: sentences on how the committed rows differ from what must come out.
+        pipeline: the pipeline to run.
+        verify: returns sentences on how the committed rows differ from the expected ones.
         parallelisms: from which every start of the job draws; mostly few tasks, of which all orders can be tried.
         on_time: no record is late.
         folders: of its sinks that write files, by uid; the rows of Parquet parts are compared.
-        outside: reads what is committed outside of the job, by the sink's uid; None: nothing is.
-        upserts: sinks whose rows replace one another; rows of all others stay once they are visible.
-        records: a sink whose rows are records of the input, and which they must be; None: there is none.
-        settings: that the job has to have; the others are drawn as for any job.
-        counted: sentences on how what all operators have counted differs from what they must have, given the committed
-            rows; asked after runs without a restart, because counters begin with an attempt. None: nothing is compared.
+        outside: reads rows committed outside of the job, by the sink's uid; None: there are none.
+        upserts: sinks whose rows replace one another; rows of all others are permanent once visible.
+        records: a sink whose rows must be records of the input, and these records; None: there is none.
+        settings: settings that the job must have; others are drawn.
+        counted: returns sentences on how the sums of all operators' counters differ from the expected ones, given the
+            committed rows; called after runs without a restart, because counters start with an attempt. None: not
+            compared.
     """
 
     pipeline: Pipeline
@@ -109,7 +110,7 @@ def latest(chance: Random, folder: Path) -> Trial:
 
 
 def numbered(chance: Random, folder: Path) -> Trial:
-    """A rolling aggregate by a number: without nulls and texts, records are written straight into buffers."""
+    """A rolling aggregate by a number: without nulls and texts, records are written directly into buffers."""
     stream, rows = _source(chance)
     keys = chance.choice(tuple(_BUCKETS))
     many = stream.flat_map(
@@ -118,7 +119,7 @@ def numbered(chance: Random, folder: Path) -> Trial:
     keyed = many.with_columns(bucket=_BUCKETS[keys]).key_by("bucket")
     if chance.random() < 0.5:
         counted = keyed.aggregate(count=aggregations.count(), first=aggregations.min("m"))
-    else:  # a null now and then goes another way
+    else:  # an occasional null takes another path
         counted = keyed.aggregate(count=aggregations.count(), total=aggregations.sum("v"))
     expected: Rows = Counter((m % keys, m // keys + 1) for m in range(_COPIES * len(rows)))
     return Trial(counted.select("bucket", "count").sink_to(TableSink("out")), _equal("out", expected))
@@ -185,8 +186,8 @@ def broadcast(chance: Random, folder: Path) -> Trial:
 
 
 def late(chance: Random, folder: Path, drops: float = 0.4) -> Trial:
-    """Windows and the records that come too late for them: together they are the input, be the late ones put aside or,
-    in so many of the trials, counted and dropped."""
+    """Windows and the late records: together they are the input, whether late records go to a side output or, in a
+    share `drops` of the trials, are counted and dropped."""
     size = chance.choice((30, 100))
     stream, rows = _source(
         chance,
@@ -238,7 +239,7 @@ def late(chance: Random, folder: Path, drops: float = 0.4) -> Trial:
         ]
 
     out = result.sink_to(TableSink("out"))
-    if chance.random() < drops:  # drawn last: the rest is as it would be otherwise
+    if chance.random() < drops:  # drawn last, so that the rest does not change
         return Trial(out, dropped, on_time=False, counted=counted)
     pipeline = out + result.side_output("late").sink_to(TableSink("late"))
     return Trial(pipeline, put_aside, on_time=False, counted=counted)
@@ -259,7 +260,7 @@ def layered(chance: Random, folder: Path) -> Trial:
 
 
 def replayed(chance: Random, folder: Path) -> Trial:
-    """Windows over a recorded history, replayed at some pace."""
+    """Windows over a recorded history, replayed at a random pace."""
     disorder = chance.choice((0, 5, 200))
     log, rows = recorded(chance, folder, disorder)
     stream = Stream.replay(log, speed=chance.choice(("max", 0.1)), out_of_orderness=f"{disorder}us")
@@ -268,12 +269,12 @@ def replayed(chance: Random, folder: Path) -> Trial:
 
 
 def silent(chance: Random, folder: Path) -> Trial:
-    """Channels of a recorded history that fall silent, and receivers that keep them waiting, which is not the same."""
+    """Channels of a recorded history that become silent, and receivers that keep them waiting, which is different."""
     log, rows = recorded(chance, folder, 0, long=chance.random() < 0.5, most=20)
     stream = Stream.replay(log, speed=chance.choice(("max", "max", 0.1)), idle_after="200us")
-    # Silence makes records late that come after it, so nothing here looks at event time.
+    # Silence makes later records late, so nothing here depends on event time.
     received = stream.select("n", "v").rebalance().filter(_EVERY).sink_to(TableSink("out"))
-    # Few records fill a few buffers of one, and silence is noticed no more often than event time is told.
+    # Few records fill a few buffers of one, and silence is detected only when event time is updated.
     settings = {
         "buffer_size": 1,
         "floating_buffers": chance.choice((0, 1)),
@@ -309,8 +310,8 @@ def in_a_database(chance: Random, folder: Path) -> Trial:
 
 
 def poisoned(chance: Random, folder: Path) -> Trial:
-    """Functions that fail on some records: what comes out and the dead letters together are the input (I15), and every
-    dead letter tells which row of the source it was."""
+    """Functions that fail on some records: output and dead letters together are the input (I15), and every dead letter
+    has the row's position in the source."""
     stream, rows = _source(chance)
     bad = chance.randrange(-9, 10)
 
@@ -325,7 +326,7 @@ def poisoned(chance: Random, folder: Path) -> Trial:
     def verify(outputs: Outputs) -> list[str]:
         found: Rows = Counter()
         for (record, key, position), copies in outputs["dead"].items():
-            found[record, key, str(position).rpartition(", ")[2]] += copies  # behind the word for the kind of source
+            found[record, key, str(position).rpartition(", ")[2]] += copies  # after the word for the kind of source
         return [*_differences("good", outputs["good"], good), *_differences("dead", found, dead)]
 
     def counted(outputs: Outputs, totals: Counters) -> list[str]:
@@ -354,7 +355,7 @@ TOPOLOGIES: dict[str, Callable[[Random, Path], Trial]] = {
     "in files": in_files,
     "poisoned": poisoned,
 }
-"""Draws a trial: from the source of chance, and a folder that it may use."""
+"""Draws a trial, given a random source and a folder that it may use."""
 
 
 def _size(chance: Random) -> int:
@@ -362,7 +363,7 @@ def _size(chance: Random) -> int:
 
 
 def _files_in(place: Path) -> ParquetSink:
-    """Files of a few rows, on which compressing and expanding them would take longer than everything else."""
+    """Files of a few rows, for which compression would take longer than everything else."""
     return ParquetSink(place, compression="none")
 
 

@@ -1,4 +1,4 @@
-"""Where the sinks of a user's pipeline write in a simulation, and what can be read there."""
+"""Where the sinks of a user's pipeline write in a simulation, and how their rows are read there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.lab.pipelines.committed import counted
 from workbench.lab.pipelines.comparing import Outputs, Rows
 
 ROWS = "rows"
-"""Under this name stands what the user's own function tells."""
+"""The name of the rows from the user's own function."""
 _NO_ROWS = "define rows(folder), which returns the rows that it has written, leave the sink away, or use wb.TableSink"
 _ELSEWHERE = "define stream(folder), which writes to the folder that it is given, or use wb.TableSink"
 
@@ -38,7 +38,7 @@ class UserSinks:
     upserts: tuple[str, ...]
 
     def read(self) -> Outputs:
-        """What is to be seen outside of the job."""
+        """The rows that are visible outside of the job."""
         return {name: read() for name, read in self.readers}
 
 
@@ -48,11 +48,11 @@ def sinks_of(pipeline: Pipeline, folder: Path, rows: Callable[[Path], Any] | Non
     Args:
         pipeline: of the user.
         folder: of one run.
-        rows: the user's own function that tells what is written there; None: there is none.
-        file: that defines the pipeline, for errors.
+        rows: the user's own function that reads the rows written there; None: there is none.
+        file: the file that defines the pipeline, for errors.
 
     Raises:
-        SettingError: a sink writes elsewhere, or what it does cannot be seen.
+        SettingError: a sink writes elsewhere, or its rows cannot be read.
     """
     folders: list[tuple[str, Path]] = []
     readers: dict[str, Callable[[], Rows]] = {}
@@ -80,10 +80,10 @@ def sinks_of(pipeline: Pipeline, folder: Path, rows: Callable[[Path], Any] | Non
 
 
 def _read(sink: Sink) -> Rows:
-    """The rows that a sink shows.
+    """The rows of a sink.
 
     Raises:
-        SettingError: it does not tell them.
+        SettingError: it does not report them.
     """
     rows = sink.committed()
     if rows is None:

@@ -1,4 +1,4 @@
-"""Which task each crash point has to be reached in, so that an enumeration can tell what it has missed."""
+"""The tasks in which each crash point must be reached, so that an enumeration knows what it has missed."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from workbench.runtime.barriers.policies import fault_tolerance
 from workbench.runtime.tasks.deployment import Execution
 
 Place = tuple[CrashPoint, str]
-"""A crash point, and the task or coordinator that is there."""
+"""A crash point, and the task or coordinator that reaches it."""
 
 ON_THE_WAY_BACK: frozenset[CrashPoint] = frozenset({"restore read", "re-commit", "in-flight replay"})
-"""Points that are reached after a failure only; all others without one."""
+"""Points that are reached only after a failure; all others without one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Owners:
-    """Who may be at a crash point.
+    """The tasks that can reach crash points.
 
     Attributes:
         tasks: all, by name.
         senders, receivers: those with channels to and from others.
-        sinks: those that commit something.
+        sinks: those that commit.
     """
 
     tasks: frozenset[str]
@@ -33,7 +33,7 @@ class Owners:
 
     @classmethod
     def of(cls, execution: Execution) -> Owners:
-        """Those of an attempt."""
+        """The tasks of an attempt."""
         last = {
             task.name
             for task in execution.tasks
@@ -50,7 +50,7 @@ class Owners:
 def required(owners: Owners, mode: str) -> dict[CrashPoint, frozenset[str]]:
     """The tasks that must reach each crash point; for "last acknowledge", which is random, any of them.
 
-    Only checkpoints that do not align hold what was in flight. A graph without channels has no barriers that travel.
+    Only unaligned checkpoints contain in-flight records. In a graph without channels no barriers travel.
     """
     coordinator = frozenset({COORDINATOR})
     table: dict[CrashPoint, frozenset[str]] = {

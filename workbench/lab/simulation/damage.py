@@ -1,4 +1,4 @@
-"""Damage to a checkpoint on disk between two processes: it must be noticed, named and refused, and can be mended."""
+"""Damage to a checkpoint on disk between two processes: it must be detected, named and rejected, and is repairable."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from workbench.runtime.storage.manifest import MANIFEST
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A file that is not what was written.
+    """A file with damaged content.
 
     Attributes:
         path: of the file.
-        content: what was written.
+        content: the original content.
     """
 
     path: Path
     content: bytes
 
     def mend(self) -> None:
-        """Bring back what was written."""
+        """Restore the original content."""
         self.path.write_bytes(self.content)
 
 
 def damage(directory: Path, fault: Fault) -> Damage | None:
-    """Tear, flip or remove a file of the checkpoint from which the job would go on; None when there is none.
+    """Truncate, flip or remove a file of the checkpoint from which the job would resume; None if there is none.
 
     A manifest is not removed: a checkpoint without one never completed.
     """

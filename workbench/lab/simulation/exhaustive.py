@@ -1,9 +1,9 @@
-"""Every crash at every place, and every pair of crashes: what random faults may miss.
+"""Every crash at every place, and every pair of crashes: covers what random faults may miss.
 
-A *census* runs a pipeline without a fault and counts which places each task reaches; those that are only reached on the
-way back from a crash are counted in a run with one. As a run is the same up to its first fault, every place that was
-counted is reached again when something is to happen there. `places_missed` says which of those that there are
-(`crash_places`) no census has found.
+A *census* runs a pipeline without a fault and counts the places that each task reaches; those that are reached only
+during a recovery are counted in a run with a crash. As runs are identical up to their first fault, every counted place
+is reached again when a fault is injected there. `places_missed` lists the existing places (`crash_places`) that no
+census has found.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ from workbench.windows.tumbling import Tumbling
 MODES = (EXACTLY_ONCE.name, UNALIGNED.name)
 NAMES = ("rebalanced", "latest", "united", "late", "in files", "spread in files", "layered", "exchanged")
 """One source spread over many, an upsert, two sources, side outputs, files in one chain with their source and behind an
-exchange, alignment at three levels, exchanges of every kind. All but that one chain have channels."""
+exchange, alignment at three levels, exchanges of every kind. All except that one chain have channels."""
 _SEEDS = 15
 _AT_ONCE = 20
 _KILLED_EVERY = 80, 5
-"""Steps at which a run is killed to see its way back: some, and many where none of these shows all of it."""
+"""Steps at which a run is killed to observe its recovery: a sample, and many if none of these shows all of it."""
 _FIRST_KILLS = 1_000
-"""The steps out of which some are taken; if need be, many of a whole run."""
+"""The range of steps to sample from; if need be, the steps of a whole run."""
 _CRASHES: tuple[Kind, ...] = ("crash", "kill")
 _SINGLES: tuple[Kind, ...] = (*_CRASHES, "power")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One run with certain faults; plain data, so that it can be sent to another process.
+    """One run with given faults; plain data, so that it can be sent to another process.
 
     Attributes:
         name: of the pipeline.
         mode: of its checkpoints.
-        seed: of everything that is drawn.
-        faults: that are to happen.
+        seed: the random seed.
+        faults: the injected faults.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a case.
+    """The result of a case.
 
     Attributes:
         reached: whether all its faults have happened.
@@ -86,13 +86,13 @@ class Outcome:
 
 
 class Census(NamedTuple):
-    """What an undisturbed run reaches.
+    """The places that an undisturbed run reaches.
 
     Attributes:
         scenario: the run.
         owners: its tasks.
         places: how often each place was reached.
-        steps: that it took.
+        steps: number of steps.
     """
 
     scenario: Scenario
@@ -108,19 +108,19 @@ def run_case(case: Case) -> Outcome:
 
 
 def run_cases(cases: Sequence[Case], *, jobs: int = 1) -> Iterator[Outcome]:
-    """Run cases, in order, in so many processes."""
+    """Run cases, in order, in `jobs` processes."""
     return in_processes(jobs, run_case, cases, at_once=_AT_ONCE)
 
 
 def single_crashes() -> list[Case]:
     """Every crash point x every task x aligned and unaligned x eight pipelines, each as a failed task, as a killed
-    process and, at those where something is on its way to the disk or on it, as a power failure; where a place is the
-    coordinator's, each task fails while it is there."""
+    process and, where a write is in progress or on disk, as a power failure; for places of the coordinator, each task
+    fails while the coordinator is there."""
     return [case for name in NAMES for mode in MODES for case in _singles(name, mode)]
 
 
 def places_missed() -> list[str]:
-    """The places of those pipelines that no single crash comes to, each in words; none when all is enumerated."""
+    """The places of those pipelines that no single crash covers, each in words; empty when all are covered."""
     return [
         f"{name}, {mode}: {point} of {owner}"
         for name in NAMES
@@ -134,7 +134,7 @@ def _reached(name: str, mode: str) -> set[Place]:
 
 
 def pairs_of_crashes() -> list[Case]:
-    """Every place of a five-task graph, and from there on every place again."""
+    """Every place of a five-task graph, followed by every place again."""
     cases = []
     for mode in MODES:
         scenario, owners, places, _ = census("five", mode)
@@ -152,7 +152,7 @@ def _singles(name: str, mode: str) -> Iterator[Case]:
     tasks = len(owners.tasks)
     for fault in _faults(places, tasks, _SINGLES, crash_all=True):
         yield Case(name, mode, scenario.seed, FaultPlan((fault,)))
-    for kind in _CRASHES:  # a process starts for the first time behind a kill, and again behind a crash
+    for kind in _CRASHES:  # a process starts for the first time after a kill, and again after a crash
         before, places = way_back(name, mode, kind)
         for fault in _faults(places, tasks, _SINGLES, crash_all=True):
             yield Case(name, mode, scenario.seed, FaultPlan((before, fault)))
@@ -170,15 +170,14 @@ def _faults(places: dict[Place, int], tasks: int, kinds: Sequence[Kind], *, cras
 
 @cache
 def census(name: str, mode: str) -> Census:
-    """That of the seed out of some in which most places are reached."""
+    """The census of the seed, out of some, that reaches most places."""
     counted = (_count(_calm(name, mode, seed)) for seed in range(_SEEDS))
     return max(counted, key=lambda found: (len({point for point, _ in found.places}), len(found.places)))
 
 
 @cache
 def way_back(name: str, mode: str, kind: Kind = "kill") -> tuple[Fault, dict[Place, int]]:
-    """The kill, or the crash of a task, that reaches most of the places on the way back from it, and how often each of
-    those was reached."""
+    """The kill, or the crash of a task, whose recovery reaches most places, and how often each of those was reached."""
     whole = census(name, mode)
     few, many = _KILLED_EVERY
     first = range(few // 2, min(whole.steps, _FIRST_KILLS), few)

@@ -1,4 +1,4 @@
-"""Telling the failures that a simulation injects from those that it has found."""
+"""Distinguishes the failures that a simulation injects from those that it has found."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def injected(text: str) -> bool:
 
 
 class FailureLog(JobObserver):
-    """Keeps the failures that nobody injected.
+    """Keeps the failures that were not injected.
 
     Attributes:
-        unexpected: sentences that tell them.
+        unexpected: sentences that describe them.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How fast simulations are, by pipeline: in seconds of the processor, which other work hardly changes."""
+"""The speed of simulations, by pipeline: in CPU seconds, which other work hardly changes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from workbench.lab.simulation.result import SimulationResult
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Of some simulations.
+    """The speed of some simulations.
 
     Attributes:
-        simulations: how many.
+        simulations: their number.
         steps: of all of them.
-        cpu_s: what they took of the processor; two that differ in this alone are equal, because the work was the same.
+        cpu_s: CPU seconds; two paces that differ only in this are equal, because the work was the same.
     """
 
     simulations: int = 0
@@ -28,7 +28,7 @@ class Pace:
 
     @property
     def per_cpu_s(self) -> float:
-        """Simulations in a second of the processor.
+        """Simulations per CPU second.
 
         Example:
             >>> Pace(simulations=30, steps=4_000, cpu_s=0.5).per_cpu_s
@@ -38,16 +38,16 @@ class Pace:
 
 
 SMALL = 2
-"""A graph of at most so many tasks is a small one."""
+"""A graph with at most this many tasks is small."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Graphs:
-    """What simulations have in common whose pace is told by itself.
+    """A group of simulations whose pace is reported separately.
 
     Attributes:
         pipeline: its name.
-        small: its graph had `SMALL` tasks at most, at every parallelism that the job had.
+        small: its graph had at most `SMALL` tasks, at every parallelism of the job.
     """
 
     pipeline: str
@@ -58,7 +58,7 @@ Paces = Mapping[Graphs, Pace]
 
 
 def timed(run: Callable[[], SimulationResult]) -> tuple[SimulationResult, Paces]:
-    """What came of a simulation, and its pace."""
+    """The result of a simulation, and its pace."""
     begun_s = time.process_time()
     result = run()
     pace = Pace(1, result.steps, time.process_time() - begun_s)
@@ -66,7 +66,7 @@ def timed(run: Callable[[], SimulationResult]) -> tuple[SimulationResult, Paces]
 
 
 def together(parts: Iterable[Paces]) -> dict[Graphs, Pace]:
-    """The paces of several parts of a search."""
+    """Merge the paces of several parts of a search."""
     found: dict[Graphs, Pace] = {}
     for part in parts:
         for graphs, pace in part.items():
@@ -75,7 +75,7 @@ def together(parts: Iterable[Paces]) -> dict[Graphs, Pace]:
 
 
 def of_all(paces: Paces, pipeline: str | None = None, *, small: bool | None = None) -> Pace:
-    """Of one pipeline or all of them, of small graphs, others, or both.
+    """The pace of one pipeline or all, of small graphs, others, or both.
 
     Example:
         >>> paces = {Graphs("windows", True): Pace(2, 80, 0.01), Graphs("windows", False): Pace(1, 90, 0.01)}

@@ -1,4 +1,4 @@
-"""Somebody at the controls: what people do to a running job, at random moments of a simulation."""
+"""A user at the controls: actions on a running job, at random moments of a simulation."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Deed = Literal["tune", "checkpoint", "savepoint", "pause", "speed", "rescale", "
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One thing that a person does.
+    """One action of a user.
 
     Attributes:
-        step: after how many steps.
-        what: is done.
-        value: what is drawn for it comes from this number.
+        step: the number of steps before it.
+        what: the action.
+        value: the seed of the values drawn for it.
     """
 
     step: int
@@ -38,10 +38,10 @@ class Action:
 
 
 def draw_actions(chance: Random, *, may_stop: bool) -> tuple[Action, ...]:
-    """What people do in one run; sometimes two of them tune in the same moment.
+    """Draw the actions of one run; sometimes two of them tune at the same moment.
 
     Args:
-        chance: draws what is done, and when.
+        chance: draws the actions and their times.
         may_stop: whether the job can be stopped, because it can be resumed.
     """
     deeds: list[Deed] = ["tune", "checkpoint", "savepoint", "pause", "speed", "rescale"]
@@ -57,15 +57,15 @@ def draw_actions(chance: Random, *, may_stop: bool) -> tuple[Action, ...]:
 
 
 class Person:
-    """Does what was drawn.
+    """Performs the drawn actions.
 
     Args:
         actions: in the order of their steps.
-        parallelisms: among which the job may be rescaled.
-        graph_at: the job's plan at a parallelism.
+        parallelisms: to choose from when the job is rescaled.
+        graph_at: returns the job's plan at a parallelism.
 
     Attributes:
-        rescaled: how often the job went on at another parallelism.
+        rescaled: how often the job was rescaled.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Person:
         self.rescaled = 0
 
     def after_step(self, master: Master) -> None:
-        """Do what is due after one more step; a pause lasts for some steps."""
+        """Perform what is due after one more step; a pause lasts for some steps."""
         self._steps += 1
         while self._plan and self._plan[0].step <= self._steps:
             self._do(self._plan.pop(0), master)
@@ -88,7 +88,7 @@ class Person:
             self.resumes(master)
 
     def resumes(self, master: Master) -> bool:
-        """Resume a paused job; whether it was paused."""
+        """Resume a paused job; returns whether it was paused."""
         if master.paused:
             master.call(lambda: master.sources.set_paused(False))
             self._paused_at = 0
@@ -124,7 +124,7 @@ class Person:
             buffer_timeout_us=chance.choice((0, 1_000, None)),
             checkpoint_interval_us=chance.choice((None, 500, 5_000)),
         )
-        if settings.fault_tolerance.guarantee == "exactly-once":  # in a weaker one a whole run stays
+        if settings.fault_tolerance.guarantee == "exactly-once":  # in a weaker mode, the mode is kept for the whole run
             settings = draw_exactly_once(chance, settings)
         master.call(lambda: master.apply(settings, "tuned"))
 

@@ -1,4 +1,4 @@
-"""A simulation as a job that a person steps: at the step before a promise is broken."""
+"""A simulation as a stepping job: stopped at the step before a violation."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from workbench.telemetry.sampler import Sampler
 
 
 def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = (), steps: int | None = None) -> Job:
-    """The job of a simulation, standing still; ``job.stepper.step()`` goes on in the order that the seed draws.
+    """The job of a simulation, stopped; ``job.stepper.step()`` continues in the order that the seed draws.
 
     Args:
         seed: of the simulation, or a whole scenario.
         pipeline: as after ``--pipeline``, a Python file or a name; empty: drawn by the seed.
         faults: as after ``--fault``.
-        steps: where to stop, counting the starts of processes; None: right before a promise is broken, or at the start
-            where none is.
+        steps: where to stop, counting the starts of processes; None: before the first violation, or at the start if
+            there is none.
 
     Example:
         >>> job = replay(3, steps=20)
@@ -42,7 +42,7 @@ def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = 
 
 
 def _steps_to_violation(scenario: Scenario) -> int:
-    """How many steps lie before the one in which a promise is broken; 0: none is."""
+    """The number of steps before the one with a violation; 0: there is none."""
     with Simulation(scenario) as simulation:
         taken = 0
         while simulation.step():
@@ -53,7 +53,7 @@ def _steps_to_violation(scenario: Scenario) -> int:
 def _go(simulation: Simulation, steps: int) -> None:
     for _ in range(steps):
         simulation.step()
-    if not simulation.running:  # between two processes there is no job to look at
+    if not simulation.running:  # between two processes there is no job to inspect
         simulation.step()
 
 

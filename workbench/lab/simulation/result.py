@@ -1,4 +1,4 @@
-"""What came of a simulation."""
+"""The result of a simulation."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from workbench.lab.simulation.person import Action
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What came of one seed.
+    """The result of one seed.
 
     Attributes:
         seed: reproduces the run.
         pipeline: its name in ``TOPOLOGIES``.
         settings: of the job, in words.
-        steps: taken in all.
+        steps: total number of steps.
         tasks: of the largest graph that it ran with.
         faults: those that happened.
         restarts: of the job within a process.
         processes: how often the job was started; more than once after kills and stops.
-        checkpoints: completed.
-        overshoot: the most buffers by which a task exceeded its output pool within one step.
+        checkpoints: number of completed ones.
+        overshoot: the largest number of buffers by which a task exceeded its output pool within one step.
         trace_hash: SHA-256 over all steps; equal for equal seeds.
-        violations: of the runtime's promises, one sentence each.
+        violations: of the invariants, one sentence each.
         story: the last steps before a violation.
-        rescaled: how often the job went on at another parallelism.
-        plan: the faults that were to happen.
-        actions: of people, that were to be done.
+        rescaled: how often the job was rescaled.
+        plan: the planned faults.
+        actions: the planned actions of users.
     """
 
     seed: int
@@ -50,7 +50,7 @@ class SimulationResult:
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether no invariant was violated."""
         return not self.violations
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""What a simulation is drawn from, and what of it somebody has fixed."""
+"""A scenario: the seed of a simulation, and the parts of it that are fixed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.lab.simulation.person import Action
 from workbench.runtime.settings.settings import Settings
 
 DrawTrial = Callable[[Random, Path], Trial]
-"""Draws a pipeline with its input from a source of chance, and a folder that it may use."""
+"""Draws a pipeline with its input, given a random source and a folder that it may use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,17 @@ class Scenario:
     """One simulation.
 
     Attributes:
-        seed: of everything that is drawn.
+        seed: of all random choices.
         pipelines: to choose from, by name.
         only: names out of ``FAULTS`` to which the faults are restricted; empty: all.
-        faults: instead of those that would be drawn.
-        actions: of people, instead of those that would be drawn.
-        rows_max: no input has more records.
-        fixed_input: the input is not drawn, and so it cannot be made smaller.
-        long: every input is one of the long ones.
-        settings: instead of those that would be drawn.
+        faults: fixed faults, instead of drawn ones.
+        actions: fixed actions of users, instead of drawn ones.
+        rows_max: the maximum number of records of an input.
+        fixed_input: the input is not drawn, and so it cannot be shrunk.
+        long: every input is a long one.
+        settings: fixed settings, instead of drawn ones.
         census: whether to count how often each crash point is reached.
-        durable: whether checkpoints are on disk, where that is not left to chance.
+        durable: whether checkpoints are on disk; None: drawn.
     """
 
     seed: int
@@ -47,5 +47,5 @@ class Scenario:
     census: bool = False
 
     def chance(self, purpose: str) -> Random:
-        """A source of chance of its own for each purpose: what is fixed of one changes nothing in the others."""
+        """A separate random source for each purpose: fixing one choice does not change the others."""
         return Random(f"{self.seed} {purpose}")

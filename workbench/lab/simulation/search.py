@@ -1,4 +1,4 @@
-"""Searching through seeds, in this process or in several."""
+"""Searches through seeds, in this process or in several."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from workbench.lab.simulation.user_pipeline import load_pipeline, trial_of
 from workbench.lab.simulation.worker_processes import in_processes
 
 BLOCK = 25
-"""Seeds that a process takes at once."""
+"""The number of seeds that a process takes at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is simulated; plain data, so that it can be sent to another process.
+    """The parameters of a search; plain data, so that it can be sent to another process.
 
     Attributes:
         pipeline: a name out of ``TOPOLOGIES``, or a Python file; empty: all of ``TOPOLOGIES``.
@@ -35,7 +35,7 @@ class Search:
     only: tuple[str, ...] = ()
 
     def scenario(self, seed: int) -> Scenario:
-        """What to run for a seed.
+        """The scenario of a seed.
 
         Raises:
             SettingError: no such pipeline, or its file cannot be simulated.
@@ -45,13 +45,13 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What came of some seeds.
+    """The result of some seeds.
 
     Attributes:
-        seeds: how many were run.
-        steps: taken in all.
-        faults: that happened.
-        failed: the first that broke a promise; those behind it were not run.
+        seeds: number of seeds run.
+        steps: total number of steps.
+        faults: those that happened.
+        failed: the first with a violation; later seeds were not run.
         paces: of the simulations.
     """
 
@@ -79,7 +79,7 @@ def run_block(search: Search, seeds: Sequence[int]) -> Block:
 
 
 def run_blocks(search: Search, seeds: range, *, jobs: int = 1) -> Iterator[Block]:
-    """Run blocks of seeds, in order, in so many processes."""
+    """Run blocks of seeds, in order, in `jobs` processes."""
     blocks = [seeds[begin : begin + BLOCK] for begin in range(0, len(seeds), BLOCK)]
     return in_processes(jobs, partial(run_block, search), blocks)
 

@@ -1,4 +1,4 @@
-"""Making a failing simulation small: fewer faults, fewer deeds of people, fewer records, while it still fails."""
+"""Shrinks a failing simulation: fewer faults, fewer actions of users, fewer records, while it still fails."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _FEW_ROWS = (20, 10, 5, 3, 2, 1)
 def shrink(
     scenario: Scenario, failed: SimulationResult, *, attempts: int = ATTEMPTS_MAX
 ) -> tuple[Scenario, SimulationResult]:
-    """A smaller scenario that breaks the same invariant, and what comes of it.
+    """A smaller scenario that violates the same invariant, and its result.
 
     Args:
-        scenario: what failed.
-        failed: how.
-        attempts: simulations that are tried, at most.
+        scenario: the failing scenario.
+        failed: its result.
+        attempts: the maximum number of simulations.
 
     Example:
         >>> scenario = Scenario(1)
@@ -49,7 +49,7 @@ def shrink(
 
 
 def _broken(result: SimulationResult) -> str:
-    """The number of the first invariant that was broken."""
+    """The number of the first violated invariant."""
     return result.violations[0].partition(":")[0]
 
 

@@ -1,8 +1,8 @@
 """One number, one run: a pipeline, its input, its settings, the order of all steps and the faults, drawn from a seed.
 
-A run starts a job, steps it in random order, kills and restarts it as its fault plan says, lets people turn knobs, and
-in the end compares the committed rows with a plain model. All the time a `Checker` watches. A violation is found again
-with the same seed::
+A run starts a job, steps it in random order, kills and restarts it according to its fault plan, performs actions of
+users, and finally compares the committed rows with a plain model. A `Checker` observes all of it. The same seed
+reproduces a violation::
 
     from workbench.lab import simulate
 
@@ -52,17 +52,17 @@ STEPS_MAX = 30_000
 PROCESSES_MAX = 16
 STORY_LINES = 40
 SILENCE_US_MAX = 60_000_000
-"""Nothing in a simulation waits for so long, except for a time-out after everything else has stopped."""
+"""Longer than any wait in a simulation, except for a time-out after everything else has stopped."""
 _DURABLE = 0.3
-"""How many of the trials keep their checkpoints on disk; those whose sinks write files always do."""
+"""The share of trials with checkpoints on disk; those whose sinks write files always have them there."""
 
 
 def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> SimulationResult:
     """Run one simulation.
 
     Args:
-        seed: of everything that is drawn.
-        pipelines: names of those to choose from; None: all of ``TOPOLOGIES``.
+        seed: of all random choices.
+        pipelines: names to choose from; None: all of ``TOPOLOGIES``.
 
     Raises:
         SettingError: no such pipeline.
@@ -79,7 +79,7 @@ def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> Simulation
 
 @collector_at_rest()
 def run_scenario(scenario: Scenario) -> SimulationResult:
-    """Run one simulation of which some things are fixed."""
+    """Run one simulation, parts of which are fixed."""
     with Simulation(scenario) as simulation:
         simulation.run()
         result = simulation.result()
@@ -91,14 +91,14 @@ class Simulation:
     """One run, step by step; a context manager, because it has a folder.
 
     Attributes:
-        driver: steps the process that runs now, or ran last.
-        violations: what was found so far.
+        driver: of the process that runs now, or ran last.
+        violations: those found so far.
     """
 
     def __init__(self, scenario: Scenario) -> None:
         warm_up()
         if scenario.only:
-            faults_named(scenario.only)  # an unknown one is refused before anything is written
+            faults_named(scenario.only)  # rejects unknown names before anything is written
         self.scenario = scenario
         self.folder = make_run_folder()
         drawn = Chance(f"{scenario.seed} input", scenario.rows_max, long=scenario.long)
@@ -120,7 +120,7 @@ class Simulation:
         self._disk = ProbedDisk(self.faults, scenario.chance("power") if self.plan.has("power") else None)
         self._plans = Plans(self.logical, scenario.chance("key groups"))
         self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
-        # What a job counts twice comes again when it is late.
+        # What a job counts twice may be late when it is repeated.
         on_time = self.trial.on_time and self.settings.fault_tolerance.guarantee != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
         self.log = FailureLog()
@@ -145,7 +145,7 @@ class Simulation:
 
     @property
     def master(self) -> Master:
-        """Of the process that runs now, or ran last; another one when the coordinator failed."""
+        """Of the process that runs now, or ran last; a different one after a failover."""
         return self.driver.master
 
     @property
@@ -160,7 +160,7 @@ class Simulation:
         remove_run_folder(self.folder)
 
     def let_go(self) -> None:
-        """Be of no more use, and free at once."""
+        """Release everything immediately; the simulation cannot be used any more."""
         driver, master = self.driver, self.master
         self.checker.let_go()
         untie(
@@ -168,7 +168,7 @@ class Simulation:
         )
 
     def result(self) -> SimulationResult:
-        """What came of it so far."""
+        """The result so far."""
         return SimulationResult(
             seed=self.scenario.seed,
             pipeline=self.name,
@@ -192,7 +192,7 @@ class Simulation:
 
     @property
     def over(self) -> bool:
-        """Whether the job has finished, or a promise was broken."""
+        """Whether the job has finished, or an invariant was violated."""
         return self._finished or bool(self.violations)
 
     def run(self) -> None:
@@ -207,7 +207,7 @@ class Simulation:
         return True
 
     def _take_steps(self, most: int) -> None:
-        """Take so many steps, or all that there are."""
+        """Take `most` steps, or all that are left."""
         disk = DISK.set(self._disk)
         try:
             for _ in range(most):
@@ -278,7 +278,7 @@ class Simulation:
         except Killed as cause:
             self._end_process(cause)
         except WorkbenchError as error:
-            if injected(str(error)):  # the process could not even begin, and the next one tries
+            if injected(str(error)):  # the process could not start, and the next one tries again
                 self._process.close()
                 self._process = None
             elif self._damage is not None and isinstance(error, CheckpointError):
@@ -294,7 +294,7 @@ class Simulation:
                 self._check_nothing_taken_back()
 
     def _end_process(self, cause: Killed | None = None) -> None:
-        """Nothing of the process is left but its files, and not even all of these when the power failed."""
+        """Only the files of the process remain, and after a power failure not all of these."""
         assert self._process is not None
         master = self.master
         if master.state not in ("CREATED", "INITIALIZING"):
@@ -315,7 +315,7 @@ class Simulation:
         graph = self._plans.at(settings.parallelism)
         directory = self.folder / "checkpoints" if self.durable else None
         savepoint = self._savepoint_to_restore()
-        above_bytes = 0 if self.scenario.seed % 2 else None  # every table by its changes, or each checkpoint as a whole
+        above_bytes = 0 if self.scenario.seed % 2 else None  # every table as changes, or each checkpoint as a whole
         storage, manifest, first_id = open_storage(directory, savepoint is None, savepoint, above_bytes)
         self._check_going_back(manifest, first_id, explicit=savepoint is not None)
         if isinstance(storage, DirectoryStorage):
@@ -343,7 +343,7 @@ class Simulation:
         driver.run(master)
 
     def _savepoint_to_restore(self) -> str | None:
-        """Sometimes the job goes back to a savepoint, where its sinks can: committed files stay committed."""
+        """Sometimes the job goes back to a savepoint, if its sinks can: committed files are permanent."""
         if self.processes == 1:
             return None
         names = sorted(path.parent.name for path in self.folder.glob("checkpoints/savepoints/*/manifest.json"))
@@ -355,7 +355,7 @@ class Simulation:
         return self.chance.choice(names)
 
     def _check_going_back(self, manifest: Manifest | None, first_id: int, *, explicit: bool) -> None:
-        """A job that was taken back to a savepoint never goes on from what it did after that before."""
+        """A job that was taken back to a savepoint never resumes from a later checkpoint of the time before."""
         if explicit and manifest is not None:
             self._taken_back = (manifest.place, first_id)
         elif self._taken_back is not None and manifest is not None:
@@ -371,7 +371,7 @@ class Simulation:
                 self._damage = damage(self.folder / "checkpoints", fault)
 
     def _end_damaged(self, *, refused: bool) -> None:
-        """The job must not have started; then somebody mends the file."""
+        """The job must not have started; then the file is repaired."""
         assert self._damage is not None
         assert self._process is not None
         if not refused:
@@ -382,10 +382,10 @@ class Simulation:
         self._process.close()
         self._process = None
 
-    # what can be seen --------------------------------------------------------------------------------------------
+    # visible rows ------------------------------------------------------------------------------------------------
 
     def _check_nothing_taken_back(self) -> None:
-        """Rows that could be seen before the restart are there after it."""
+        """Rows that were visible before the restart are visible after it."""
         if self.master.state != "RUNNING" or not self.visible:
             return
         now = committed(self.master.services.tables, self.trial)

@@ -1,4 +1,4 @@
-"""A user's own pipeline in the simulation: what it gives without a failure is what it must give with any."""
+"""A user's own pipeline in the simulation: its result without a failure must be its result with any failure."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _HASH_SEED = "PYTHONHASHSEED"
 
 @dataclass(frozen=True)
 class UserPipeline:
-    """What a file defines.
+    """The content of a user's file.
 
     Attributes:
         path: of the file.
         found: a stream or a pipeline, or a function that takes the folder of a run and returns one.
-        rows: takes that folder, too, and returns what the user's own sinks have written; None: there is none.
+        rows: takes that folder, too, and returns the rows that the user's own sinks have written; None: there is none.
     """
 
     path: Path
@@ -50,10 +50,10 @@ class UserPipeline:
     rows: Callable[[Path], Any] | None
 
     def trial(self, folder: Path, verify: Callable[[Outputs], list[str]], **fixed: Any) -> Trial:
-        """What is run in a folder.
+        """The trial for a folder.
 
         Raises:
-            SettingError: no pipeline comes of it, or one whose sinks cannot be simulated.
+            SettingError: the file yields no pipeline, or one whose sinks cannot be simulated.
         """
         found = self.found
         if callable(found):
@@ -91,13 +91,13 @@ def load_pipeline(path: Path) -> UserPipeline:
     rows = values.get(ROWS)
     loaded = UserPipeline(path, found, rows if callable(rows) else None)
     with TemporaryDirectory() as folder:
-        loaded.trial(Path(folder), lambda outputs: [])  # what cannot be is told before anything runs
+        loaded.trial(Path(folder), lambda outputs: [])  # reports an unusable pipeline before anything runs
     return loaded
 
 
 @contextmanager
 def _mistakes_told(path: Path) -> Iterator[None]:
-    """What the user's file raises becomes a sentence with its line.
+    """Turn errors in the user's file into a sentence with its line.
 
     Raises:
         SettingError: it raised something.
@@ -105,7 +105,7 @@ def _mistakes_told(path: Path) -> Iterator[None]:
     try:
         yield
     except WorkbenchError:
-        raise  # a sentence already
+        raise  # already a sentence
     except Exception as error:
         what = error.msg if isinstance(error, SyntaxError) else error
         raise SettingError(
@@ -114,7 +114,7 @@ def _mistakes_told(path: Path) -> Iterator[None]:
 
 
 def _origin(error: Exception, path: Path) -> Origin | None:
-    """Where in the user's files an error came from: the line that does not parse, or the last one of `path`."""
+    """The place of an error in the user's files: the line that does not parse, or the last one of `path`."""
     if isinstance(error, SyntaxError) and error.filename is not None and error.lineno is not None:
         return Origin(error.filename, error.lineno, line_text(error.filename, error.lineno))
     lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == str(path)]
@@ -122,7 +122,7 @@ def _origin(error: Exception, path: Path) -> Origin | None:
 
 
 def undisturbed(user: UserPipeline) -> Outputs:
-    """What a pipeline gives when nothing happens to it.
+    """The result of a pipeline without any disturbance.
 
     Raises:
         SettingError: the pipeline does not end, or fails by itself.
@@ -148,9 +148,9 @@ def undisturbed(user: UserPipeline) -> Outputs:
 
 
 def trial_of(user: UserPipeline) -> DrawTrial:
-    """Draws trials of a pipeline; runs it once, undisturbed, to know what it gives.
+    """Draws trials of a pipeline; runs it once, undisturbed, for the expected rows.
 
-    Results must not depend on the order in which records of different channels meet, and so no record may be late.
+    Results must not depend on the order in which records of different channels arrive, so no record may be late.
 
     Raises:
         SettingError: the pipeline does not end, or fails by itself.
@@ -178,8 +178,8 @@ def unlike(expected: Outputs, outputs: Outputs) -> list[str]:
 
 
 def unlike_elsewhere(path: Path) -> list[str]:
-    """How rows differ when another process runs a pipeline, undisturbed, as after a kill: there ``hash()`` of a text is
-    another number, and so sets have another order; clock and chance differ anyway.
+    """How rows differ when another process runs a pipeline, undisturbed, as after a kill: there ``hash()`` of a text
+    has another value, so that sets have another order; clock and randomness differ anyway.
 
     Raises:
         SettingError: the file cannot be simulated.

@@ -1,4 +1,4 @@
-"""I13: whatever looks like a complete checkpoint has all of its files, also after a power failure."""
+"""I13: everything that looks like a complete checkpoint has all of its files, even after a power failure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _CHECKPOINT = re.compile(r"chk-[0-9]+")
 
 
 def lacking(directory: Path) -> list[str]:
-    """What complete checkpoints and savepoints in a checkpoint directory lack, one sentence each.
+    """The files that complete checkpoints and savepoints in a checkpoint directory lack, one sentence each.
 
-    The content of files is not checked here: a restore compares their checksums.
+    The content of files is not checked here: a restore verifies their checksums.
 
     Example:
         >>> lacking(Path("nothing"))

@@ -1,4 +1,4 @@
-"""Sharing work among processes that end with this one, however it ends."""
+"""Distributes work among processes that end with this one, however it ends."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Result = TypeVar("Result")
 def in_processes(
     jobs: int, work: Callable[[Piece], Result], pieces: Sequence[Piece], *, at_once: int = 1
 ) -> Iterator[Result]:
-    """What `work` gives for each piece, in order, from so many processes.
+    """The results of `work` for each piece, in order, from `jobs` processes.
 
-    Whoever does not want all of it (an interrupt, a failure) does not wait for what is under way: the processes are
-    ended. Ctrl-C goes to every process of a terminal, and so does its end: both are this one's to answer.
+    If the caller stops early (an interrupt, a failure), it does not wait for work in progress: the processes are ended.
+    Ctrl-C and the end of a terminal reach every process in it: only this one handles them.
 
     Args:
-        jobs: how many processes; 1: this one alone.
+        jobs: number of processes; 1: only this one.
         work: a function that can be sent to another process.
-        pieces: what it is called with.
+        pieces: its arguments.
         at_once: how many pieces a process takes at a time.
     """
     if jobs == 1:
         yield from map(work, pieces)
         return
     others = set(active_children())
-    with _heard_here_alone():  # this starts Python's tracker of resources, which takes the mask off SIGINT
+    with _heard_here_alone():  # this starts Python's resource tracker, which unblocks SIGINT
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
     finished = False
     try:
@@ -50,7 +50,7 @@ def in_processes(
 
 @contextmanager
 def _heard_here_alone() -> Iterator[None]:
-    """Signals of a terminal come after the block, and never to the processes that are started in it."""
+    """Deliver signals of the terminal after the block, and never to processes that are started in it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield

@@ -1,8 +1,8 @@
-"""``workbench soak``: a live job that suffers a fault every few seconds, for as long as one likes, and is checked.
+"""``workbench soak``: a live job with a fault every few seconds, for any length of time, under checks.
 
-Belongs here: the job and what must come of it (``work``, ``read_rows``, ``ledger``), what is done to it
-(``faults``, ``patient``), what the process may hold (``resources``), and the run that joins them (``watch``,
-``result``). It uses the public surface only; crashes at chosen places are for ``workbench simulate``.
+The job and its expected results are in ``work``, ``read_rows`` and ``ledger``, the faults in ``faults`` and
+``patient``, the limits of the process in ``resources``, and the run that joins them in ``watch`` and ``result``. It
+uses only the public API; crashes at chosen places are for ``workbench simulate``.
 
 Belongs here: the job that is soaked, its faults and its checks.
 Does not: simulations.

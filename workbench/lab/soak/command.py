@@ -59,7 +59,7 @@ def declare(parser: Parser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Soak; exit code 1 when a promise was broken."""
+    """Run the soak; exit code 1 when a check failed."""
     malloc_gives_back()
     console = Console(stderr=options.json, highlight=False, soft_wrap=True, markup=False)
     with ExitStack() as stack:

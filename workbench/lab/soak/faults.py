@@ -1,4 +1,4 @@
-"""What is done to a job, drawn from a seed: each kind equally often, in an order of its own."""
+"""The faults of a job, drawn from a seed: each kind equally often, in random order."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ STALL_S = 1.0
 SLOW_S = 1.0
 SLOW_BY = ("1ms", "5ms", "20ms")
 RESTART_MOST_S = 0.3
-"""A second failure follows the first within this time: the job may be restarting, or may just have begun again."""
+"""A second failure follows the first within this time: the job may be restarting, or may just have restarted."""
 
 Deed = Callable[[Patient, Random], str]
-"""Does something to the job; the result says what, in a few words."""
+"""Injects a fault into the job; returns its description."""
 
 
 def _fail_task(patient: Patient, chance: Random) -> str:
@@ -140,7 +140,7 @@ KINDS: Mapping[str, Deed] = MappingProxyType(
 
 
 def drawn(chance: Random) -> Iterator[str]:
-    """Kinds without end: all of them in an order that is drawn, then all of them in another one.
+    """An endless sequence of kinds: all of them in random order, again and again.
 
     Example:
         >>> from itertools import islice

@@ -1,4 +1,4 @@
-"""Whether what is committed is right: each row once, with the right values, for good, and at the end none missing."""
+"""Checks committed rows: each row once, with the right values, permanently, and none missing at the end."""
 
 from __future__ import annotations
 
@@ -28,33 +28,33 @@ from workbench.lab.soak.work import (
 )
 
 LAG_ROWS = 1_000_000 // STEP_US
-"""So far may the watermark be behind the records that were read when all has come to rest."""
+"""The maximum distance of the watermark from the records read, once everything has settled."""
 
 
 class Ledger:
-    """Looks at committed rows again and again, and compares them with what follows from the records' numbers.
+    """Checks committed rows repeatedly, and compares them with the expectation from the records' numbers.
 
     Args:
         work: the job's.
-        records: that will be read, about; there is room for the notes of so many from the beginning on, because notes
-            that grow would look like a leak.
+        records: the approximate number of records to be read; space for them is allocated at the start, because growth
+            would look like a leak.
 
     Attributes:
-        violations: what is wrong, each said once, in the order in which it was found.
+        violations: the errors, each once, in the order in which they were found.
     """
 
     def __init__(self, work: Work, records: int = 0) -> None:
         self.violations: list[str] = []
         self._work = work
-        self._windows = _held((records // WINDOW_ROWS + 1, 2, GROUPS), np.int64)  # what is exact, of the first ones
+        self._windows = _held((records // WINDOW_ROWS + 1, 2, GROUPS), np.int64)  # expected values of the first windows
         self._windows_known = 0
         self._window_shown: Int64s = np.zeros(0, np.int64)
         self._totals: Int64s = np.zeros(KEYS, np.int64)
         self._parts: dict[str, tuple[int, int, int]] = {}
-        self._milestones = _held((records // KEYS // MILESTONE + 16, KEYS), np.int16)  # of half an hour, millions
+        self._milestones = _held((records // KEYS // MILESTONE + 16, KEYS), np.int16)  # millions in half an hour
 
     def say(self, violation: str) -> None:
-        """Note what is wrong, unless it is known."""
+        """Record an error, unless it is known."""
         if violation not in self.violations:
             self.violations.append(violation)
 
@@ -149,12 +149,12 @@ class Ledger:
 
 
 def _held(shape: tuple[int, ...], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
-    """Zeros that are in memory already: those of ``np.zeros`` come when somebody writes."""
+    """Zeros that are resident already: those of ``np.zeros`` become resident on the first write."""
     return np.full(shape, 0, kind)
 
 
 def _with_room(notes: npt.NDArray[Any], place: int) -> npt.NDArray[Any]:
-    """The notes, with a row at this place; twice as many rows when there is none yet."""
+    """The array with space for this row, twice as long if necessary."""
     while place >= len(notes):
         notes = np.concatenate([notes, np.zeros_like(notes)])
     return notes

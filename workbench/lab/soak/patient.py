@@ -1,4 +1,4 @@
-"""The job under soak: the same pipeline goes on under a new handle when it is stopped or taken back to a savepoint."""
+"""The job under soak: the pipeline continues under a new handle when it is stopped or restored from a savepoint."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ LOOK_S = 0.01
 
 
 class Patient:
-    """Runs the job, and does what takes more than one call.
+    """Runs the job, and performs actions of several calls.
 
     Args:
-        work: its pipeline and notes.
+        work: its pipeline and records.
         folder: of its checkpoints.
-        meanwhile: is called again and again while it waits.
+        meanwhile: called repeatedly while it waits.
 
     Attributes:
-        job: as it now runs.
+        job: the running job.
     """
 
     def __init__(self, work: Work, folder: Path, meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -40,7 +40,7 @@ class Patient:
         self.job = self._run(resume=False, parallelism=PARALLELISM)
 
     def wait(self, seconds: float) -> None:
-        """Do nothing to it for so long."""
+        """Wait without acting on the job."""
         end = time.perf_counter() + seconds
         while (left := end - time.perf_counter()) > 0:
             self._never.wait(min(left, LOOK_S))
@@ -59,7 +59,7 @@ class Patient:
         return int(self.job.status()["parallelism"])
 
     def expect_restart(self, fail: Callable[[wb.types.Job], None]) -> None:
-        """Make it fail, and wait until it has started again.
+        """Make it fail, and wait until it has restarted.
 
         Raises:
             JobError: it has not, within a minute.
@@ -69,9 +69,9 @@ class Patient:
         self.until(lambda: int(self.job.status()["restarts"]) > before and self.job.state == "RUNNING", "run again")
 
     def go_on_from_a_savepoint(self) -> str:
-        """Take a savepoint and go on from it; the one before it is deleted. The name of the savepoint.
+        """Take a savepoint and resume from it; the one before it is deleted. Returns the name of the savepoint.
 
-        No checkpoint is taken between the two, because what it commits would be behind the savepoint.
+        No checkpoint is taken in between, because what it commits would be after the savepoint.
         """
         interval = self.job.status()["checkpoint_interval"]
         self.job.tune(checkpoint_interval="disabled")
@@ -92,22 +92,22 @@ class Patient:
         self.job = self._run(resume=True, parallelism=parallelism)
 
     def end(self) -> None:
-        """End with a last checkpoint; in the middle of a restart there is none, so that is waited for."""
+        """End with a last checkpoint; in the middle of a restart there is none, so this waits for the restart."""
         self.until(lambda: self.job.state == "RUNNING", "run")
         self.job.stop(wait=False)
         self.job.wait(f"{PATIENCE_S:g}s")
 
     def until(self, reached: Callable[[], bool], what: str) -> None:
-        """Wait until something is so.
+        """Wait until a condition holds.
 
         Raises:
             JobError: it failed, or it is not so within a minute.
         """
-        for _ in range(round(PATIENCE_S / LOOK_S)):  # counted, so that nothing is said of a machine that slept
+        for _ in range(round(PATIENCE_S / LOOK_S)):  # counted, so that a machine that slept does not fail the check
             if reached():
                 return
             if self.job.over:
-                self.job.wait("1s")  # tells why it failed
+                self.job.wait("1s")  # raises the reason why it failed
             self.wait(LOOK_S)
         raise JobError(f"the job is {self.job.state} and does not {what} within {PATIENCE_S:g} s")
 

@@ -1,4 +1,4 @@
-"""Which rows of a numbered stream have been read, however often, by whom and in which order."""
+"""The rows of a numbered stream that have been read, in any order and by any thread."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from workbench.elements import Int64s
 
 
 class ReadRows:
-    """The numbers of the rows that were read; noted by several threads, asked by one.
+    """The numbers of the rows read; written by several threads, queried by one.
 
-    A recovery reads rows again, so the runs that are noted overlap. They become few when somebody asks; until then each
-    takes a hundred bytes, and a job reads hundreds in a second.
+    A recovery reads rows again, so the recorded runs overlap. They are merged on a query; until then each takes a
+    hundred bytes, and a job reads hundreds per second.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,8 @@ class ReadRows:
         self._fresh.append((first, first + count))
 
     def runs(self) -> Int64s:
-        """Shape (k, 2): begins and ends of the runs of rows, in order and apart; few, as readers stay together."""
+        """Shape (k, 2): begins and ends of the runs of rows, in order and disjoint; few, because readers stay close
+        together."""
         fresh = [self._fresh.popleft() for _ in range(len(self._fresh))]
         if fresh:
             runs = np.concatenate([self._runs, np.array(fresh, np.int64)])
@@ -38,18 +39,18 @@ class ReadRows:
 
     @property
     def count(self) -> int:
-        """How many rows that are."""
+        """The number of these rows."""
         runs = self.runs()
         return int((runs[:, 1] - runs[:, 0]).sum())
 
     @property
     def unbroken(self) -> int:
-        """All rows before this one were read."""
+        """The first row that was not read."""
         runs = self.runs()
         return int(runs[0, 1]) if len(runs) and runs[0, 0] == 0 else 0
 
     @property
     def furthest(self) -> int:
-        """No row from this one on was read."""
+        """The row after the last one that was read."""
         runs = self.runs()
         return int(runs[-1, 1]) if len(runs) else 0

@@ -1,4 +1,4 @@
-"""What the process holds, and whether it holds more and more: threads, open files, sockets, memory."""
+"""The resources of the process, and whether they keep growing: threads, open files, sockets, memory."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
 ARENAS = 2
 LARGE_BLOCK = 262_144
 JUDGED_FROM = 40
-"""With fewer samples (one for each fault) nothing is said about growth."""
+"""With fewer samples (one for each fault) growth is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What the process held at one moment.
+    """The resources at one moment.
 
     Attributes:
         threads: of Python.
-        files: open descriptors, sockets among them; 0 where the system does not tell.
+        files: open descriptors, including sockets; 0 if the system does not say.
         sockets: those that are sockets.
         rss_mb: resident memory.
     """
@@ -50,11 +50,12 @@ class Held:
 
 
 def malloc_gives_back() -> None:
-    """Keep what malloc has free in few places, from now on, so that more of it can be given back; only with glibc.
+    """Let malloc keep its free memory in few places, so that more of it can be returned; only with glibc.
 
     It has up to eight arenas for each core, and a thread takes one that no other uses. The threads of attempts come and
-    go, and each leaves small pieces in another one: in half an hour 20 MB more that are free and cannot be given back.
-    Large blocks are mappings of their own, as they are at first; usually malloc takes ever larger ones from its arenas.
+    go, and each leaves small pieces in another arena: in half an hour 20 MB more that are free and cannot be returned.
+        Large blocks keep separate mappings, as they have at first; usually malloc takes ever larger ones from its
+        arenas.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
     if set_option is not None:
@@ -64,11 +65,12 @@ def malloc_gives_back() -> None:
 
 @contextmanager
 def arrow_gives_back() -> Iterator[None]:
-    """Arrow takes memory meanwhile from a pool that gives back what is free within a second, whichever thread had it.
+    """Let Arrow use a memory pool that returns free memory within a second, whichever thread used it.
 
-    Its usual pool, mimalloc's, has heaps for each thread. While the threads of attempts come and go, 20 MB of resident
-    memory come and go with them in a soak, and none of it is in use: more than what is to be told. With jemalloc's it
-    is half of that. Where Arrow is built without jemalloc nothing changes.
+    Its default pool, mimalloc's, has heaps for each thread. While the threads of attempts come and go, 20 MB of
+    resident
+    memory come and go with them in a soak, unused: more than the growth to detect. With jemalloc it is half of that. If
+    Arrow was built without jemalloc, nothing changes.
     """
     before = pa.default_memory_pool()
     if "jemalloc" in pa.supported_memory_backends():
@@ -80,11 +82,11 @@ def arrow_gives_back() -> Iterator[None]:
 
 
 def settled_mb() -> float:
-    """Resident memory without what nobody uses any more: it takes a fifth of a second, in which nothing else runs.
+    """Resident memory without unused memory: takes a fifth of a second, in which nothing else runs.
 
-    What allocators keep for their next user depends on which threads there have been: each new one may use another of
-    malloc's arenas, a dozen on two cores, until each of them has some megabytes that are free. And the runtime of a job
-    that has ended stays until the garbage collector comes by, which it does when there are a quarter more objects.
+    What allocators keep for later depends on the threads so far: each new one may use another of malloc's arenas, a
+    dozen on two cores, until each of them has some free megabytes. And the objects of an ended job stay until the
+    garbage collector runs, when there are a quarter more objects.
     """
     gc.collect()
     pa.default_memory_pool().release_unused()
@@ -95,14 +97,14 @@ def settled_mb() -> float:
 
 
 def threads_of(job: str) -> int:
-    """How many threads a job has."""
+    """The number of threads of a job."""
     return sum(thread.name.startswith(f"{job} ") for thread in threading.enumerate())
 
 
 def leaks(samples: Sequence[Held]) -> list[str]:
-    """What grew and grew: the least of the last quarter of the samples is above the most of the first quarter.
+    """Resources that kept growing: the minimum of the last quarter of the samples exceeds the maximum of the first.
 
-    A sample may come while a file is being written, so single ones say nothing.
+    A sample may be taken while a file is being written, so single ones prove nothing.
 
     Example:
         >>> leaks([Held(5, 9, 0, 100.0)] * 60)
@@ -123,10 +125,10 @@ def leaks(samples: Sequence[Held]) -> list[str]:
 
 
 def growth(resident: Sequence[tuple[int, float]]) -> float | None:
-    """How much memory grew from the first quarter of the samples to the last, by medians, as a share.
+    """The growth of memory from the first quarter of the samples to the last, by medians, as a share.
 
-    Only what was taken at the same parallelism is compared, because each slot has buffers of its own, some 60 MB. Of
-    several shares it is the mean, weighted by how many samples there are at both ends.
+    Only samples at the same parallelism are compared, because each slot has separate buffers, some 60 MB. Several
+    shares are averaged, weighted by the number of samples at both ends.
 
     Args:
         resident: parallelism and megabytes, in the order of time.
@@ -157,7 +159,7 @@ def _by_parallelism(resident: Sequence[tuple[int, float]]) -> dict[int, list[flo
 
 
 def too_much(share: float | None) -> bool:
-    """Whether so much growth is more than noise."""
+    """Whether this growth is more than noise."""
     return share is not None and share > GROWTH_MAX
 
 
@@ -168,6 +170,6 @@ def _open_files() -> list[str]:
     for entry in os.listdir(_DESCRIPTORS):  # noqa: PTH208  a Path for each descriptor would be ten times the work
         try:
             found.append(os.readlink(_DESCRIPTORS / entry))  # noqa: PTH115
-        except OSError:  # the descriptor of the listing itself, or one that was closed meanwhile
+        except OSError:  # the descriptor of the listing itself, or one that was closed in the meantime
             continue
     return found

@@ -1,4 +1,4 @@
-"""What came of a soak: faults, recovery times, what the process held, and what broke a promise."""
+"""The result of a soak: faults, recovery times, resources, and failed checks."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import numpy as np
 from workbench.lab.soak.resources import Held
 
 FAILURES = ("task fails", "slot fails", "TaskManager fails", "coordinator fails", "failure during recovery")
-"""Kinds of faults after which the job starts again from a checkpoint."""
+"""Kinds of faults after which the job restarts from a checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suffered:
-    """A fault and what it took.
+    """A fault and its recovery.
 
     Attributes:
         at_s: since the job began.
         kind: of fault.
-        what: it hit, in words.
+        what: its target, in words.
         recovery_s: from the fault to the record at the sink that ended the longest silence after it.
     """
 
@@ -39,7 +39,7 @@ class Recovery:
     """How long recoveries took.
 
     Attributes:
-        count: of faults.
+        count: number of faults.
         median_ms, p99_ms, max_ms: from the fault to the next record at the sink.
     """
 
@@ -50,7 +50,7 @@ class Recovery:
 
     @classmethod
     def of(cls, faults: Sequence[Suffered]) -> Recovery:
-        """Of these faults; of none everything is 0.
+        """The recoveries of these faults; all zero without any.
 
         Example:
             >>> Recovery.of([Suffered(0.0, "stall", "totals", seconds) for seconds in (1.0, 1.2, 1.1)])
@@ -68,17 +68,17 @@ class Soaked:
     """One run.
 
     Attributes:
-        seconds: that it took, from the job's start to its end.
-        rate: records per second that were asked for.
+        seconds: duration from the job's start to its end.
+        rate: requested records per second.
         seed: of the faults.
-        records: that were read; a recovery reads some again, which count once.
+        records: number of records read; those that a recovery reads again count once.
         checkpoints: the number of the last one.
-        looks: how often everything committed was compared with what it should be.
+        looks: how often everything committed was compared with the expectation.
         faults: in order.
-        before, most, after: what the process held before the job, at most while it ran, and when it had ended.
+        before, most, after: resources before the job, the maximum while it ran, and after its end.
         growth: of memory after the warm-up, at equal parallelism and without what allocators keep for later, as a
-            share; None when there was none to compare.
-        violations: what broke a promise.
+            share; None if there was nothing to compare.
+        violations: the failed checks.
     """
 
     seconds: float
@@ -96,15 +96,15 @@ class Soaked:
 
     @property
     def ok(self) -> bool:
-        """Whether every promise was kept."""
+        """Whether every check passed."""
         return not self.violations
 
     def of_failures(self) -> Recovery:
-        """Of the faults after which the job started again."""
+        """Of the faults after which the job restarted."""
         return Recovery.of([fault for fault in self.faults if fault.kind in FAILURES])
 
     def by_kind(self) -> dict[str, Recovery]:
-        """Of each kind of fault that there was."""
+        """By kind of fault."""
         kinds = sorted({fault.kind for fault in self.faults})
         return {kind: Recovery.of([fault for fault in self.faults if fault.kind == kind]) for kind in kinds}
 

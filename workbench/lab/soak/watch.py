@@ -1,4 +1,4 @@
-"""A soak from its beginning to its end."""
+"""A soak from start to end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.lab.soak.work import Work
 LOOK_EVERY_S = 1.0
 MEMORY_EVERY_S = 5.0
 WARM_UP_MOST_S = 300.0
-"""By then the flight recorder is full."""
+"""After this time the flight recorder is full."""
 MEMORY_JUDGED_FROM_S = 600.0
 """A shorter run is mostly warm-up."""
 OWN_THREADS = 2
@@ -29,11 +29,11 @@ VIOLATIONS_MOST = 50
 
 
 class Soak:
-    """Runs a job in a folder, does something to it every few seconds, and checks it.
+    """Runs a job in a folder, injects a fault every few seconds, and checks the job.
 
     Args:
         folder: for checkpoints and files; empty.
-        seconds: for which faults come, at least; then the job is left in peace and ends.
+        seconds: the minimum time with faults; after that the job runs undisturbed and ends.
         fault_every_s: from one fault to the next.
         rate: records per second.
         seed: of the faults.
@@ -60,8 +60,8 @@ class Soak:
         """Soak.
 
         Args:
-            on_fault: is told every fault when the job has got over it.
-            on_time: is told now and then how many seconds of the job's life are over.
+            on_fault: called with every fault when the job has recovered from it.
+            on_time: called regularly with the seconds of the job's life.
         """
         self._warm_up()
         before = Held.now()
@@ -97,7 +97,7 @@ class Soak:
         )
 
     def _warm_up(self) -> None:
-        """Run the same job for a moment at each parallelism: what comes once and for all is no leak."""
+        """Run the same job for a moment at each parallelism: one-time allocations are not a leak."""
         folder = self._folder / "warm-up"
         work = Work(self._rate, folder)
         patient = Patient(work, folder / "checkpoints")
@@ -110,15 +110,15 @@ class Soak:
         self._kinds = drawn(self._chance)
 
     def _due_times(self) -> Iterator[float]:
-        """As many as there is time for; when the job needs longer to get over a fault, the others come later."""
+        """As many as there is time for; if the job needs longer to recover from a fault, the others come later."""
         due = 0.0
         for _ in range(int(self._seconds / self._every_s)):
             due = max(due + self._every_s, time.perf_counter() - self._begin)
             yield due
 
     def _suffer(self, kind: str) -> Suffered | None:
-        """Do something to the job, and wait until it has got over it."""
-        self._work.arrivals.clear()  # nobody asks for those before a fault
+        """Inject a fault, and wait until the job has recovered from it."""
+        self._work.arrivals.clear()  # arrivals before a fault are not needed
         begin = time.perf_counter()
         try:
             what = KINDS[kind](self._patient, self._chance)
@@ -141,7 +141,7 @@ class Soak:
     def _silence_from(self, begin: float, done: float) -> float:
         """Seconds from a fault to the end of the longest silence at the sink, up to the first record afterwards.
 
-        What is in flight when a task is told to fail may still arrive, so the next record says nothing.
+        In-flight records may still arrive after a task was told to fail, so the next record proves nothing.
         """
         moments = [moment for moment in self._work.arrivals.copy() if moment > begin]
         last = next(number for number, moment in enumerate(moments) if moment > done)
@@ -151,7 +151,7 @@ class Soak:
         return round(max(gaps)[1] - begin, 4)
 
     def _meanwhile(self) -> None:
-        """Look at everything that is committed once a second, and now and then at memory."""
+        """Check everything that is committed once a second, and memory now and then."""
         now = time.perf_counter()
         if now < self._look_due:
             return
@@ -164,11 +164,11 @@ class Soak:
         self._on_time(now - self._begin)
 
     def _end(self) -> None:
-        """Let the job go on until it has read more than ever before, then end it, and check what it leaves."""
+        """Let the job run until it has read more than ever before, then end it, and check what remains."""
         patient, read = self._patient, self._work.read
         try:
             patient.until(lambda: patient.job.state == "RUNNING", "run")
-            # Whoever has read so much further in all parts of the stream has also read again what a failure undid.
+            # A job that has read that much further in all parts of the stream has also read again what a failure undid.
             enough = read.furthest + int(self._rate)
             patient.until(lambda: read.unbroken >= enough, "read on")
             patient.job.pause()
@@ -180,7 +180,7 @@ class Soak:
             self._ledger.say(f"at the end: {error}")
 
     def _check_held(self, before: Held) -> Held:
-        """What the ended job left behind; everything that it held should be free."""
+        """Check the resources after the job: everything that it held should be free."""
         for leak in leaks(self._held):
             self._ledger.say(leak)
         _soon(lambda: _within(Held.now(), before))
@@ -201,7 +201,7 @@ def _within(after: Held, before: Held) -> bool:
 
 
 def _soon(reached: Callable[[], bool]) -> bool:
-    """Whether something becomes so within some seconds."""
+    """Whether a condition holds within some seconds."""
     end = time.perf_counter() + PATIENCE_S
     while not reached():
         if time.perf_counter() > end:

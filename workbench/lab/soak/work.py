@@ -1,8 +1,8 @@
-"""The job that is soaked, and what must come of it: everything about a record follows from its number.
+"""The job under soak, and its expected results: everything about a record follows from its number.
 
-A generator gives records with a key, a number that depends on the key, and event times out of order. From it come
-windows by group (a table that grows), running totals by key (a table with the latest row of each), and every hundredth
-of these rows, the *milestones* (Parquet files). So keyed state, event time and both ways to commit have to hold.
+A generator yields records with a key, a number that depends on the key, and event times out of order. They feed windows
+by group (a table that grows), running totals by key (a table with the latest row of each), and every hundredth of these
+rows, the *milestones* (Parquet files). So keyed state, event time and both kinds of commits are tested.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from workbench.lab.soak.read_rows import ReadRows
 KEYS = 1_000
 GROUPS = 64
 STEP_US = 10
-"""Event time from one record to the next, where they are in order."""
+"""Event time from one record to the next, if they are in order."""
 DISORDER = 1_000
-"""A record's event time is at most that of the record so many behind it."""
+"""A record's event time is at most that of the record this many positions later."""
 WINDOW_ROWS = 200_000
 WINDOW_US = WINDOW_ROWS * STEP_US
 BASE_US = 1_700_000_000_000_000 // WINDOW_US * WINDOW_US
 MILESTONE = 100
 WINDOWS, TOTALS, MILESTONES, ARRIVALS = "windows", "totals", "milestones", "arrivals"
 OPERATORS = ("records", "windowed", "running", WINDOWS, TOTALS, MILESTONES)
-"""Those that can be stalled or slowed down."""
+"""The operators that can be stalled or slowed down."""
 _ARRIVALS_MAX = 100_000
 _PRIME = 2_654_435_761
 
@@ -47,15 +47,15 @@ def places_of(number: Int64s) -> Int64s:
 
 
 class Work:
-    """The pipeline, and notes of what it read and when records came to its sink.
+    """The pipeline, and a record of what it read and when records reached its sink.
 
     Args:
         rate: records per second.
-        folder: for the Parquet files; a folder of its own.
+        folder: for the Parquet files; used by nothing else.
 
     Attributes:
         read: the records that were read.
-        arrivals: when records came to a sink, in seconds of ``time.perf_counter``; the latest ones.
+        arrivals: when records reached a sink, in seconds of ``time.perf_counter``; the latest ones.
         parts: the folder of the milestones.
     """
 
@@ -103,7 +103,7 @@ class Work:
 
 
 def exact_window(window: int) -> Int64s:
-    """Shape (2, GROUPS): how many records of each group a window has, and the sum of their numbers."""
+    """Shape (2, GROUPS): the number of records of each group in a window, and the sum of their numbers."""
     number = np.arange(max(0, window * WINDOW_ROWS - DISORDER), (window + 1) * WINDOW_ROWS)
     number = number[places_of(number) // WINDOW_ROWS == window]
     group = keys_of(number) % GROUPS
@@ -113,7 +113,7 @@ def exact_window(window: int) -> Int64s:
 
 
 def exact_counts(read: ReadRows) -> Int64s:
-    """Shape (KEYS,): how many records of each key were read."""
+    """Shape (KEYS,): the number of records read of each key."""
     counts = np.zeros(KEYS, np.int64)
     for begin, end in read.runs().tolist():
         for first in range(begin, end, 1_000_000):

@@ -97,7 +97,6 @@ class AggregatesLocally(Protocol):
 
     def local_aggregation(self) -> LocalAggregation | None:
         """How they are made; None if the operator needs the records themselves."""
-        ...
 
 
 def aggregates_locally(spec: object) -> TypeGuard[AggregatesLocally]:

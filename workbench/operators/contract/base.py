@@ -31,15 +31,12 @@ class CommittedTables(Protocol):
 
     def declare(self, name: str, schema: pa.Schema, upsert: Sequence[str] = ()) -> None:
         """Register a table; a table that exists keeps its rows."""
-        ...
 
     def last_epoch(self, name: str, subtask: int | None = None) -> int:
         """The latest epoch with committed rows, of `subtask` or of any; 0 when there is none."""
-        ...
 
     def commit(self, name: str, subtask: int, epoch: int, table: pa.Table) -> None:
         """Make the rows of one subtask and epoch visible; returns at once."""
-        ...
 
 
 class Output(Protocol):
@@ -47,11 +44,9 @@ class Output(Protocol):
 
     def emit(self, records: Records) -> None:
         """Send records downstream; an empty batch is dropped."""
-        ...
 
     def emit_side(self, tag: str, records: Records) -> None:
         """Send records to the side output `tag`; without a consumer they are dropped."""
-        ...
 
 
 class EventTimeOutput(Output, Protocol):
@@ -59,12 +54,10 @@ class EventTimeOutput(Output, Protocol):
 
     def emit_watermark(self, watermark_us: int) -> None:
         """Advance event time downstream, behind the records emitted so far; watermarks only grow."""
-        ...
 
     def emit_idle(self, idle: bool) -> None:
         """Declare that no records come for now, so that event time is not held back downstream, or that they come
         again."""
-        ...
 
 
 @dataclass(slots=True)
@@ -204,15 +197,12 @@ class OperatorSpec(Protocol):
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The schema of the output; raises a WorkbenchError when the inputs do not fit."""
-        ...
 
     def describe(self) -> str:
         """One short line for the graph, for example ``dep_delay IS NOT NULL``."""
-        ...
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         """New logic for one subtask."""
-        ...
 
 
 @runtime_checkable
@@ -221,7 +211,6 @@ class HasSideOutputs(Protocol):
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         """The schema of each side output by its tag."""
-        ...
 
 
 @runtime_checkable
@@ -230,7 +219,6 @@ class KeepsWindows(Protocol):
 
     def windows_kept(self) -> str:
         """The layout, such as ``tumbling 1h``."""
-        ...
 
 
 @runtime_checkable
@@ -239,4 +227,3 @@ class ReadsColumns(Protocol):
 
     def columns_read(self) -> frozenset[str] | None:
         """Names of input columns; None: all."""
-        ...

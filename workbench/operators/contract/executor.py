@@ -19,11 +19,9 @@ class Answer(Protocol):
 
     def done(self) -> bool:
         """Whether the call has ended."""
-        ...
 
     def result(self) -> Any:
         """The function's result, once it is done; raises what the function raised."""
-        ...
 
 
 class Executor(Protocol):
@@ -31,7 +29,6 @@ class Executor(Protocol):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Answer:
         """Start a call of a function, which may be a coroutine function; returns at once."""
-        ...
 
 
 class Given:

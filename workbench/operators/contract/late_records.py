@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 
 KEPT = 20
 """The number of late records that each subtask of an operator remembers."""
@@ -74,9 +73,7 @@ class LateRecords:
         self.latest: tuple[LateRows, ...] = ()
         self.sender = Sender()
 
-    def note(
-        self, batch: pa.RecordBatch, times: Int64s, late: npt.NDArray[np.bool_], watermark_us: int, keys: Sequence[str]
-    ) -> None:
+    def note(self, batch: pa.RecordBatch, times: Int64s, late: Mask, watermark_us: int, keys: Sequence[str]) -> None:
         """Remember the last late records of a batch.
 
         Args:

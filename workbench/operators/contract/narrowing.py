@@ -16,11 +16,9 @@ class NarrowsColumns(OperatorSpec, Protocol):
 
     def narrowed(self, used: tuple[str, ...]) -> Self:
         """The same operator with only the output columns `used`: one or more, in their present order."""
-        ...
 
     def columns_needed(self, used: tuple[str, ...]) -> frozenset[str] | None:
         """The columns that it reads of each input for the output columns `used`; None: all."""
-        ...
 
 
 def kept_positions(schema: pa.Schema, kept: Collection[str] | None) -> list[int]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.arguments import as_given
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Int64s, Records, instants
+from workbench.elements import Int64s, Records, holds_times, instants
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.from_json import made
@@ -51,7 +51,7 @@ class PunctuatedGenerator(WatermarkGenerator):
     def __init__(self, mark: Compiled) -> None:
         kind = mark.type
         self._boolean = pa.types.is_boolean(kind)
-        if not (self._boolean or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+        if not (self._boolean or holds_times(kind)):
             raise ExpressionError(
                 f"the watermarks' mark {mark.sql!r} has type {kind}: it is a condition, or the watermark itself as a"
                 " timestamp, a date or int64 microseconds"

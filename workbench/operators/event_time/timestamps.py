@@ -9,7 +9,7 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 
 from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
-from workbench.elements import Records, event_times
+from workbench.elements import Records, event_times, holds_times
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.contract.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
@@ -66,7 +66,7 @@ class AssignTimestamps:
             return None
         compiled = compile_expression(self.event_time, schema, self.origin)
         kind = compiled.type
-        if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+        if not holds_times(kind):
             raise ExpressionError(
                 f"the event time {self.event_time.sql!r} has type {kind}: it is a timestamp, a date, or int64"
                 " microseconds since 1970",

@@ -149,11 +149,9 @@ class Watermarks(Protocol):
 
     def describe(self) -> str:
         """A few words for the graph."""
-        ...
 
     def create(self, schema: pa.Schema) -> WatermarkGenerator:
         """A new generator for records of `schema`; raises a WorkbenchError when they do not fit."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.compiled.machinery.row_loop import Column, RowLoop
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.errors import RecordError
 from workbench.operators.contract.base import OperatorContext, Output
 from workbench.operators.functions.dead_letters import PoisonRecords
@@ -144,13 +143,13 @@ def _can_be(column: pa.Array, kind: pa.DataType) -> bool:
     return True
 
 
-def _known(columns: Sequence[pa.Array]) -> npt.NDArray[np.bool_] | None:
+def _known(columns: Sequence[pa.Array]) -> Mask | None:
     """Which rows have no null; None where no row has one."""
     masks = [column.is_valid().to_numpy(zero_copy_only=False) for column in columns if column.null_count]
     return np.logical_and.reduce(masks) if masks else None
 
 
-def _spread(values: Column, given: npt.NDArray[np.bool_] | None, known: npt.NDArray[np.bool_] | None) -> pa.Array:
+def _spread(values: Column, given: Mask | None, known: Mask | None) -> pa.Array:
     """The values at the rows without nulls; null elsewhere and where the function returned none."""
     if known is None:
         return pa.array(values, mask=None if given is None else ~given)

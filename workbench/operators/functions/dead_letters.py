@@ -68,7 +68,6 @@ class KeepsDeadLetters(Protocol):
     @property
     def on_error(self) -> OnError:
         """What happens to such input."""
-        ...
 
 
 def keeps_dead_letters(source: object) -> TypeGuard[KeepsDeadLetters]:

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import true_or_false, whole_number
 from workbench.durations import MAX_TIME, format_duration
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError, SettingError
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.executor import Answer, Inline
@@ -252,7 +251,7 @@ class _AsyncLookup(Operator):
             return
         batch.waiting[rows] = False
         codes, which = np.unique(batch.codes[rows], return_inverse=True)
-        found: npt.NDArray[np.bool_] = np.array([batch.answers[code] is not None for code in codes.tolist()])
+        found: Mask = np.array([batch.answers[code] is not None for code in codes.tolist()])
         if self._spec.drop_unknown and not found.all():
             rows, which = rows[found[which]], which[found[which]]
         added = self._columns(batch, codes, found)
@@ -262,7 +261,7 @@ class _AsyncLookup(Operator):
         times = None if records.timestamps is None else records.timestamps[rows]
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), times))
 
-    def _columns(self, batch: LookupBatch, codes: Int64s, found: npt.NDArray[np.bool_]) -> list[pa.Array]:
+    def _columns(self, batch: LookupBatch, codes: Int64s, found: Mask) -> list[pa.Array]:
         """The answers for these keys as columns, null where there is none."""
         answers = [batch.answers[code] for code in codes.tolist()]
         known = [answer for answer in answers if answer is not None]

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import as_given
 from workbench.compiled import order_by_code, warm_up
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, Expression, column_names
 from workbench.state.key_columns import check_keys, is_text
@@ -200,7 +199,7 @@ def key_batch(batch: pa.RecordBatch, keys: Sequence[str], names: Sequence[str]) 
     return pa.RecordBatch.from_arrays([batch.column(key) for key in keys], names=list(names))
 
 
-def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> npt.NDArray[np.bool_] | None:
+def without_null_keys(batch: pa.RecordBatch, keys: Sequence[str]) -> Mask | None:
     """Shape (n,): the rows without nulls in their keys; None if all rows are."""
     complete = None
     for key in keys:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME, format_duration
-from workbench.elements import Records
+from workbench.elements import Mask, Records
 from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, Output, Snapshot
 from workbench.operators.joins.columns import (
@@ -28,7 +28,7 @@ from workbench.operators.joins.columns import (
     key_batch,
     without_null_keys,
 )
-from workbench.operators.joins.rows import Bools, TimedRows
+from workbench.operators.joins.rows import TimedRows
 from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.state.key_index import KeyIndex
@@ -122,7 +122,7 @@ class _IntervalJoin(TwoSidedJoin):
         """The records that are on time and can have a partner, or are emitted without one."""
         times = records.timestamps
         assert times is not None
-        kept: Bools | None = None
+        kept: Mask | None = None
         if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
             kept = times > watermark_us
             late = ~kept & (times != NO_TIME)
@@ -134,9 +134,7 @@ class _IntervalJoin(TwoSidedJoin):
             complete = without_null_keys(records.batch, self._keys[port])
             if complete is not None:
                 kept = complete if kept is None else kept & complete
-        if kept is None:
-            return records
-        return Records(records.batch.filter(pa.array(kept)), times[kept])
+        return records if kept is None else records.where(kept)
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         if watermark_us <= self._watermark:
@@ -169,7 +167,7 @@ class _IntervalJoin(TwoSidedJoin):
         for port, batch, table in self._restored(snapshots):
             if len(batch):
                 codes = self._index.codes(key_batch(batch, self._keys[port], self._names))
-                matched: Bools = column_in(table, "matched", pa.bool_())
+                matched: Mask = column_in(table, "matched", pa.bool_())
                 self._sides[port].add(batch, codes, numbers_in(table, "time"), matched)
 
 

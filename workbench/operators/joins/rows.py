@@ -11,17 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.compiled import find_ranges, merge_rows, order_by_code, order_by_time, warm_up
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.operators.joins.columns import pairs_of
 from workbench.operators.snapshots.saved_rows import saved_rows, together
-
-Bools = npt.NDArray[np.bool_]
 
 _CODES_PER_ROW = 4  # with more codes than that, counting them all costs more than comparing the rows
 _MOVES_PER_ROW = 32  # with more moves than that, rows are far from sorted
@@ -44,7 +41,7 @@ class Run:
     starts: Int64s
     codes: Int64s
     times: Int64s
-    matched: Bools
+    matched: Mask
     last_us: int
     waiting_us: int
 
@@ -82,7 +79,7 @@ class TimedRows:
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
-    def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools) -> None:
+    def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Mask) -> None:
         """Keep these rows, except those that have expired."""
         if self._forgotten_us != NO_TIME and int(times.min(initial=MAX_TIME)) <= self._forgotten_us:
             young = times > self._forgotten_us
@@ -117,7 +114,7 @@ class TimedRows:
         self._forgotten_us = max(self._forgotten_us, until_us)
         self._runs = [run for run in self._runs if run.last_us > until_us]
 
-    def mark_codes(self, used: Bools) -> None:
+    def mark_codes(self, used: Mask) -> None:
         """Set ``used[code]`` for the key codes of all rows."""
         for run in self._runs:
             used[run.codes] = True
@@ -159,7 +156,7 @@ class TimedRows:
             self._runs.append(_run(batch, codes, times, matched, order[:count]))
 
 
-def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Bools, order: Int64s) -> Run:
+def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Mask, order: Int64s) -> Run:
     codes, times, matched = codes[order], times[order], matched[order]
     waiting_us = int(times[~matched].min(initial=MAX_TIME))
     return Run(batch.take(pa.array(order)), _starts(codes), codes, times, matched, int(times.max()), waiting_us)

@@ -15,12 +15,11 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.operators.contract.base import EventTimeOutput, Output, Snapshot
 from workbench.operators.joins.columns import JoinColumns, key_batch, without_null_keys
 from workbench.operators.joins.groups import Grouped, emit_joined, with_times
@@ -133,7 +132,7 @@ class SessionJoinLogic(TwoSidedJoin):
             sessions = np.where(moved, into[sessions], sessions)
         return sessions
 
-    def _where(self, side: _Kept, chosen: npt.NDArray[np.bool_]) -> _Kept:
+    def _where(self, side: _Kept, chosen: Mask) -> _Kept:
         return _Kept(side.batch.filter(pa.array(chosen)), side.sessions[chosen])
 
     def _pack(self, waiting: Sequence[_Kept]) -> None:

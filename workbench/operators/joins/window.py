@@ -14,13 +14,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from workbench.arguments import as_given
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import MAX_TIME
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError
 from workbench.operators.contract.base import Operator, Output, Snapshot
 from workbench.operators.joins.columns import JoinColumns, key_batch, without_null_keys
@@ -96,7 +95,7 @@ class _Kept:
     ends: Int64s
     first_end: int
 
-    def where(self, chosen: npt.NDArray[np.bool_]) -> _Kept | None:
+    def where(self, chosen: Mask) -> _Kept | None:
         """The selected rows; None if there are none."""
         if not chosen.any():
             return None

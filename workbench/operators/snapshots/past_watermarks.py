@@ -88,7 +88,7 @@ class PastWatermarks:
         marks = np.full(len(records), watermark_us)
         for groups, known in self._marks.items():
             np.maximum(marks, known[key_groups_of(table, keys, groups)], out=marks)
-        return [(_where(records, marks == mark), int(mark)) for mark in np.unique(marks)]
+        return [(records.where(marks == mark), int(mark)) for mark in np.unique(marks)]
 
 
 def _ranges(marks: Int64s, first: int, groups: int) -> list[Json]:
@@ -97,8 +97,3 @@ def _ranges(marks: Int64s, first: int, groups: int) -> list[Json]:
     ends = [*begins[1:], len(marks)]
     number = [] if groups == KEY_GROUPS_LEAST else [groups]  # as earlier versions wrote it
     return [[first + begin, first + end, int(marks[begin]), *number] for begin, end in zip(begins, ends, strict=True)]
-
-
-def _where(records: Records, chosen: np.ndarray) -> Records:
-    times = records.timestamps
-    return Records(records.batch.filter(pa.array(chosen)), None if times is None else times[chosen])

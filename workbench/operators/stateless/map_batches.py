@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.elements import Records, event_times
+from workbench.elements import Records, event_times, holds_times
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.contract.base import Operator, OperatorContext, Output
 from workbench.operators.functions.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
@@ -65,7 +65,7 @@ class MapBatches:
             if self.event_time not in schema.names:
                 raise PlanError(unknown("event-time column", self.event_time, schema.names), origin=self.origin)
             kind = schema.field(self.event_time).type
-            if not (pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_int64(kind)):
+            if not holds_times(kind):
                 raise PlanError(
                     f"event-time column {self.event_time!r} is {kind}: use a timestamp, a date or int64 microseconds",
                     origin=self.origin,

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import pyarrow as pa
 
-from workbench.elements import Records
+from workbench.elements import Mask, Records
 from workbench.errors import ExpressionError, PlanError
 from workbench.expressions import Compiled, compile_expression
 from workbench.expressions.tree.types import type_name
@@ -80,8 +80,5 @@ class _Split(Operator):
         out.emit(_rows(records, rest))
 
 
-def _rows(records: Records, chosen: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Records:
-    if chosen.all():
-        return records
-    times = records.timestamps
-    return Records(records.batch.filter(pa.array(chosen)), None if times is None else times[chosen])
+def _rows(records: Records, chosen: Mask) -> Records:
+    return records if chosen.all() else records.where(chosen)

@@ -66,7 +66,6 @@ class Contents(Protocol):
 
     def grow(self, entries: int) -> None:
         """Make room for entries 0 to entries - 1."""
-        ...
 
     def add(self, entries: Int64s, rows: Int64s | None, incoming: Incoming) -> None:
         """Add records to entries.
@@ -76,43 +75,33 @@ class Contents(Protocol):
             rows: shape (pairs,), ascending, the record of each pair; None: each record has one, in order.
             incoming: the records.
         """
-        ...
 
     def move(self, sources: Int64s, targets: Int64s) -> None:
         """Move everything in ``sources[i]`` to ``targets[i]``, for each i in turn."""
-        ...
 
     def purge(self, entries: Int64s) -> None:
         """Empty these entries; they stay in use."""
-        ...
 
     def release(self, entries: Int64s) -> None:
         """Release these entries: they are over, and their contents are no longer needed."""
-        ...
 
     def retain(self, entries: Int64s) -> None:
         """Keep only these; ``entries[i]`` becomes entry i."""
-        ...
 
     def results(self, fired: Fired) -> Results:
         """The present results of these windows."""
-        ...
 
     def glance(self, entries: Int64s) -> dict[str, pa.Array]:
         """The contents of these entries for display; nothing changes."""
-        ...
 
     def state_names(self) -> Sequence[str]:
         """The names of ``state_columns``."""
-        ...
 
     def state_columns(self, entries: Int64s) -> list[pa.Array]:
         """A copy of the few numbers that are kept for each entry."""
-        ...
 
     def state_tables(self, entries: Int64s) -> Snapshot:
         """A copy of everything else; entries are numbered 0, 1, ... in the given order."""
-        ...
 
     def load(self, entries: Int64s, table: pa.Table, places: Int64s, tables: Snapshot) -> None:
         """Restore a snapshot.
@@ -123,7 +112,6 @@ class Contents(Protocol):
             places: shape (e,), the numbers of the entries in `tables`.
             tables: ``state_tables``.
         """
-        ...
 
 
 class RunningAggregates:

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from workbench.compiled import count_into_waves, warm_up
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.operators.snapshots.pieces import column_in, numbers_in
 from workbench.operators.windows.columns import EntryColumns
-from workbench.operators.windows.places import Mask, Placement
+from workbench.operators.windows.places import Placement
 from workbench.windows.schedule import Schedule, TimeKind
 
 
@@ -80,7 +80,6 @@ class Firing(Protocol):
 
     def grow(self, entries: int) -> None:
         """Make room for entries 0 to entries - 1."""
-        ...
 
     def waves(self, placement: Placement, times: Int64s | None, moment: Moment) -> Waves | None:
         """The actions when records arrive; None: none of them makes a window fire by itself.
@@ -90,35 +89,27 @@ class Firing(Protocol):
             times: shape (pairs,), or None.
             moment: the present time.
         """
-        ...
 
     def is_due(self, moment: Moment) -> bool:
         """Whether ``due`` may return anything; cheap."""
-        ...
 
     def due(self, moment: Moment, starts: Int64s, ends: Int64s) -> Sequence[Round]:
         """The actions of windows because time has passed, in rounds; they count as done."""
-        ...
 
     def next_time_us(self) -> int | None:
         """The processing time at which an action may be due."""
-        ...
 
     def release(self, entries: Int64s) -> None:
         """Mark entries as over, or as merged into others; they never fire again."""
-        ...
 
     def retain(self, entries: Int64s) -> None:
         """Keep only these; ``entries[i]`` becomes entry i."""
-        ...
 
     def state(self, entries: Int64s) -> dict[str, pa.Array]:
         """A copy of the data about these."""
-        ...
 
     def load(self, entries: Int64s, table: pa.Table, ends: Int64s) -> None:
         """Restore what ``state`` returned, for windows that end at `ends`."""
-        ...
 
 
 class ScheduledFiring:

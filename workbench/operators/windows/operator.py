@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.durations import LAST_WATERMARK, LATEST_TIME, MAX_TIME, NO_TIME
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.errors import RecordError
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
@@ -26,7 +26,7 @@ from workbench.operators.windows.columns import time_of_results
 from workbench.operators.windows.contents import Contents, Fired, FoldedPanes, Incoming, PaneFolder, RunningAggregates
 from workbench.operators.windows.entries import WindowEntries
 from workbench.operators.windows.firing import Moment, Waves
-from workbench.operators.windows.places import Mask, Placement
+from workbench.operators.windows.places import Placement
 from workbench.operators.windows.settings import WindowSettings
 from workbench.windows.session import Session
 
@@ -118,7 +118,8 @@ class WindowOperator(Operator):
         if not timeless.any():
             return records, times
         self._context.counters.numRecordsWithoutTimestamp += int(timeless.sum())
-        return Records(records.batch.filter(pa.array(~timeless)), times[~timeless]), times[~timeless]
+        timed = records.where(~timeless)
+        return timed, timed.timestamps
 
     def _put_aside(self, records: Records, late: Mask, out: Output) -> None:
         count = int(late.sum())
@@ -128,8 +129,7 @@ class WindowOperator(Operator):
                 watermark_us = self._moment.watermark_us
                 self._context.counters.late.note(records.batch, records.timestamps, late, watermark_us, self._keys)
         elif count:
-            times = None if records.timestamps is None else records.timestamps[late]
-            out.emit_side(self._late_tag, Records(records.batch.filter(pa.array(late)), times))
+            out.emit_side(self._late_tag, records.where(late))
 
     def _put_in(self, placement: Placement, folded: FoldedPanes | None, incoming: Incoming, out: Output) -> None:
         entries, moves = placement.entries, placement.moves

@@ -10,14 +10,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.state.key_table import KeyTable
 from workbench.windows import WindowAssigner
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,6 @@ class Places(Protocol):
 
     def __len__(self) -> int:
         """The number of entries."""
-        ...
 
     def place(self, keys: Int64s, times: Int64s | None, closed_end: int, batch: pa.RecordBatch | None) -> Placement:
         """The entries of these records; new ones are added.
@@ -66,19 +62,15 @@ class Places(Protocol):
             closed_end: time windows that end here or earlier are closed.
             batch: the records themselves.
         """
-        ...
 
     def windows(self) -> tuple[Int64s, Int64s, Int64s]:
         """The key code, start and end of every entry."""
-        ...
 
     def add(self, keys: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
         """Add entries for these windows of keys from a snapshot."""
-        ...
 
     def retain(self, entries: Int64s, codes: Int64s) -> None:
         """Keep only these entries; ``entries[i]`` becomes entry i, and ``codes[k]`` is the new code of key k."""
-        ...
 
     def full(self, entries: Int64s) -> Int64s:
         """Those of these entries that no further record can reach, at any time; each once."""

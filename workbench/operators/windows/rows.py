@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.durations import NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, by_group
 from workbench.operators.contract.base import Snapshot
 from workbench.operators.snapshots.pieces import numbers_in, table_in
 from workbench.operators.windows.contents import Fired, Incoming, Results
-from workbench.operators.windows.places import Mask
 from workbench.windows import Evictor
 
 _UNUSED = 0.5  # the share of kept records without a window at which they are dropped
@@ -37,7 +36,6 @@ class WindowFunction(Protocol):
             groups: shape (n,), the window of each record, from 0.
             bounds: shape (f + 1,): window w has the rows [bounds[w], bounds[w + 1]).
         """
-        ...
 
 
 class WholeAggregates:

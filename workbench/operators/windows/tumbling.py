@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from workbench.compiled.machinery.codes import LATE
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Int64s, Records
+from workbench.elements import Int64s, Mask, Records
 from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
@@ -32,7 +32,6 @@ from workbench.operators.snapshots.keyed_snapshot import key_rows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import codes_in, column_in
 from workbench.operators.windows.columns import TIME, time_of_results
-from workbench.operators.windows.places import Mask
 from workbench.windows.tumbling import Tumbling
 
 _FEW_ENTRIES = 1_024  # not worth packing
@@ -117,8 +116,7 @@ class TumblingAggregate(Operator):
             late = records_in(records.batch.filter(pa.array(is_late)))
             batch = records.batch.select([*self._keys, RECORDS])
         elif self._late_tag is not None:
-            late_records = records.batch.filter(pa.array(is_late))
-            out.emit_side(self._late_tag, Records(late_records, records.timestamps[is_late]))
+            out.emit_side(self._late_tag, records.where(is_late))
             return
         else:
             batch = records.batch

@@ -19,15 +19,12 @@ class BarrierHandler(Protocol):
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """A barrier has arrived on a channel."""
-        ...
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
         """A channel has ended; no barrier will arrive on it."""
-        ...
 
     def on_abort(self, checkpoint_id: int) -> None:
         """A checkpoint was aborted."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

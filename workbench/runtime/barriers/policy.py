@@ -23,23 +23,18 @@ class TaskPolicy(Protocol):
 
     def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
         """A source was asked to start a checkpoint."""
-        ...
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """A barrier has arrived on a channel."""
-        ...
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:
         """A channel has ended; no barrier will arrive on it."""
-        ...
 
     def on_complete(self, checkpoint_id: int) -> None:
         """A checkpoint is complete."""
-        ...
 
     def on_abort(self, checkpoint_id: int) -> None:
         """A checkpoint was aborted."""
-        ...
 
 
 class SourceBarriers:

@@ -92,19 +92,15 @@ class Takes(Protocol):
     @property
     def records_in(self) -> int:
         """Records that the task has received."""
-        ...
 
     def wants(self, checkpoint_id: int) -> bool:
         """Whether the task still has to take its snapshot for a checkpoint."""
-        ...
 
     def take(self, barrier: CheckpointBarrier) -> Copied:
         """Copy the state, and forward the barrier."""
-        ...
 
     def report(self, copied: Copied, arrival: Arrival) -> None:
         """Hand the copy over to be written."""
-        ...
 
 
 def _unheard(taken: SnapshotTaken) -> None:

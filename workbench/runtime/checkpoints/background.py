@@ -16,7 +16,6 @@ class Background(Protocol):
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Queue `work`; `done` is later called with its result, or with the exception that it raised."""
-        ...
 
 
 def answered(

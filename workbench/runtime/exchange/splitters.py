@@ -21,7 +21,6 @@ class Splitter(Protocol):
 
     def split(self, records: Records) -> list[Records | None]:
         """The rows for each target, in their order; None where there are none."""
-        ...
 
 
 class ShuffleSplitter:

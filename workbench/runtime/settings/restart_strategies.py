@@ -26,7 +26,6 @@ class RestartLogic(Protocol):
     def failed(self, now_us: int, *, injected: bool = False) -> int | None:
         """Record a failure at this time; `injected`: a user caused it. Returns microseconds until the next attempt, or
         None to give up."""
-        ...
 
 
 class RestartStrategy(Protocol):
@@ -34,7 +33,6 @@ class RestartStrategy(Protocol):
 
     def begin(self, job: str) -> RestartLogic:
         """The logic for a job that starts now."""
-        ...
 
 
 class _Named:

@@ -33,7 +33,6 @@ class Files(Protocol):
 
     def write(self, path: str, pieces: Iterable[Any]) -> None:
         """Write consecutive buffers, durably; the file then exists as a whole or not at all."""
-        ...
 
     def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
         """A file's bytes (a buffer, which may be mapped instead of loaded); updates the checksum `running`.
@@ -42,41 +41,32 @@ class Files(Protocol):
             FileNotFoundError: the file does not exist, is not a regular file, or is larger than `most` bytes; then
             nothing is read.
         """
-        ...
 
     def exists(self, path: str) -> bool:
         """Whether the file exists; raises an OSError where the system does not say."""
-        ...
 
     def folders(self, path: str = "") -> Sequence[str]:
         """Names of the folders in a folder, sorted; none where it does not exist."""
-        ...
 
     def files(self, path: str) -> Sequence[str]:
         """Paths of all files below a folder, at any depth; none where it does not exist."""
-        ...
 
     def delete(self, path: str) -> None:
         """Delete a file, if it exists; after a power failure it may reappear."""
-        ...
 
     def delete_durably(self, path: str) -> None:
         """Delete a file, if it exists, for good."""
-        ...
 
     def delete_folder(self, path: str) -> None:
         """Delete a folder with its content; what cannot be deleted stays, and after a power failure any of it may
         reappear."""
-        ...
 
     def take(self, source: Files, path: str, to: str) -> None:
         """Copy or link a file of `source`, which may be `self`, to another path, durably; neither is ever changed."""
-        ...
 
     def sync_names(self) -> None:
         """Make the names of all files and folders durable: the process that created them may have been killed before it
         did."""
-        ...
 
     def path_of(self, path: str) -> str:
         """Path or URI of a file, for users.
@@ -84,7 +74,6 @@ class Files(Protocol):
         Raises:
             CheckpointError: it is outside of the root.
         """
-        ...
 
 
 def check_size(size: int, most: int, path: str) -> None:

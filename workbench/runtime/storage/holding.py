@@ -43,7 +43,6 @@ class Hold(Protocol):
         Raises:
             HeldError: another process acquired it at the same moment.
         """
-        ...
 
     def beat(self) -> None:
         """Called every few seconds while the job runs.
@@ -51,7 +50,6 @@ class Hold(Protocol):
         Raises:
             CheckpointError: another process has taken the directory.
         """
-        ...
 
     def check(self) -> None:
         """Called before a checkpoint becomes complete, before its completion is announced, and before one is removed.
@@ -59,11 +57,9 @@ class Hold(Protocol):
         Raises:
             CheckpointError: another process has taken the directory.
         """
-        ...
 
     def release(self) -> None:
         """Release the directory, so that another process can own it."""
-        ...
 
 
 class LocalHold:

@@ -16,12 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.from_arrow import Unfolding, largest_value
 from workbench.state.key_columns import can_be_key
 from workbench.state.key_groups import hash_keys
-
-Mask = npt.NDArray[np.bool_]
 
 _COLUMN_BYTES_MAX = 1 << 30
 """Arrow's strings have 32-bit offsets; a larger column might not fit into one array together with its changes."""

@@ -15,7 +15,6 @@ class Stage(Protocol):
 
     def start(self, execution: Execution) -> None:
         """Step the tasks of this attempt from now on; some of them may have been stepped before."""
-        ...
 
     def stop(self, execution: Execution) -> Collection[Task]:
         """Stop stepping them; when this returns, none of them is in a step.
@@ -23,12 +22,9 @@ class Stage(Protocol):
         The tasks returned are an exception: the job is canceled, and their step has not ended in time. They are left
         behind, and nothing is stepped for this job any more.
         """
-        ...
 
     def inspect(self, task: Task, query: Query) -> None:
         """Let a task answer a query between two of its steps."""
-        ...
 
     def wake(self) -> None:
         """Wake the master: it has something to do."""
-        ...

@@ -100,7 +100,6 @@ class TaskHost(Protocol):
 
     def report(self, report: Report) -> None:
         """Receive a report; called from the task's thread, returns at once."""
-        ...
 
 
 class Task:

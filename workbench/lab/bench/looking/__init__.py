@@ -1,4 +1,4 @@
-"""What an open dashboard costs.
+"""The cost of an open dashboard.
 
 Belongs here: browsers, servers and pages for benchmarks.
 Does not: other works.

@@ -1,7 +1,7 @@
-"""A Chromium without a window that opens one page and answers questions about it.
+"""A headless Chromium that opens one page and evaluates expressions in it.
 
-It is spoken to over two pipes (``--remote-debugging-pipe``, the DevTools protocol), so no port is opened and no driver
-is needed.
+It is controlled through two pipes (``--remote-debugging-pipe``, the DevTools protocol), so no port is opened and no
+driver is needed.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _OPTIONS = (
     "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE localhost, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 _START = 'read=$1 write=$2; shift 2; exec "$@" 3<"/dev/fd/$read" 4>"/dev/fd/$write"'
-"""The browser reads commands from descriptor 3 and writes to 4; a shell can put any two there."""
+"""The browser reads commands from descriptor 3 and writes to 4; a shell can connect any two to them."""
 
 
 class BrowserError(WorkbenchError):
-    """The browser did not do what it was asked."""
+    """The browser did not do what was requested."""
 
 
 class Chromium:
-    """One page in a browser of its own (a context manager).
+    """One page in a separate browser (a context manager).
 
     Args:
         program: the Chromium.
@@ -67,7 +67,7 @@ class Chromium:
 
     def close(self) -> None:
         """End the browser."""
-        self._write.close()  # it ends when nobody can speak to it any more
+        self._write.close()  # it ends when its input is closed
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
@@ -101,7 +101,7 @@ class Chromium:
         """The result of a command of the DevTools protocol.
 
         Raises:
-            BrowserError: it was refused, or the browser is gone.
+            BrowserError: it was rejected, or the browser has ended.
         """
         self._count += 1
         message: dict[str, Any] = {"id": self._count, "method": method, "params": arguments}
@@ -129,7 +129,7 @@ class Chromium:
         return message
 
     def _page(self) -> str:
-        """The page that it has opened."""
+        """The page that is open."""
         return next(
             str(target["targetId"])
             for target in self.command("Target.getTargets")["targetInfos"]

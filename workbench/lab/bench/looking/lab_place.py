@@ -1,4 +1,4 @@
-"""Looking at a job in JupyterLab: a notebook whose kernel runs it, and beside it the dashboard or nine views docked."""
+"""A job in JupyterLab: a notebook whose kernel runs it, and beside it the dashboard or nine views, docked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = """%load_ext workbench
 from workbench.lab.bench.looking.shown_job import ShownJob
 shown = ShownJob(served=False)"""
 COLUMNS = (("graph", "state", "events"), ("watermarks", "buffers", "sink"), ("latency", "checkpoints", "controls"))
-"""What is docked, column by column, all of it on the screen."""
+"""The docked views, column by column, all of them visible."""
 
 
 class LabPlace:
@@ -35,7 +35,7 @@ class LabPlace:
     """
 
     screen = (3200, 2300)
-    """The sidebar, the notebook and the whole dashboard, half of the page wide, are seen at once."""
+    """The sidebar, the notebook and the whole dashboard, half of the page wide, are visible at once."""
     views = 1
     _dock = call("dockDashboard", NAME)
 
@@ -64,7 +64,7 @@ class LabPlace:
         self._stack.close()
 
     def open(self) -> Chromium:
-        """Dock what is looked at."""
+        """Dock the dashboard or its views."""
         self._browser.ask(self._dock)
         return self._browser
 
@@ -85,10 +85,10 @@ class LabPlace:
 
 
 class LabViews(LabPlace):
-    """The same with nine views, each docked by itself."""
+    """The same with nine views, each docked separately."""
 
     screen = (2400, 1400)
-    """The sidebar, the notebook and nine views are seen at once."""
+    """The sidebar, the notebook and nine views are visible at once."""
     views = sum(len(column) for column in COLUMNS)
     _dock = call("dockViews", NAME, COLUMNS)
 

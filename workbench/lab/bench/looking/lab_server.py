@@ -24,7 +24,7 @@ class ServerError(WorkbenchError):
 
 
 def runtime_folder(home: Path) -> Path:
-    """Where a server whose home this is keeps the connection files of its kernels."""
+    """The folder in which a server with this home keeps the connection files of its kernels."""
     return home / "jupyter_runtime"
 
 
@@ -67,7 +67,7 @@ def jupyter_server(home: Path, root: Path, token: str) -> Iterator[str]:
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """It waits for ever where it was asked to end in the moment in which a kernel was starting; kernels end with it."""
+    """End the server: it waits for ever if told to end at the moment a kernel starts; kernels end with it."""
     server.terminate()
     try:
         server.wait(END_S)

@@ -1,4 +1,4 @@
-"""What the measurements with and without a page say about each other."""
+"""Compares the measurements with and without a page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Phase:
     """One measurement.
 
     Attributes:
-        seconds: that it took.
-        events: that the source emitted meanwhile.
+        seconds: its duration.
+        events: number of events that the source emitted.
         cpu_s: CPU seconds of the kernel's process.
-        feed_cpu_s: of its threads that feed the page.
-        cells_ms: what a cell ``1+1`` took, in milliseconds, in order.
+        feed_cpu_s: CPU seconds of its threads that feed the page.
+        cells_ms: durations of a cell ``1+1`` in milliseconds, in order.
     """
 
     seconds: float
@@ -43,26 +43,26 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What came of it; milliseconds unless the name says otherwise.
+    """The result; milliseconds unless the name says otherwise.
 
     Attributes:
         page: where the dashboard is shown, by its name in ``looking.PLACES``.
-        views: that are fed, each by itself: the served page is one, docked views are many.
+        views: number of views that are fed separately: the served page is one, docked views are many.
         screen: of the page, in pixels.
         eps_alone, eps_seen: events per wall-clock second without a page and with one.
         eps_cpu_s_alone, eps_cpu_s_seen: per CPU second of the kernel's process.
         kept, kept_cpu: the second of each as a share of the first.
-        alone_again: the speed without a page after it as a share of that before it; as far from 1 as this is, so far
+        alone_again: the speed without a page afterwards, as a share of that before; its distance from 1 shows how much
             other work on the machine disturbs the other ratios.
-        frames_per_s: frames that the page has painted, of the view that has painted the fewest.
-        bytes_per_s: that the page has received.
-        feed_cpu: share of one core that the threads which feed the page took.
-        browser_cpu: share of one core that the browser took.
-        in_force_ms: from moving a slider on the page to the setting in force, median.
+        frames_per_s: painted frames, of the view that painted the fewest.
+        bytes_per_s: received by the page.
+        feed_cpu: share of one core used by the threads that feed the page.
+        browser_cpu: share of one core used by the browser.
+        in_force_ms: from moving a slider on the page until the setting is in force, median.
         in_force_ms_max: of the slowest.
-        shown_ms: until the page says so, median.
-        cell_ms, cell_ms_p99: what a cell ``1+1`` took with the page open.
-        cell_alone_ms, cell_alone_ms_p99: and without.
+        shown_ms: until the page shows it, median.
+        cell_ms, cell_ms_p99: duration of a cell ``1+1`` with the page open.
+        cell_alone_ms, cell_alone_ms_p99: and without it.
         checked: the job's results are right.
     """
 
@@ -126,16 +126,16 @@ def compare(
     tuned: list[tuple[float, float]],
     checked: bool,
 ) -> Looked:
-    """What follows from the measurements.
+    """Evaluate the measurements.
 
     Args:
         before, seen, after: without a page, with one, and without again.
         page: where the dashboard is shown.
         screen: of the page, in pixels.
-        painted: frames that each view has painted meanwhile.
-        received: bytes that the page has received meanwhile.
-        browser_s: CPU seconds of the browser meanwhile.
-        tuned: milliseconds of each tuning until it was in force, and until the page said so.
+        painted: frames that each view painted in the measurement.
+        received: bytes that the page received in it.
+        browser_s: CPU seconds of the browser in it.
+        tuned: milliseconds of each tuning until it was in force, and until the page showed it.
         checked: the job's results are right.
     """
     alone = before.followed_by(after)

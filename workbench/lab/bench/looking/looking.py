@@ -1,4 +1,4 @@
-"""What it costs a job to be looked at: the wide job at full speed in a kernel, without a page, with one, without."""
+"""The cost of watching a job: the wide job at full speed in a kernel, without a page, with one, without."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from workbench.lab.bench.looking.served_place import ServedPlace
 from workbench.lab.bench.looking.watching import call
 
 SECONDS = 8.0
-"""Of each of the three measurements."""
+"""The duration of each of the three measurements."""
 WARM_UP_S = 5.0
 SETTLING_S = 2.5
-"""After the dashboard has been opened or closed."""
+"""The pause after the dashboard was opened or closed."""
 CELL_EVERY_S = 0.2
 OPENING_PATIENCE_S = 60.0
 TUNINGS = ("0ms", "50ms", "10ms", "100ms")
@@ -28,11 +28,11 @@ TUNING_PATIENCE_S = 5.0
 
 
 class Place(AbstractContextManager["Place"], Protocol):
-    """Where a dashboard is looked at."""
+    """A place where a dashboard is shown."""
 
     @property
     def kernel(self) -> Cells:
-        """The kernel of the job, a `ShownJob` that is there by the name ``shown``."""
+        """The kernel of the job, which has a `ShownJob` under the name ``shown``."""
 
     @property
     def screen(self) -> tuple[int, int]:
@@ -40,16 +40,16 @@ class Place(AbstractContextManager["Place"], Protocol):
 
     @property
     def views(self) -> int:
-        """How many views are fed, each by itself, once the dashboard is open."""
+        """How many views are fed separately, once the dashboard is open."""
 
     def open(self) -> Chromium:
-        """Open the dashboard; the browser in which it will be seen."""
+        """Open the dashboard; returns the browser that shows it."""
 
     def close(self) -> None:
         """Close it again."""
 
     def cell_seconds(self) -> float:
-        """How long a cell ``1+1`` takes there."""
+        """The duration of a cell ``1+1`` there."""
 
 
 PLACES: dict[str, Callable[[str], Place]] = {
@@ -57,7 +57,7 @@ PLACES: dict[str, Callable[[str], Place]] = {
     "jupyterlab": LabPlace,
     "jupyterlab-views": LabViews,
 }
-"""By the name of the page; each is given the path of a Chromium."""
+"""By the name of the page; each takes the path of a Chromium."""
 
 
 def look(
@@ -66,10 +66,10 @@ def look(
     """Measure once.
 
     Args:
-        page: one of `PLACES`: the dashboard on a page of its own, or docked beside a notebook in JupyterLab, or its
-            nine views there, each in a panel.
-        seconds: of each of the three measurements.
-        on_phase: is told what comes next.
+        page: one of `PLACES`: the dashboard on its own page, or docked beside a notebook in JupyterLab, or its nine
+            views there, each in a panel.
+        seconds: the duration of each of the three measurements.
+        on_phase: receives the name of the next phase.
 
     Raises:
         SettingError: no such page, or there is no Chromium, or (in JupyterLab) no front end.
@@ -115,7 +115,7 @@ def look(
 
 
 def _measure(place: Place, seconds: float) -> Phase:
-    """For so long, a cell five times a second: a notebook is used while the job runs."""
+    """Measure for `seconds`, with a cell five times a second: a notebook is used while the job runs."""
     cells: list[float] = []
     begin = place.kernel.ask("shown.reading()")
     until = time.perf_counter() + seconds

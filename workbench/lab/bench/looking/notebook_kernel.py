@@ -1,4 +1,4 @@
-"""Cells of a kernel as a notebook has it, and how long they take."""
+"""Cells of a kernel as in a notebook, with their durations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Cells:
         return ast.literal_eval(told["data"]["text/plain"])
 
     def cell_seconds(self, code: str) -> float:
-        """From sending a cell to having its reply."""
+        """The time from sending a cell to receiving its reply."""
         begin = time.perf_counter()
         self._reply(code, {})
         return time.perf_counter() - begin
@@ -62,7 +62,7 @@ class Cells:
 
 
 class NotebookKernel(Cells):
-    """A kernel of its own, started, and its cells (a context manager).
+    """A separate kernel and its cells (a context manager).
 
     Example:
         ``with NotebookKernel() as kernel: kernel.ask("1 + 1")`` gives 2.
@@ -82,7 +82,7 @@ class NotebookKernel(Cells):
 
 
 class JoinedKernel(Cells):
-    """The cells of a kernel that somebody else has started.
+    """The cells of a kernel that was started elsewhere.
 
     Args:
         connection: its connection file.

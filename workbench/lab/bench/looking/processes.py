@@ -1,4 +1,4 @@
-"""Processor time of processes and threads, as the system counts it."""
+"""Processor time of processes and threads, from the system."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import psutil
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of a process and of all that it has started and that still run."""
+    """Of a process and of all its running descendants."""
     total = 0.0
     with suppress(psutil.NoSuchProcess):
         first = psutil.Process(pid)
@@ -21,7 +21,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def thread_cpu_seconds(names: str) -> float:
-    """Of the threads of this process whose names begin so; those that have ended are not counted."""
+    """Of the threads of this process whose names begin with `names`; ended ones are not counted."""
     wanted = {thread.native_id for thread in threading.enumerate() if thread.name.startswith(names)}
     times = psutil.Process().threads()
     return float(sum(one.user_time + one.system_time for one in times if one.id in wanted))

@@ -1,4 +1,4 @@
-"""Looking at a job on its served page."""
+"""A job on its served page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ServedPlace:
     """
 
     screen = (1440, 2400)
-    """All nine views are seen at once."""
+    """All nine views are visible at once."""
     views = 1
 
     def __init__(self, program: str) -> None:
@@ -33,7 +33,7 @@ class ServedPlace:
         self.kernel.__exit__(*error)
 
     def open(self) -> Chromium:
-        """Open the page in a browser of its own."""
+        """Open the page in a separate browser."""
         self._browser = Chromium(self._program, self.screen)
         self._browser.open(self.kernel.ask("shown.url"), call("countBytes"))
         return self._browser
@@ -45,5 +45,5 @@ class ServedPlace:
             self._browser = None
 
     def cell_seconds(self) -> float:
-        """From sending a cell to having its reply."""
+        """The time from sending a cell to receiving its reply."""
         return self.kernel.cell_seconds("1+1")

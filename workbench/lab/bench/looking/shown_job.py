@@ -1,4 +1,4 @@
-"""What the benchmark of the dashboard does inside the kernel: start the wide job, serve its page, tell figures."""
+"""The kernel's side of the dashboard benchmark: starts the wide job, serves its page, and returns figures."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ShownJob:
         return "" if self._pages is None else str(self._pages.url)
 
     def reading(self) -> tuple[float, int, float, float]:
-        """Seconds of some clock, events emitted, CPU seconds of the process and of the dashboard's threads in it."""
+        """Seconds of some clock, events emitted, CPU seconds of the process and of its dashboard threads."""
         return time.perf_counter(), self._work.emitted.count, time.process_time(), thread_cpu_seconds("dashboard")
 
     def tunings(self) -> list[int]:
-        """When each tuning came into force: microseconds since 1970."""
+        """When each tuning took effect: microseconds since 1970."""
         frame = self._job.recorder.latest()
         return [] if frame is None else [event.time_us for event in frame.events if event.kind == "tune"]
 
     def end(self) -> bool:
-        """Serve it no longer and stop it; whether its results are right."""
+        """Stop serving and stop the job; returns whether its results are right."""
         if self._pages is not None:
             self._pages.stop()
         self._job.stop(wait=False)

@@ -1,4 +1,4 @@
-"""What the benchmark of the dashboard asks of a page: functions of ``static/watching.js``."""
+"""The page's side of the dashboard benchmark: functions of ``static/watching.js``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def call(function: str, *arguments: object) -> str:
-    """A JavaScript expression: the value of that function of the script for these arguments.
+    """A JavaScript expression: the result of that function of the script for these arguments.
 
     Example:
         >>> call("runCell", 1).splitlines()[-1]

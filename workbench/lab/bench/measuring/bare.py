@@ -1,4 +1,4 @@
-"""W1 without an engine: the compiled expression over blocks in memory, which is the most that an engine can reach."""
+"""W1 without an engine: the compiled expression over blocks in memory, the upper bound for an engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 65_536
 
 @dataclass(slots=True)
 class _Searcher:
-    """What one thread has searched: the events of its own endless input, and how many of them matched."""
+    """What one thread has searched: the number of events of its own endless input, and how many of them matched."""
 
     searched: Emitted = field(default_factory=Emitted)
     found: int = 0
@@ -39,12 +39,12 @@ class _Searcher:
             first += BATCH
 
     def exact(self) -> bool:
-        """Whether it found what is there."""
+        """Whether it found every match."""
         return self.found == int(self.searched.times()[matching_rows()].sum())
 
 
 def run_bare(setting: Setting, on_progress: Progress) -> Result:
-    """Search with one thread for each subtask, on as many cores, and check what was found."""
+    """Search with one thread for each subtask, on as many cores, and check the result."""
     text, halt = continued_text(), threading.Event()
     with pinned(setting.parallelism):
         searchers = [_Searcher() for _ in range(setting.parallelism)]

@@ -1,4 +1,4 @@
-"""E5: a state machine per entity while tasks fail, with snapshots and without: false alerts, dips and catching up."""
+"""E5: a state machine per entity while tasks fail, with and without snapshots: false alerts, dips and catching up."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ VIOLATION_EVERY = 50
 SAMPLE_S = 0.25
 PATIENCE = "60s"
 LEAD_US = 2_000_000
-"""From the start of the job to the first event: nobody who listens to a feed misses the beginning."""
+"""From the start of the job to the first event, so that a feed's listener does not miss the beginning."""
 OPERATOR = "process"
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What was seen at one moment.
+    """The observations at one moment.
 
     Attributes:
         seconds: since the first event.
-        generated: events per second that come into being.
-        throughput: events per second that the state machines have got since the moment before.
-        false_alerts: so far.
+        generated: events per second that the generator emits.
+        throughput: events per second that reached the state machines since the moment before.
+        false_alerts: their number so far.
     """
 
     seconds: float
@@ -54,13 +54,13 @@ class Chaos:
     Attributes:
         snapshots: whether there were checkpoints, and a log that can be read again.
         rate: events per second.
-        events: that were to be watched.
-        alerts: that the job gave.
-        true_alerts: that there should have been.
-        false_alerts: alerts that should not be there, or came more than once.
-        missed_alerts: that did not come.
+        events: number of events generated.
+        alerts: number of alerts raised.
+        true_alerts: number of alerts that are correct.
+        false_alerts: alerts that are wrong or duplicated.
+        missed_alerts: alerts that are missing.
         failures: seconds at which a task failed.
-        moments: what was seen.
+        moments: the observations.
     """
 
     snapshots: bool
@@ -75,23 +75,23 @@ class Chaos:
 
     @property
     def exact(self) -> bool:
-        """Whether it gave every true alert once, and no other."""
+        """Whether it raised every true alert once, and no other."""
         return self.false_alerts == 0 and self.missed_alerts == 0
 
     @property
     def as_told(self) -> bool:
-        """Whether it did what the theory says: exact with snapshots, and false alerts without."""
+        """Whether it behaved as expected: exact with snapshots, and false alerts without."""
         return self.exact if self.snapshots else self.false_alerts > 0
 
     @property
     def title(self) -> str:
-        """What ran, in words."""
+        """The configuration, in words."""
         if self.snapshots:
             return f"With snapshots every {CHECKPOINT_INTERVAL}, from a log: {self.false_alerts:,} false alerts"
         return f"Without, from a feed that keeps nothing: {self.false_alerts:,} false alerts"
 
     def to_json(self) -> str:
-        """The outcome as one line of JSON."""
+        """The result as one line of JSON."""
         outcome = asdict(self)
         del outcome["moments"]
         config = {"p": PARALLELISM, "snapshots": outcome.pop("snapshots"), "rate": outcome.pop("rate")}
@@ -118,11 +118,11 @@ def run_chaos(
     """Run the job, and let one of its tasks fail every few seconds.
 
     Args:
-        snapshots: checkpoints every second, and events from a log that keeps them; otherwise a feed that keeps nothing.
+        snapshots: checkpoints every second, and events from a log; otherwise from a feed that stores nothing.
         rate: events per second.
-        seconds: for which they come.
+        seconds: duration of the events.
         failure_every_s: time between two failures.
-        on_moment: is told what is seen.
+        on_moment: receives each observation.
     """
     warm_up()
     clock = SystemClock()
@@ -154,7 +154,7 @@ def run_chaos(
         on_moment(watched.look())
         if watched.moments[-1].seconds >= failure_every_s * (len(failures) + 1) and job.state == "RUNNING":
             if watched.moments[-1].seconds > seconds - 1.0:
-                continue  # what is left of the log is read in peace
+                continue  # the rest of the log is read without failures
             job.fail(task=f"{OPERATOR}[{len(failures) % PARALLELISM}]")
             failures.append(watched.moments[-1].seconds)
     job.wait(PATIENCE)
@@ -173,7 +173,7 @@ def run_chaos(
 
 
 class _Watch:
-    """Looks at a running job."""
+    """Observes a running job."""
 
     def __init__(self, job: wb.types.Job, log: AccessLog, clock: SystemClock, false_alerts: Callable[[], int]) -> None:
         self._job = job
@@ -185,7 +185,7 @@ class _Watch:
         self.moments: list[Moment] = []
 
     def look(self) -> Moment:
-        """The present moment."""
+        """An observation of the present moment."""
         now_us = self._clock.now_us()
         got = self._received()
         elapsed = (now_us - self._seen_us) / 1e6
@@ -201,7 +201,8 @@ class _Watch:
         return moment
 
     def _received(self) -> int:
-        """Events that the state machines have got since the last look; the counts of a new attempt begin at zero."""
+        """Events that reached the state machines since the last observation; counters of a new attempt start at
+        zero."""
         more = 0
         for row in self._job.metrics():
             name = str(row["task"])

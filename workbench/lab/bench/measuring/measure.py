@@ -1,4 +1,4 @@
-"""What a benchmark measures, and the line that it prints."""
+"""The result of a benchmark run, and the line that it prints."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from dataclasses import asdict, dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One measurement; the fields are those that the other systems' scripts print, so that lines can be compared.
+    """One measurement; the fields are those that the scripts of other systems print, so that lines can be compared.
 
     Attributes:
-        peer: who was measured.
-        workload, config: what, and with which settings.
+        peer: the system that was measured.
+        workload, config: the work, and its settings.
         eps: events per second, after the warm-up.
         eps_core: per core that the process was pinned to.
-        eps_cpu_s: per CPU second of the whole process; the figure to trust on a busy machine.
+        eps_cpu_s: per CPU second of the whole process; the reliable figure on a busy machine.
         p50_ms, p90_ms, p99_ms: latency percentiles, None where not measured.
-        checked: the result equals the exact expectation for the events that were really emitted.
+        checked: the result equals the exact expectation for the events that were emitted.
         rss_mb: peak resident memory.
         cores: that the process was pinned to.
         events, seconds: measured.

@@ -1,8 +1,8 @@
-"""Running the same works on other systems, with the scripts of a folder, and comparing.
+"""Runs the same works on other systems, with the scripts of a folder, for comparison.
 
 A script is called as ``PYTHON SCRIPT WORK SECONDS`` and prints a line of JSON with the fields of `Result` for each of
-its settings; ``common.py`` of the folder, where there is one, is called first and writes the inputs. The environment
-names the Python (PEER_PY), and may name folders for the inputs (PEER_DATA) and for scratch files (PEER_OUT).
+its settings; ``common.py`` of the folder, if it exists, is called first and writes the inputs. The environment names
+the Python (PEER_PY), and may name folders for the inputs (PEER_DATA) and for scratch files (PEER_OUT).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ DEFAULT = ("bare", "flink")
 BARE_SHARE = 5
 """Kernels without an engine need no warm-up and have many settings, so each gets a fifth of the time."""
 UNSAID: dict[str, object] = {"timeout": 100, "checkpoint": 0, "rate": 0, "sink": "none"}
-"""What holds where a script does not name a setting."""
+"""The default of settings that a script does not name."""
 OUTCOMES = ("completed",)
-"""Names among the settings that tell what happened."""
+"""Names among the settings that describe results."""
 LONGEST_S = 3_600
 
 
@@ -37,7 +37,7 @@ class Folder:
     Attributes:
         path: the folder.
         scripts: those to run, in order.
-        environment: that they run in.
+        environment: of the scripts.
     """
 
     path: Path
@@ -45,7 +45,7 @@ class Folder:
     environment: dict[str, str]
 
     def run(self, work: str, seconds: float) -> Iterator[Result]:
-        """Run every script; one that fails is said on stderr, and the others go on."""
+        """Run every script; a failure is reported on stderr, and the others still run."""
         for script in self.scripts:
             length = max(1.0, seconds / BARE_SHARE) if script.stem == "bare" else seconds
             ran = self._call(script, work, f"{length:g}")
@@ -96,7 +96,7 @@ def open_folder(path: Path, names: Sequence[str]) -> Iterator[Folder]:
 
 
 def read_line(line: str) -> Result | None:
-    """A script's line of JSON, None when it says that it was skipped; fields that we do not know are left out."""
+    """Parse a script's line of JSON; None if it was skipped; unknown fields are ignored."""
     found = json.loads(line)
     wanted = {field.name for field in fields(Result)}
     known = {name: value for name, value in found.items() if name in wanted}

@@ -1,4 +1,4 @@
-"""What came of a benchmark: medians of its runs, beside those of other systems."""
+"""The report of a benchmark: medians of its runs, beside those of other systems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.lab.bench.measuring.peers import OUTCOMES, comparable
 
 OURS = "workbench"
 WIDTH = 150
-"""Characters of a table where no terminal says otherwise."""
+"""The width of a table without a terminal."""
 
 
 class Report:
@@ -34,7 +34,7 @@ class Report:
 
     @property
     def exact(self) -> bool:
-        """Whether every result of ours is the right one."""
+        """Whether every result of ours is correct."""
         return all(result.checked for result in self.results if result.peer == OURS)
 
     def medians(self) -> list[Result]:
@@ -46,7 +46,7 @@ class Report:
         return [_median(group) for group in groups.values()]
 
     def table(self) -> Table:
-        """Medians, with the ratios to other systems' where there are any and to the runs without checkpoints."""
+        """Medians, with the ratios to other systems, if there are any, and to the runs without checkpoints."""
         medians = self.medians()
         ours = [result for result in medians if result.peer == OURS]
         table = Table(box=None, pad_edge=False, header_style="bold")
@@ -65,9 +65,9 @@ class Report:
         return table
 
     def share_without_checkpoints(self, mine: Result) -> float | None:
-        """The speed of runs with checkpoints as a share of that without; None where there is nothing to compare.
+        """The speed of runs with checkpoints as a share of that without; None if there is nothing to compare.
 
-        The median over the rounds of what each round gave: what slows the machine down for a while slows down both.
+        It is the median over the rounds of each round's share: a temporary slowdown of the machine affects both.
         """
         if not mine.config.get("checkpoint"):
             return None
@@ -113,7 +113,7 @@ def _median(group: Sequence[Result]) -> Result:
 
 
 def _settings(result: Result) -> dict[str, object]:
-    """What was asked for, without what happened; results of different works differ in them too."""
+    """The requested settings, without results; results of different works differ in them too."""
     settings = {name: value for name, value in result.config.items() if name not in OUTCOMES}
     return settings | {"workload": result.workload}
 

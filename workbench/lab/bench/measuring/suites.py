@@ -1,4 +1,4 @@
-"""Which runs a benchmark consists of."""
+"""The runs of each benchmark."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WORKS: dict[str, Callable[[], Work]] = {
     "campaigns": Campaigns,
     "function": Function,
 }
-"""Those of which each case is the same."""
+"""The benchmarks whose cases are all alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,21 +108,21 @@ SUITES: dict[str, tuple[str, str, list[Case]]] = {
     "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _CHECKPOINT),
     "sweep": ("W2lat", "latency and throughput against the buffer timeout, as a picture (E4)", _SWEEP),
 }
-"""By name: the work as other systems' scripts call it, what is measured, the runs."""
+"""By name: the name of the work in scripts of other systems, what is measured, and the runs."""
 
 
 def cases(
     name: str, seconds: float | None = None, *, keys: int | None = None, parallelism: int | None = None
 ) -> list[Case]:
-    """The runs of a benchmark, or of ``all`` but the sweep; none twice.
+    """The runs of a benchmark, or of ``all`` except the sweep; none twice.
 
     Args:
         name: one of SUITES, or ``all``.
-        seconds: of each run; None: six, or for ``checkpoint`` as many as two checkpoints of the longest interval need.
-        keys, parallelism: leave out the runs with others.
+        seconds: of each run; None: six, or for ``checkpoint`` the time of two checkpoints at the longest interval.
+        keys, parallelism: skip the runs with others.
 
     Raises:
-        SettingError: that leaves none.
+        SettingError: no run is left.
     """
     names = [each for each in SUITES if each != "sweep"] if name == "all" else [name]
     found = [
@@ -143,7 +143,7 @@ def _usual_seconds(name: str) -> float:
 
 
 def run_round(chosen: list[Case], title: str, *, quiet: bool = False) -> Iterator[Result]:
-    """Run every case once; a bar shows the progress, in a terminal and in a notebook, unless `quiet`.
+    """Run every case once; a bar shows the progress, in a terminal or a notebook, unless `quiet`.
 
     Args:
         chosen: the runs.

@@ -1,4 +1,4 @@
-"""E4: what the buffer timeout does to latency and throughput."""
+"""E4: the effect of the buffer timeout on latency and throughput."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.lab.bench.measuring.suites import LATENCY_RATE
 
 
 class Sweep(Report):
-    """A report that is shown as a picture."""
+    """A report with a picture."""
 
     def save(self, path: str | Path) -> Path:
         """Write the picture into an HTML file that needs no network."""

@@ -1,4 +1,4 @@
-"""Running a work once: warm-up, measurement, end, check."""
+"""Runs a work once: warm-up, measurement, end, check."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from workbench.lab.bench.works.work import Work
 WARM_UP = 0.4
 """Share of the time that is not measured."""
 MEASURED = 0.97
-"""Share of a bounded input after which measuring ends: the last subtask to finish leaves a core idle."""
+"""Share of a bounded input at which measuring ends: the last subtask to finish leaves a core idle."""
 PATIENCE = "120s"
 
 Progress = Callable[[float], None]
-"""Takes the share of the time that has passed."""
+"""Receives the share of the time that has passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a work is run.
+    """The settings of a run.
 
     Attributes:
         parallelism: subtasks; the process is pinned to as many cores.
@@ -47,9 +47,9 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
     """Run the work once and check its result.
 
     Args:
-        make: gives a fresh work.
-        setting: how it is run.
-        on_progress: is told how far it is.
+        make: creates the work.
+        setting: of the run.
+        on_progress: receives the progress.
     """
     with pinned(setting.parallelism), scratch_folder("workbench-bench-") as folder:
         checkpoints = Path(folder) / "checkpoints" if setting.checkpoint_s else None
@@ -69,7 +69,7 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
 
 
 def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | None, on_progress: Progress) -> Result:
-    """A run that tells the speed, then one over as many events as will take the rest of the time."""
+    """A run that measures the speed, then one over as many events as take the rest of the time."""
     trial = make()
     job = _start(trial, setting, None, None)
     sleep(0.0, WARM_UP / 2, setting.seconds, on_progress)
@@ -114,7 +114,7 @@ def _result(work: Work, setting: Setting, job: Job, meter: Meter, events: int) -
 
 @contextmanager
 def pinned(cores: int) -> Iterator[None]:
-    """Threads that are started here run on so many cores at most (where the system can say so)."""
+    """Run threads that are started in this context on at most `cores` cores (if the system supports it)."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -127,7 +127,7 @@ def pinned(cores: int) -> Iterator[None]:
 
 
 def sleep(begin: float, end: float, seconds: float, on_progress: Progress) -> None:
-    """Wait from the share `begin` to the share `end` of a run of so many seconds."""
+    """Wait from the share `begin` to the share `end` of a run of `seconds`."""
     start = time.perf_counter()
     while (passed := begin + (time.perf_counter() - start) / seconds) < end:
         on_progress(passed)

@@ -1,4 +1,4 @@
-"""The ad events of the Yahoo benchmark as a source that remembers what it emitted, and what must come of them."""
+"""The ad events of the Yahoo benchmark as a source that records what it emitted, and the expected results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SCHEMA = pa.schema([("ad", pa.int64()), ("type", pa.dictionary(pa.int8(), pa.st
 
 
 class AdEvents:
-    """The block of ad events, again and again; with every repetition event time goes on by ten seconds.
+    """The block of ad events, repeated; with every repetition event time advances by ten seconds.
 
     Attributes:
         emitted: the events that the source has emitted.
@@ -41,7 +41,7 @@ class AdEvents:
         self._times_us: Int64s = continued(block.times_ms, BLOCK_MS) * 1_000
 
     def views(self, limit: int | None, rate: float | None = None) -> wb.Stream:
-        """The views among `limit` events, or among events without end, at so many a second."""
+        """The views among `limit` events, or among events without end, at a rate per second."""
         ads, types, times_us, emitted = self._ads, self._types, self._times_us, self.emitted
 
         def rows(first: int, count: int) -> pa.RecordBatch:
@@ -78,8 +78,8 @@ def expected_views(emitted: Emitted) -> Int64s:
 
 
 def are_expected(counts: Int64s, emitted: Emitted) -> bool:
-    """Whether counts, shape (windows, CAMPAIGNS), are those of the emitted events; windows without views may be left
-    out at the end."""
+    """Whether counts, shape (windows, CAMPAIGNS), are those of the emitted events; windows without views may be missing
+    at the end."""
     expected = expected_views(emitted)
     windows = max(len(expected), len(counts))
     return np.array_equal(_padded(expected, windows), _padded(counts, windows))

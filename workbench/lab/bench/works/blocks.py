@@ -1,6 +1,6 @@
 """The inputs: blocks of a million events that a source repeats from the first row on.
 
-So the exact answer for any emitted events follows from the block. Other systems are measured on the same blocks: the
+So the exact result for any emitted events follows from the block. Other systems are measured on the same blocks: the
 numbers are drawn from one generator in a fixed order.
 """
 
@@ -22,7 +22,7 @@ SEED = 7
 WIDTH = 100
 """Bytes of a text event."""
 CHUNK_MAX = 1_048_576
-"""No source asks for more rows at once; the block is continued by so many, so that every chunk is one slice."""
+"""No source requests more rows at once; the block is extended by this many, so that every chunk is one slice."""
 FOLD_AT = 4_096
 
 ADS, CAMPAIGNS = 1_000, 100
@@ -90,7 +90,7 @@ def continued_text() -> pa.Array:
 
 
 class Emitted:
-    """Which events were emitted, by number (event n is row n modulo BLOCK), each once; noted by several threads."""
+    """The emitted events, by number (event n is row n modulo BLOCK), each once; written by several threads."""
 
     def __init__(self) -> None:
         self._fresh: deque[tuple[int, int]] = deque()
@@ -117,12 +117,13 @@ class Emitted:
 
     @property
     def count(self) -> int:
-        """How many events that are."""
+        """The number of these events."""
         runs = self.ranges()
         return int((runs[:, 1] - runs[:, 0]).sum())
 
     def repetitions(self) -> list[tuple[int, int, int, int]]:
-        """(repetition, how many alike, begin, end): rows [begin, end) of the block were emitted in these repetitions.
+        """(repetition, number of equal ones, begin, end): rows [begin, end) of the block were emitted in these
+        repetitions.
 
         Whole repetitions in a row are one item.
         """

@@ -1,4 +1,4 @@
-"""W3 with a database (E6): ads are joined to their campaigns, and a table has each window's views, as they grow."""
+"""W3 with a database (E6): ads are joined to their campaigns, and a table has each window's views so far."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TABLE = "views"
 
 
 class Campaigns(Work):
-    """As `Windows`, but joined with a table of campaigns and written to an SQLite file: once a second what is counted
-    so far, and every window that is over.
+    """As `Windows`, but joined with a table of campaigns and written to an SQLite file: once a second the counts so
+    far, and every window that is over.
 
     Args:
         rate: events per second; None for full speed.
@@ -56,7 +56,7 @@ class Campaigns(Work):
         )
 
     def counts(self) -> Int64s:
-        """Shape (windows, CAMPAIGNS): what another program finds in the table at this moment."""
+        """Shape (windows, CAMPAIGNS): the present content of the table, as another program reads it."""
         query = f"SELECT CAST(strftime('%s', window_start) AS INTEGER), campaign, views FROM {TABLE}"
         with closing(sqlite3.connect(self.path)) as database:
             found: Int64s = np.array(database.execute(query).fetchall(), np.int64).reshape(-1, 3)

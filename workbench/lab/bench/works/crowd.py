@@ -1,6 +1,6 @@
-"""What many subtasks and many jobs cost beside few: a wide graph with few records, and many small jobs at once.
+"""The cost of many subtasks and many jobs: a wide graph with few records, and many small jobs at once.
 
-It uses nothing but the public API, so another version can be measured with the same file:
+It uses only the public API, so another version can be measured with the same file:
 ``PYTHONPATH=OTHER python -P workbench/lab/bench/works/crowd.py``.
 """
 
@@ -35,10 +35,10 @@ class Crowded:
     Attributes:
         kind: ``"wide"``, one job, or ``"jobs"``, several at once.
         p: parallelism of each job.
-        jobs: at once.
-        data_s: how long the data of each job takes at its rate; 0: it comes at once.
-        started_s: until all jobs ran.
-        seconds: until all had ended.
+        jobs: number of simultaneous jobs.
+        data_s: duration of the data of each job at its rate; 0: not paced.
+        started_s: time until all jobs ran.
+        seconds: time until all had ended.
         cpu_s: of the process.
         checked: every job committed the exact result.
     """
@@ -73,9 +73,9 @@ def crowds(seconds: int = SECONDS, *, wide: int = WIDE, jobs: int = JOBS) -> Ite
     """One subtask, then many; one job, then many.
 
     Args:
-        seconds: of data that each of the many jobs gets, at 1,000 rows a second, with a checkpoint every second.
+        seconds: of data for each of the many jobs, at 1,000 rows a second, with a checkpoint every second.
         wide: parallelism of the wide graph.
-        jobs: at once.
+        jobs: number of simultaneous jobs.
     """
     _run("warm-up", "wide", 1, 1, 0)
     for p in (1, wide):
@@ -114,7 +114,8 @@ def _pipeline(rows: int, rate: float | None) -> wb.types.Pipeline:
 
 
 def _is_exact(table: pa.Table, rows: int) -> bool:
-    """Whether each key has its count and sum in each window; the windows begin a second apart, a thousand rows each."""
+    """Whether each key has its count and sum in each window; the windows begin a second apart, with a thousand rows
+    each."""
     number = np.arange(rows)
     cell = number // 1_000 * KEYS + number % KEYS
     cells = -(-rows // 1_000) * KEYS
@@ -128,7 +129,7 @@ def _is_exact(table: pa.Table, rows: int) -> bool:
 
 
 def _print_all(say: Callable[[str], None]) -> bool:
-    """Print a line of JSON for each run; whether every result was exact."""
+    """Print a line of JSON for each run; returns whether every result was exact."""
     exact = True
     for crowd in crowds():
         say(crowd.to_json())

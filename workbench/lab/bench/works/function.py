@@ -1,4 +1,5 @@
-"""W4, functions: a Python function per record, then one with keyed state behind a hash exchange; a row out for each."""
+"""W4, functions: a Python function per record, then one with keyed state after a hash exchange; one row out for
+each."""
 
 from __future__ import annotations
 

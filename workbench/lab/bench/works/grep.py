@@ -53,6 +53,6 @@ class Grep(Work):
 
 @cache
 def matching_rows() -> Int64s:
-    """The rows of the block that match, found by Python's own engine."""
+    """The matching rows of the block, found by Python's own engine."""
     search = re.compile(PATTERN.encode()).search
     return np.flatnonzero([search(row.tobytes()) is not None for row in events().text])

@@ -1,4 +1,4 @@
-"""W2, grouping (E2): a running count and sum per key behind a hash exchange; for every record an updated row out."""
+"""W2, grouping (E2): a running count and sum per key after a hash exchange; an updated row for every record."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("stamp", pa.in
 class Grouping(Work):
     """A source of keys and values, a running aggregate, a sink that keeps the latest row of each key.
 
-    Every record carries the time at which it came into being as its event time, from which the sink tells its latency.
+    Every record carries its creation time as its event time, from which the sink computes latencies.
 
     Args:
         keys: 10,000 or a million.
-        parallelism: among how many subtasks a rate is shared.
+        parallelism: the number of subtasks that share a rate.
         rate: records per second, 0 for full speed.
     """
 
@@ -106,7 +106,7 @@ class Grouping(Work):
 
 @cache
 def latest_rows() -> Callable[[Int64s, Int64s, Int64s, Int64s, Int64s], None]:
-    """What the sink does with a batch, compiled as other systems' sinks are: keep the latest row of each key."""
+    """The sink's processing of a batch, compiled like those of other systems: keep the latest row of each key."""
 
     def put(key: Int64s, count: Int64s, total: Int64s, counts: Int64s, sums: Int64s) -> None:
         for i in range(len(key)):

@@ -1,6 +1,6 @@
-"""What jobs cost that have little to do: a paused one, an idle source, paced replays, and many small jobs at once.
+"""The cost of jobs with little to do: a paused one, an idle source, paced replays, and many small jobs at once.
 
-It uses nothing but the public API, so another version can be measured with the same file:
+It uses only the public API, so another version can be measured with the same file:
 ``PYTHONPATH=OTHER python -P workbench/lab/bench/works/idle.py``.
 """
 
@@ -24,7 +24,7 @@ from workbench.lab.bench.works.memory import resident_mb
 SECONDS = 10
 JOBS = 150
 SETTLED_S = 3.0
-"""Until a job's paces and telemetry have settled."""
+"""The time until a job's paces and telemetry have settled."""
 KEYS = 100
 
 
@@ -34,12 +34,12 @@ class Idle:
 
     Attributes:
         kind: what the jobs do.
-        jobs: at once.
+        jobs: number of simultaneous jobs.
         rate: records per second of each.
         seconds: measured.
         cpu_percent: of one core, for all jobs together.
-        kept_up: the sources have read what was due.
-        memory_mb: that the jobs have added to the process, in megabytes per job.
+        kept_up: the sources have read everything that was due.
+        memory_mb: memory added to the process, in megabytes per job.
     """
 
     kind: str
@@ -68,10 +68,10 @@ def idles(seconds: int = SECONDS, jobs: int = JOBS) -> Iterator[Idle]:
     """Measure each kind in turn.
 
     Args:
-        seconds: of each.
-        jobs: at once, in the last one.
+        seconds: of each kind.
+        jobs: number of simultaneous jobs, for the last one.
     """
-    list(_measure("warm-up", 1, 1_000, "100ms", 1, settled_s=0.2))  # compiles what all need
+    list(_measure("warm-up", 1, 1_000, "100ms", 1, settled_s=0.2))  # compiles what all kinds need
     yield from _measure("paused", 1, 1_000, "100ms", seconds)
     yield from _measure("idle source", 1, 0.001, "100ms", seconds)
     yield from _measure("1,000 records/s, timeout 50 ms", 1, 1_000, "50ms", seconds)
@@ -124,7 +124,7 @@ def _measure(
 
 
 def _rows_read(jobs: list[wb.types.Job]) -> float:
-    """By what telemetry has seen last, which may be a second ago."""
+    """According to the latest telemetry, which may be a second old."""
     return sum(float(row["numRecordsOut"]) for job in jobs for row in job.metrics() if row["task"].startswith("table"))
 
 
@@ -137,7 +137,7 @@ def _pipeline(rows: int, rate: float) -> wb.types.Pipeline:
 
 
 def _print_all(say: Callable[[str], None]) -> bool:
-    """Print a line of JSON for each run; whether all kept up."""
+    """Print a line of JSON for each run; returns whether all kept up."""
     kept_up = True
     for idle in idles():
         say(idle.to_json())

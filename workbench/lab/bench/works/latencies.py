@@ -1,4 +1,4 @@
-"""The stamps that records carry from the source to the sink, and the latencies that follow from them."""
+"""The timestamps that records carry from the source to the sink, and the latencies computed from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.elements import Int64s
 LONGEST_US = 4_000_000
 FOLD_AT = 1_024
 SAMPLE = 61
-"""At full speed one record in so many is measured."""
+"""At full speed one of this many records is measured."""
 
 Percentiles = tuple[float | None, float | None, float | None]
 
@@ -24,11 +24,11 @@ def now_us() -> int:
 
 
 class Stamps:
-    """When each record came into being; every subtask of the source has its own schedule.
+    """The creation time of each record; every subtask of the source has its own schedule.
 
-    At full speed a record comes into being when it is asked for. At a rate it is due at its own time, which may be
-    before the source gets to it: a source that falls behind adds to the latency. The schedule is found from what the
-    source asks for, because it never asks for a record before it is due.
+    At full speed a record is created when it is requested. At a rate it is due at its own time, which may be before the
+    source gets to it: a source that falls behind adds to the latency. The schedule is derived from the source's
+        requests, because it never requests a record before it is due.
 
     Args:
         rate: records per second of each subtask, None for full speed.
@@ -40,11 +40,11 @@ class Stamps:
         self._schedules: dict[int, tuple[int, float]] = {}
 
     def restart(self) -> None:
-        """Begin the schedules anew: what the warm-up is behind with does not count."""
+        """Restart the schedules: delays of the warm-up do not count."""
         self._schedules = {}
 
     def next(self, count: int, subtask: int = 0) -> Int64s:
-        """Shape (count,): stamps for the next records of a subtask, microseconds since 1970."""
+        """Shape (count,): timestamps for the next records of a subtask, microseconds since 1970."""
         now = now_us()
         gap_us = self._gap_us
         if gap_us is None:
@@ -60,7 +60,7 @@ class Stamps:
 
 
 class Latencies:
-    """A histogram of latencies, one bucket to a microsecond; fed by the threads of the sinks."""
+    """A histogram of latencies, with one bucket per microsecond; filled by the threads of the sinks."""
 
     def __init__(self, sample: int) -> None:
         self._sample = sample
@@ -70,11 +70,11 @@ class Latencies:
         self._lock = Lock()
 
     def start(self) -> None:
-        """Measure the records that come into being from now on."""
+        """Measure records created from now on."""
         self._from_us = now_us()
 
     def arrived(self, stamps: Int64s) -> None:
-        """Records with these stamps, in order, have reached the sink."""
+        """Records with these timestamps, in order, have reached the sink."""
         if stamps[-1] >= self._from_us:
             self._fresh.append(now_us() - stamps[:: self._sample])
             if len(self._fresh) >= FOLD_AT:

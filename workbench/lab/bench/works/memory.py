@@ -30,13 +30,13 @@ TABLE = "counts"
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What the process held at one moment.
+    """The memory of the process at one moment.
 
     Attributes:
         seconds: since the job began.
         events: emitted so far.
         checkpoints: complete so far.
-        rss_mb: resident memory, the median of ten looks since the last sample.
+        rss_mb: resident memory, the median of ten measurements since the last sample.
         arrow_mb: allocated by Arrow.
     """
 
@@ -61,7 +61,7 @@ class Watch:
     Attributes:
         keys: of the grouping.
         samples: after the warm-up, oldest first.
-        exact: the sink and the table hold exactly what follows from the emitted events.
+        exact: the sink and the table hold exactly the expected rows for the emitted events.
     """
 
     keys: int
@@ -100,12 +100,12 @@ def watch(
     warm_up_s: float = WARM_UP_S,
     period_s: float = PERIOD_S,
 ) -> Watch:
-    """Run for so long after the warm-up, and look every ten seconds.
+    """Run for `seconds` after the warm-up, with a sample every ten seconds.
 
     Args:
         seconds: after the warm-up.
         keys: 10,000 or a million.
-        on_sample: is told every sample after the warm-up.
+        on_sample: receives every sample after the warm-up.
         warm_up_s: before the first sample.
         period_s: between two samples.
     """
@@ -127,14 +127,14 @@ def watch(
             due += period_s
             samples.append(_sample(time.perf_counter() - begin, work, job, statistics.median(held)))
             on_sample(samples[-1])
-        job.pause()  # so that the last checkpoint commits to the table all that the other sink has got
+        job.pause()  # so that the last checkpoint commits everything that the other sink has received
         job.stop(wait=False)
         job.wait(PATIENCE)
         return Watch(keys, tuple(samples), work.exact() and _equal(job.table(TABLE), work))
 
 
 def _until(moment: float, period_s: float) -> list[float]:
-    """Wait, and look ten times in the last period: what is resident goes up and down with every checkpoint."""
+    """Wait, and measure ten times in the last period: resident memory goes up and down with every checkpoint."""
     held: list[float] = []
     for number in range(LOOKS - 1, -1, -1):
         time.sleep(max(0.0, moment - number * period_s / LOOKS - time.perf_counter()))

@@ -1,4 +1,4 @@
-"""W5, a wide job: forty tasks at full speed, over 256 channels, for what it costs to look at one."""
+"""W5, a wide job: forty tasks at full speed, over 256 channels, to measure the cost of watching it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Wide:
         return self._ads.emitted
 
     def pipeline(self, limit: int | None = None) -> wb.types.Pipeline:
-        """From the source, of `limit` events if that is not None, to the table."""
+        """From the source, of `limit` events if not None, to the table."""
         return (
             self._ads.views(limit)
             .rebalance()
@@ -43,7 +43,7 @@ class Wide:
         )
 
     def exact(self, rows: pa.Table) -> bool:
-        """Whether there are committed windows, and each of them has the count that follows from the emitted events."""
+        """Whether there are committed windows, each with the expected count for the emitted events."""
         expected = expected_views(self.emitted)
         start_ms = rows.column("window_start").combine_chunks().view(pa.int64()).to_numpy() // 1_000
         window = (start_ms - BASE_MS) // WINDOW_MS

@@ -1,4 +1,4 @@
-"""What every work is: a pipeline over a known input, whose result can be checked."""
+"""The interface of a work: a pipeline over a known input, whose result can be checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.lab.bench.works.latencies import Percentiles
 
 
 class Work(Protocol):
-    """A pipeline over a known input; made anew for each run.
+    """A pipeline over a known input; created for each run.
 
     Attributes:
         workload: W1, W2 or W3.
@@ -27,16 +27,14 @@ class Work(Protocol):
         return {}
 
     def pipeline(self, limit: int | None) -> wb.types.Pipeline:
-        """From the source, of `limit` events if that is not None, to the sink."""
-        ...
+        """From the source, of `limit` events if not None, to the sink."""
 
     def start_measuring(self) -> None:
-        """The warm-up is over; nothing to do where only events are measured."""
+        """The warm-up is over; does nothing if only events are measured."""
 
     def exact(self) -> bool:
-        """Whether the sink has got what follows from the emitted events; asked when the job has ended."""
-        ...
+        """Whether the sink has received the expected rows for the emitted events; called when the job has ended."""
 
     def percentiles_ms(self) -> Percentiles:
-        """Of the latency of records, None where it is not measured."""
+        """Of the latency of records, None if not measured."""
         return None, None, None
