@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from bokeh.models import Button
@@ -12,10 +11,10 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
+from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.contract.steps import KNOBS, StepSlider
+from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
-from workbench.runtime.settings.setting import Setting
 from workbench.telemetry.frames import Frame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
@@ -32,10 +31,7 @@ class ControlsPart(Part):
         super().__init__(easel)
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
-        self.knobs = {
-            knob.name: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
-            for knob in KNOBS
-        }
+        self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else ())  # else they stand elsewhere
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
         self.pause = self._button(
@@ -45,7 +41,6 @@ class ControlsPart(Part):
         self._make_failures()
         self._make_slowness()
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
-        sliders = row([slider.model for slider in self.knobs.values()], "controls_sliders")
         actions = row(
             [
                 group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
@@ -64,17 +59,15 @@ class ControlsPart(Part):
             ],
             "controls_actions",
         )
-        self.models = [column([sliders, self.timeline.model, actions], spacing=8)]
+        self.models = [column([*self.knobs.models, self.timeline.model, actions], spacing=8)]
         self.inputs = (
-            *(item for slider in self.knobs.values() for item in slider.inputs), self.timeline.slider,
+            *self.knobs.inputs, self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
         over = frame.state in OVER
-        for setting, slider in self.knobs.items():
-            in_force = frame.settings.get(setting)
-            slider.update(None if in_force is None else str(in_force), over)
+        self.knobs.update(frame)
         self.timeline.update(frame.replay, over)
         self._paused = frame.paused
         self.pause.label = RESUME if self._paused else PAUSE
@@ -149,13 +142,6 @@ class ControlsPart(Part):
         return lambda: self.answers[name].ask(action, done)
 
     # asked -------------------------------------------------------------------------------------------------------
-
-    def _tune(self, knob: Setting, value: str) -> bool:
-        answer, done = self.knobs[knob.name].answer, f"requested: {knob.title.lower()} {value}"
-        job = self.easel.job
-        if knob.name == "parallelism":  # it waits for a checkpoint
-            return answer.ask_slowly("rescale", lambda: job.tune(**{knob.name: value}), f"parallelism is {value}")
-        return answer.ask(lambda: job.tune(**{knob.name: value}), done)
 
     def _seek(self, instant: str) -> bool:
         return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"requested: seek to {instant}")
