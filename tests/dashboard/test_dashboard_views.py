@@ -25,6 +25,7 @@ from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
 from workbench.dashboard.views.checkpoints import gantt, inflight
+from workbench.dashboard.views.controls import busiest
 from workbench.dashboard.views.latency import Sample, changes
 from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, series
 from workbench.dashboard.views.state_part import Held
@@ -444,3 +445,23 @@ def test_a_view_that_stands_alone_has_its_sliders_with_it():
     view = shown(Job(FRAME), "latency")
     view.page.change(view.view.knobs["buffer_timeout"].slider, "value", 3)
     assert view.job.asked == [{"buffer_timeout": "5ms"}]
+
+
+def test_the_operator_that_is_to_be_slowed_down_is_the_busiest_one_that_is_no_sink():
+    vertices = [
+        replace(
+            vertex, operators=((f"op-{vertex.id}", "map", ""),), metrics={**vertex.metrics, "busyTimeMsPerSecond": busy}
+        )
+        for vertex, busy in zip(FRAME.vertices, (900.0, 300.0, 500.0, 1000.0), strict=False)
+    ]
+    targets, sources = {edge.target for edge in FRAME.edges}, {edge.source for edge in FRAME.edges}
+    inner = {v.id: v.metrics["busyTimeMsPerSecond"] for v in vertices if v.id in targets & sources}
+    expected = f"op-{max(inner, key=inner.get)}"
+    assert busiest(replace(FRAME, vertices=tuple(vertices))) == expected
+    view = shown(Job(replace(FRAME, vertices=tuple(vertices))), "controls")
+    assert view.view.parts["controls"].operator.value == expected
+    view.page.change(view.view.parts["controls"].operator, "value", f"op-{vertices[0].id}")
+    settled(view)
+    assert view.view.parts["controls"].operator.value == f"op-{vertices[0].id}", "a choice stays"
+    press(view, "Slow down")
+    assert view.job.asked == [("faults.slow_down", {"": f"op-{vertices[0].id},50ms"})]

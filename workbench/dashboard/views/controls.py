@@ -15,10 +15,24 @@ from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
-from workbench.telemetry.frames import Frame
+from workbench.telemetry.frames import Frame, VertexFrame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
 STALL, RELEASE = "Stall", "Release"
+SLOW = "50ms"
+"""A rest after each buffer that shows: at the usual buffer timeouts it takes most of a task's time."""
+
+
+def busiest(frame: Frame) -> str:
+    """The operator that shows most when it is slowed down: the busiest one that receives from another task and is no
+    sink; empty: there is no operator."""
+    targets, sources = {edge.target for edge in frame.edges}, {edge.source for edge in frame.edges}
+
+    def worth(vertex: VertexFrame) -> tuple[bool, bool, float]:
+        is_sink = vertex.id not in sources and len(vertex.operators) == 1
+        return not is_sink, vertex.id in targets, float(vertex.metrics.get("busyTimeMsPerSecond") or 0)
+
+    return max(frame.vertices, key=worth).operators[0][0] if frame.vertices else ""
 
 
 class ControlsPart(Part):
@@ -31,6 +45,7 @@ class ControlsPart(Part):
         super().__init__(easel)
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
+        self._proposes = True
         self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else ())  # else they stand elsewhere
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
@@ -75,7 +90,7 @@ class ControlsPart(Part):
             one.disabled = over
         offer(self.task, [task.name for task in frame.tasks], last=True)
         offer(self.taskmanager, sorted({task.slot.partition("/")[0] for task in frame.tasks}))
-        offer(self.operator, [uid for vertex in frame.vertices for uid, _, _ in vertex.operators], last=True)
+        self._offer_operators(frame)
         self._offer_savepoints(frame)
         self._show_slowness(frame)
         for answer in self.answers.values():
@@ -123,7 +138,7 @@ class ControlsPart(Part):
         )  # fmt: skip
 
     def _make_slowness(self) -> None:
-        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", "5ms", 70)
+        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", SLOW, 70)
         self.slow_down = self._button("Slow down", self._slow, "Pause the operator after each buffer; 0ms turns it off")
         self.stall = self._button(
             STALL, self._stall_or_release, "Stop the operator from taking records until you release it"
@@ -169,7 +184,7 @@ class ControlsPart(Part):
         )
 
     def _slow(self) -> None:
-        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or "5ms"
+        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or SLOW
         self.answers["slow"].ask(lambda: job.faults.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
 
     def _stall_or_release(self) -> None:
@@ -197,6 +212,14 @@ class ControlsPart(Part):
 
         if self.easel.background.run("savepoints", self.easel.job.savepoints, listed):
             self._kept = known
+
+    def _offer_operators(self, frame: Frame) -> None:
+        """Every operator; the busiest one is chosen as soon as it is known which that is, and then left alone."""
+        is_known = any(vertex.metrics.get("busyTimeMsPerSecond") for vertex in frame.vertices)
+        offer(self.operator, [uid for vertex in frame.vertices for uid, _, _ in vertex.operators], last=True)
+        if self._proposes:
+            self.operator.value = busiest(frame)
+            self._proposes = not is_known
 
     def _show_slowness(self, frame: Frame) -> None:
         slowed, stalled = frame.settings.get("slow_down"), frame.settings.get("stall")
