@@ -8,6 +8,7 @@ interface Model {
   readonly id: string;
   readonly document: any;
   active?: number;
+  readonly format?: any;
   value?: any;
   execute(object: Model): void;
   setv(values: object, options: { sync: boolean }): void;

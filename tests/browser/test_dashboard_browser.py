@@ -39,7 +39,7 @@ def test_two_displays_of_one_job_move_without_a_network_and_one_of_them_in_a_bus
 
 
 def test_a_slider_acts_while_a_cell_is_busy(lab):
-    handle = lab.page.locator(".noUi-handle").first
+    handle = lab.page.locator(".noUi-handle[aria-label='Buffer timeout']").first
     lab.slide_while_busy(handle)
 
 

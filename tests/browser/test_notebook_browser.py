@@ -54,7 +54,7 @@ def test_the_dashboard_of_a_running_job_is_painted_and_moves(notebook):
 
 def test_the_slider_tunes_the_job(notebook):
     assert notebook.ask() == "100ms RUNNING\n"
-    handle = notebook.page.locator(".noUi-handle").first
+    handle = notebook.page.locator(".noUi-handle[aria-label='Buffer timeout']").first
     handle.focus()
     handle.press("End")
     handle.press("ArrowLeft")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from bokeh.models import Button
+from bokeh.models import Button, Slider
 from test_dashboard_live import Comms, Job, Page, display_of, later
 from test_dashboard_picture import FRAME, text_of
 from waiting import until
@@ -18,12 +18,14 @@ import workbench as wb
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.static import style
 from workbench.dashboard.contract.background_actions import MOST, BackgroundActions
+from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.page import transport
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
 from workbench.dashboard.views.checkpoints import gantt, inflight
+from workbench.dashboard.views.controls import busiest
 from workbench.dashboard.views.latency import Sample, changes
 from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, series
 from workbench.dashboard.views.state_part import Held
@@ -231,8 +233,8 @@ def test_every_control_asks_the_job_for_what_it_says():
     view = shown(Job(replace(FRAME, settings={**FRAME.settings, "stall": "delays"})), "controls")
     controls, page = view.view.parts["controls"], view.page
     settled(view)
-    page.change(controls.knobs["buffer_size"].exact, "value", "37")
-    page.change(controls.knobs["checkpoint_mode"].slider, "value", 1)
+    page.change(controls.knobs.sliders["buffer_size"].exact, "value", "37")
+    page.change(controls.knobs.sliders["checkpoint_mode"].slider, "value", 1)
     page.change(controls.timeline.slider, "value_throttled", 1_372_662_000)
     page.change(controls.taskmanager, "value", "tm-0")
     press(view, "Fail TaskManager")
@@ -257,7 +259,7 @@ def test_every_control_asks_the_job_for_what_it_says():
     page.change(controls.savepoint_name, "value", "monday")
     press(view, "Savepoint")
     assert "✓ savepoint monday is complete" in settled(view)
-    page.change(controls.knobs["parallelism"].exact, "value", "3")
+    page.change(controls.knobs.sliders["parallelism"].exact, "value", "3")
     assert "✓ parallelism is 3" in settled(view)
     assert view.job.asked == [("savepoint", {"": "monday"}), {"parallelism": "3"}]
 
@@ -267,7 +269,7 @@ def test_what_is_refused_is_said_beside_the_control():
     press(view, "Savepoint")
     view.page.receive()
     assert "✗ a savepoint needs a name" in view.page.texts()
-    view.page.change(view.view.parts["controls"].knobs["speed"].exact, "value", "max")
+    view.page.change(view.view.parts["controls"].knobs.sliders["speed"].exact, "value", "max")
     view.page.receive()
     assert "✗ speed is &lt;img" in view.page.texts()
 
@@ -414,3 +416,52 @@ def test_the_size_of_state_is_that_of_the_last_complete_checkpoint_though_the_hi
         {"checkpoints": (done,)}, {"checkpoints": failed, "earlier": (done,)},
     )]  # fmt: skip
     assert told[0] == told[1] != []
+
+
+def test_each_slider_stands_in_the_card_of_what_it_changes():
+    view = shown(Job(FRAME))
+    root = view.view.root
+    cards = {name: next(iter(root.select({"css_classes": ["wb-card", f"wb-{name}"]}))) for name in view.view.parts}
+    places = {
+        slider.name: " and ".join(name for name, card in cards.items() if slider in card.select({"type": Slider}))
+        for slider in root.select({"type": Slider})
+        if slider.name
+    }
+    assert places == {
+        **dict.fromkeys(("buffer_timeout", "buffer_size"), "latency"),
+        **dict.fromkeys(("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout"), "checkpoints"),
+        "speed": "watermarks", "rate": "buffers", "parallelism": "graph",
+    }  # fmt: skip
+    assert set(places) == {knob.name for knob in KNOBS}, "every setting has its slider once"
+
+
+def test_a_slider_without_use_takes_no_room():
+    view = shown(Job(replace(FRAME, settings={**FRAME.settings, "speed": None})))
+    assert not view.view.knobs["speed"].model.visible
+    assert view.view.knobs["buffer_timeout"].model.visible
+
+
+def test_a_view_that_stands_alone_has_its_sliders_with_it():
+    view = shown(Job(FRAME), "latency")
+    view.page.change(view.view.knobs["buffer_timeout"].slider, "value", 3)
+    assert view.job.asked == [{"buffer_timeout": "5ms"}]
+
+
+def test_the_operator_that_is_to_be_slowed_down_is_the_busiest_one_that_is_no_sink():
+    vertices = [
+        replace(
+            vertex, operators=((f"op-{vertex.id}", "map", ""),), metrics={**vertex.metrics, "busyTimeMsPerSecond": busy}
+        )
+        for vertex, busy in zip(FRAME.vertices, (900.0, 300.0, 500.0, 1000.0), strict=False)
+    ]
+    targets, sources = {edge.target for edge in FRAME.edges}, {edge.source for edge in FRAME.edges}
+    inner = {v.id: v.metrics["busyTimeMsPerSecond"] for v in vertices if v.id in targets & sources}
+    expected = f"op-{max(inner, key=inner.get)}"
+    assert busiest(replace(FRAME, vertices=tuple(vertices))) == expected
+    view = shown(Job(replace(FRAME, vertices=tuple(vertices))), "controls")
+    assert view.view.parts["controls"].operator.value == expected
+    view.page.change(view.view.parts["controls"].operator, "value", f"op-{vertices[0].id}")
+    settled(view)
+    assert view.view.parts["controls"].operator.value == f"op-{vertices[0].id}", "a choice stays"
+    press(view, "Slow down")
+    assert view.job.asked == [("faults.slow_down", {"": f"op-{vertices[0].id},50ms"})]

@@ -50,7 +50,7 @@ def _distance(step: float, wanted: float) -> float:
 
 
 class StepSlider:
-    """One knob's slider, with what is in force written below it.
+    """One knob's slider, with what is in force and what the job answered written above it.
 
     Args:
         knob: the setting.
@@ -66,9 +66,10 @@ class StepSlider:
         self._asked_at = 0.0
         self._following = False
         self._place: float = 0
+        # What is in force need not be a step: it is said above, steps in the tooltip.
         self.slider = Slider(
             start=0, end=len(knob.choices) - 1, step=1, value=0, title="", name=knob.name, show_value=False, margin=0,
-            sizing_mode="stretch_width",  # what is in force need not be a step: it is said below, steps in the tooltip
+            sizing_mode="stretch_width", css_classes=["wb-slider"],
             format=ticks("wordAt", words=list(knob.choices)), stylesheets=[sheet("slider")],
             html_attributes={"role": "group", "aria-label": knob.title},
         )  # fmt: skip
@@ -76,10 +77,10 @@ class StepSlider:
         self.exact = field(f"{knob.title}: any value", "other value", 92)
         self.exact.on_change("value", self._typed)
         self._note = texts.piece(f"{knob.title} in force", "knob_note", role="note")
-        below = row([self._note.div, self.exact], "knob_below")
         name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
-        self.model = column([name.div, self.slider, below, answer.div], css_classes=["wb-knob"])
+        said = row([name.div, self._note.div, answer.div], "knob_said")
+        self.model = column([said, row([self.slider, self.exact], "knob_moved")], css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:
@@ -89,6 +90,7 @@ class StepSlider:
     def update(self, in_force: str | None, over: bool) -> None:
         """Show what is in force; None when the setting does not apply to the job."""
         self.slider.disabled = self.exact.disabled = over or in_force is None
+        self.model.visible = in_force is not None
         self.answer.update()
         if in_force is None:
             self._note.write(self._knob.absent)

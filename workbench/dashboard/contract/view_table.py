@@ -28,6 +28,7 @@ class ViewSpec:
         needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
             on the stepping driver.
         wide, medium: how many of twelve columns it takes in the dashboard, from 1160 and from 760 pixels on; all below.
+        knobs: settings that change what it shows: their sliders stand in its card.
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
     """
 
@@ -38,6 +39,7 @@ class ViewSpec:
     needs: Needs = "frames"
     wide: int = 12
     medium: int = 12
+    knobs: tuple[str, ...] = ()
     in_dashboard: bool = True
 
     def load(self) -> Any:
@@ -90,23 +92,24 @@ for _view in (
     ),
     ViewSpec(
         "graph", "Dataflow", "The dataflow graph with rates, load and buffers",
-        f"{_HERE}.graph_part:GraphPart", wide=8,
+        f"{_HERE}.graph_part:GraphPart", wide=8, knobs=("parallelism",),
     ),
     ViewSpec(
         "watermarks", "Watermarks", "The watermark of every channel, what holds event time back, and late records",
-        f"{_HERE}.event_time.watermarks_part:WatermarksPart", wide=4, medium=6,
+        f"{_HERE}.event_time.watermarks_part:WatermarksPart", wide=4, medium=6, knobs=("speed",),
     ),
     ViewSpec(
         "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
-        f"{_HERE}.latency_part:LatencyPart", wide=4, medium=6,
+        f"{_HERE}.latency_part:LatencyPart", wide=4, medium=6, knobs=("buffer_timeout", "buffer_size"),
     ),
     ViewSpec(
         "buffers", "Buffers", "The buffer pools of every task and the queue of every channel",
-        f"{_HERE}.buffers:BuffersPart", wide=4, medium=6,
+        f"{_HERE}.buffers:BuffersPart", wide=4, medium=6, knobs=("rate",),
     ),
     ViewSpec(
         "checkpoints", "Checkpoints", "The checkpoint in progress, the history, and what each subtask did",
         f"{_HERE}.checkpoints.checkpoints_part:CheckpointsPart", wide=4, medium=6,
+        knobs=("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout"),
     ),
     ViewSpec(
         "state", "State", "The keyed state of an operator, queried while it runs",
@@ -117,12 +120,12 @@ for _view in (
         f"{_HERE}.sink_part:SinkPart", "job", wide=4, medium=6,
     ),
     ViewSpec(
-        "events", "Events", "State changes, failures, recoveries, tunings and failed checkpoints",
-        f"{_HERE}.events:EventsPart", wide=4,
-    ),
-    ViewSpec(
         "controls", "Controls", "Settings, checkpoints, savepoints and failures of the running job",
         f"{_HERE}.controls:ControlsPart", "job",
+    ),
+    ViewSpec(
+        "events", "Events", "State changes, failures, recoveries, tunings and failed checkpoints",
+        f"{_HERE}.events:EventsPart",
     ),
     ViewSpec(
         "subtasks", "Vertices and subtasks", "Every vertex and every subtask with its figures",

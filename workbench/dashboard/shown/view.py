@@ -15,7 +15,9 @@ from workbench.dashboard.charts.time_chart import spaced
 from workbench.dashboard.contract.again import Again
 from workbench.dashboard.contract.header import HeaderView
 from workbench.dashboard.contract.job_port import Watched
+from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
+from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
 from workbench.dashboard.page.page import Pulse, page_script
 from workbench.telemetry.frames import Frame
@@ -55,14 +57,18 @@ class View:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
+        asks = views is None  # a recording answers nothing
         if views is None:
             views = dashboard_views(job.live) if part is None else [view_named(part)]
         self.parts: dict[str, Part] = {view.name: view.load()(easel) for view in views}
+        own = (view for view in views if asks and view.name != "controls")
+        self._knobs = {view.name: Knobs(easel, view.knobs) for view in own}
         self._shown: dict[str, Frame] = {}
         self._frame: Frame | None = None
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
-        self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in self.parts.values() for item in one.inputs))
+        holders = (*self.parts.values(), *self._knobs.values())
+        self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in holders for item in one.inputs))
         self._again = None if begin is None else Again(easel, begin)
         cards = {view.name: self._card(view) for view in views}
         self.root = self._lay_out(self._header.div, cards.values())
@@ -78,6 +84,11 @@ class View:
             for one in (*self.inputs, *self.root.select({"type": Button})):
                 if "disabled" in one.properties():
                     one.disabled = True
+
+    @property
+    def knobs(self) -> dict[str, StepSlider]:
+        """The sliders of all cards, by the names of their settings."""
+        return {name: slider for knobs in self._knobs.values() for name, slider in knobs.sliders.items()}
 
     def update(self, frame: Frame) -> None:
         """Show a frame, on the parts that are seen and have not shown another one just now."""
@@ -118,11 +129,14 @@ class View:
         for name in self.parts if names is None else names:
             self.parts[name].update(frame)
             self._shown[name] = frame
+        for knobs in self._knobs.values():
+            knobs.update(frame)
         self.easel.window.update(frame)
 
     def _card(self, view: ViewSpec) -> Column:
         part = self.parts[view.name]
-        made = card(view.title, part.hint, part.models, f"wb-{view.name}")
+        knobs = self._knobs[view.name].models if view.name in self._knobs else []
+        made = card(view.title, part.hint, [*knobs, *part.models], f"wb-{view.name}")
         made.styles = {"--wb-wide": str(view.wide), "--wb-medium": str(view.medium)}
         return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from bokeh.models import Button
@@ -12,14 +11,28 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
+from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.contract.steps import KNOBS, StepSlider
+from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
-from workbench.runtime.settings.setting import Setting
-from workbench.telemetry.frames import Frame
+from workbench.telemetry.frames import Frame, VertexFrame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
 STALL, RELEASE = "Stall", "Release"
+SLOW = "50ms"
+"""A rest after each buffer that shows: at the usual buffer timeouts it takes most of a task's time."""
+
+
+def busiest(frame: Frame) -> str:
+    """The operator that shows most when it is slowed down: the busiest one that receives from another task and is no
+    sink; empty: there is no operator."""
+    targets, sources = {edge.target for edge in frame.edges}, {edge.source for edge in frame.edges}
+
+    def worth(vertex: VertexFrame) -> tuple[bool, bool, float]:
+        is_sink = vertex.id not in sources and len(vertex.operators) == 1
+        return not is_sink, vertex.id in targets, float(vertex.metrics.get("busyTimeMsPerSecond") or 0)
+
+    return max(frame.vertices, key=worth).operators[0][0] if frame.vertices else ""
 
 
 class ControlsPart(Part):
@@ -32,10 +45,8 @@ class ControlsPart(Part):
         super().__init__(easel)
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
-        self.knobs = {
-            knob.name: StepSlider(knob, partial(self._tune, knob), easel.texts, self._answer(knob.title))
-            for knob in KNOBS
-        }
+        self._proposes = True
+        self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else ())  # else they stand elsewhere
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
         self.pause = self._button(
@@ -45,7 +56,6 @@ class ControlsPart(Part):
         self._make_failures()
         self._make_slowness()
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
-        sliders = row([slider.model for slider in self.knobs.values()], "controls_sliders")
         actions = row(
             [
                 group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
@@ -64,17 +74,15 @@ class ControlsPart(Part):
             ],
             "controls_actions",
         )
-        self.models = [column([sliders, self.timeline.model, actions], spacing=8)]
+        self.models = [column([*self.knobs.models, self.timeline.model, actions], spacing=8)]
         self.inputs = (
-            *(item for slider in self.knobs.values() for item in slider.inputs), self.timeline.slider,
+            *self.knobs.inputs, self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
         over = frame.state in OVER
-        for setting, slider in self.knobs.items():
-            in_force = frame.settings.get(setting)
-            slider.update(None if in_force is None else str(in_force), over)
+        self.knobs.update(frame)
         self.timeline.update(frame.replay, over)
         self._paused = frame.paused
         self.pause.label = RESUME if self._paused else PAUSE
@@ -82,7 +90,7 @@ class ControlsPart(Part):
             one.disabled = over
         offer(self.task, [task.name for task in frame.tasks], last=True)
         offer(self.taskmanager, sorted({task.slot.partition("/")[0] for task in frame.tasks}))
-        offer(self.operator, [uid for vertex in frame.vertices for uid, _, _ in vertex.operators], last=True)
+        self._offer_operators(frame)
         self._offer_savepoints(frame)
         self._show_slowness(frame)
         for answer in self.answers.values():
@@ -130,7 +138,7 @@ class ControlsPart(Part):
         )  # fmt: skip
 
     def _make_slowness(self) -> None:
-        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", "5ms", 70)
+        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", SLOW, 70)
         self.slow_down = self._button("Slow down", self._slow, "Pause the operator after each buffer; 0ms turns it off")
         self.stall = self._button(
             STALL, self._stall_or_release, "Stop the operator from taking records until you release it"
@@ -149,13 +157,6 @@ class ControlsPart(Part):
         return lambda: self.answers[name].ask(action, done)
 
     # asked -------------------------------------------------------------------------------------------------------
-
-    def _tune(self, knob: Setting, value: str) -> bool:
-        answer, done = self.knobs[knob.name].answer, f"requested: {knob.title.lower()} {value}"
-        job = self.easel.job
-        if knob.name == "parallelism":  # it waits for a checkpoint
-            return answer.ask_slowly("rescale", lambda: job.tune(**{knob.name: value}), f"parallelism is {value}")
-        return answer.ask(lambda: job.tune(**{knob.name: value}), done)
 
     def _seek(self, instant: str) -> bool:
         return self.timeline.answer.ask(lambda: self.easel.job.seek(instant), f"requested: seek to {instant}")
@@ -183,7 +184,7 @@ class ControlsPart(Part):
         )
 
     def _slow(self) -> None:
-        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or "5ms"
+        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or SLOW
         self.answers["slow"].ask(lambda: job.faults.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
 
     def _stall_or_release(self) -> None:
@@ -211,6 +212,14 @@ class ControlsPart(Part):
 
         if self.easel.background.run("savepoints", self.easel.job.savepoints, listed):
             self._kept = known
+
+    def _offer_operators(self, frame: Frame) -> None:
+        """Every operator; the busiest one is chosen as soon as it is known which that is, and then left alone."""
+        is_known = any(vertex.metrics.get("busyTimeMsPerSecond") for vertex in frame.vertices)
+        offer(self.operator, [uid for vertex in frame.vertices for uid, _, _ in vertex.operators], last=True)
+        if self._proposes:
+            self.operator.value = busiest(frame)
+            self._proposes = not is_known
 
     def _show_slowness(self, frame: Frame) -> None:
         slowed, stalled = frame.settings.get("slow_down"), frame.settings.get("stall")

@@ -61,7 +61,7 @@ class LatencyPart(Part):
         self._samples: deque[Sample] = deque(maxlen=WINDOW_MS // SPACING_MS)
         self._changes = easel.texts.piece("Before and after each tuning", "latency")
         self._most = LISTED_ALONE if easel.alone else LISTED
-        self.models = [*self._latency.models, *self._rates.models, self._changes.div]
+        self.models = [self._changes.div, *self._latency.models, *self._rates.models]  # what changed is by the sliders
 
     def remember(self, frame: Frame) -> None:
         self._latency.append(frame.time_us, percentiles(frame))

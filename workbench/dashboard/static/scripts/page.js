@@ -181,6 +181,7 @@ export const watchPage = (
       const el = context.index.find_one(slider)?.el
       const handle = el?.shadowRoot?.querySelector(".noUi-handle")
       handle?.setAttribute("aria-label", el?.getAttribute("aria-label") ?? "")
+      if (slider.format?.doFormat) handle?.setAttribute("aria-valuetext", slider.format.doFormat([slider.value], { loc: 0 })[0])
     }
   }
 
