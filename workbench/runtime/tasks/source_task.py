@@ -287,9 +287,6 @@ class SourceTask(Task):
             self._watermark_due_us = now_us + self.settings.watermark_interval_us
             if self._tell_event_time(now_us):
                 worked = True
-                if rested:  # the next record would send it on, and may be left unread for a while
-                    for output in self.outputs:
-                        output.ship_all()
         self._rest_with_buffers(found, now_us)
         self._kept = not self.pool.has_room  # it may be long before the next step finds some
         return Outcome.PROGRESSED if worked else Outcome.WAITING
