@@ -8,6 +8,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from waiting import until
@@ -102,6 +103,60 @@ def test_a_watermark_waits_behind_its_records_and_ahead_of_later_ones() -> None:
     edge.emit_event(EndOfStream())
     shown = [numbers(e) if isinstance(e, Records) else e for e in drain(edge.channels[0])]
     assert shown == [[1], Watermark(5), [2], EndOfStream()]
+
+
+def shown(edge: EdgeOutput, channel: int = 0) -> list[object]:
+    return [numbers(e) if isinstance(e, Records) else e for e in drain(edge.channels[channel])]
+
+
+def timed(start: int, *times: int) -> Records:
+    """Records numbered from `start` with these event times."""
+    return Records(records(*range(start, start + len(times))).batch, np.array(times, np.int64))
+
+
+def test_a_watermark_does_not_end_the_buffer_timeout_early() -> None:
+    edge, now = output(1, size=100)
+    for place in range(10):
+        edge.route(timed(place, 10 * place))
+        edge.emit_watermark(Watermark(10 * place - 1))
+        now.us += 5
+    assert shown(edge) == []  # half of the timeout has passed
+    assert edge.ship_due(1_100)
+    assert shown(edge) == [list(range(10)), Watermark(89)]
+
+
+@pytest.mark.parametrize("late_us", [5, -3])
+def test_a_record_that_is_late_stays_behind_its_watermark(late_us: int) -> None:
+    edge, _ = output(1, size=100)
+    edge.route(timed(1, 4))
+    edge.emit_watermark(Watermark(5))
+    edge.route(timed(2, 6, 7))  # joins the buffer: none is late
+    assert shown(edge) == []
+    edge.route(timed(4, 8, late_us))
+    assert shown(edge) == [[1, 2, 3], Watermark(5)]
+    edge.ship_all()
+    assert shown(edge) == [[4, 5]]
+
+
+def test_a_watermark_goes_with_the_full_buffer_that_holds_its_last_record_not_with_the_last_of_a_backlog() -> None:
+    edge, _ = output(1, timeout=None, size=4)
+    edge.route(timed(0, 1, 2))
+    edge.emit_watermark(Watermark(2))
+    edge.route(timed(2, 3, 4, 5))  # full buffers go on, and a rest stays
+    pieces = shown(edge)
+    assert Watermark(2) in pieces
+    assert pieces.index(Watermark(2)) == 1
+    assert edge.pending[0].rows
+
+
+def test_every_latency_marker_arrives_behind_the_records_before_it() -> None:
+    edge, _ = output(1, size=10)
+    edge.route(records(1))
+    edge.emit_marker(LatencyMarker(7, "a[0]"), 0)
+    edge.route(records(2))
+    edge.emit_marker(LatencyMarker(8, "a[0]"), 0)
+    edge.ship_due(1_100)
+    assert shown(edge) == [[1, 2], LatencyMarker(7, "a[0]"), LatencyMarker(8, "a[0]")]
 
 
 def test_a_barrier_ships_what_came_before_it() -> None:

@@ -3,6 +3,8 @@
 An output keeps one pending buffer for each channel. It ships a buffer when it is full, when the buffer timeout has
 passed since its first record, or when a barrier or the end must be sent. Watermarks and latency markers travel inside
 the flow: they ship with the pending buffer whose records they follow, so that they do not defeat the buffer timeout.
+Further records may join that buffer, ahead of its watermark, as long as none of them is late. So neither late records
+nor the content of windows depend on the buffer timeout.
 
 One step may produce more than a buffer: a window that fires emits a row for every key. Rows that exceed the pool stay
 in the pending buffer as a *backlog*, uncut, and ship as the receiver makes room; meanwhile the task takes no input. So
@@ -14,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from workbench.durations import NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.operators.aggregates.local_aggregate import LocalAggregate
 from workbench.runtime.exchange.channel import Channel
@@ -178,7 +180,7 @@ class EdgeOutput:
 
         def hashed(records: Records) -> None:
             if spreader.take(records):
-                self._spread(spreader, len(records))
+                self._spread(spreader, records)
             else:
                 self._seal_all()
                 projected(records)
@@ -206,12 +208,15 @@ class EdgeOutput:
             if part is not None:
                 self._append(pending, part, preaggregated=True)
 
-    def _spread(self, spreader: Spreader, count: int) -> None:
+    def _spread(self, spreader: Spreader, records: Records) -> None:
         """Write the batch that the spreader holds into the pending buffers."""
         now = self._now_us()
+        count = len(records)
         buffers = self.pending
+        waiting = any(pending.watermark_us != NO_TIME for pending in buffers)
+        earliest_us = _earliest_us(records) if waiting else MAX_TIME
         for pending in buffers:
-            self._make_way(pending, now, preaggregated=False)
+            self._make_way(pending, earliest_us, now, preaggregated=False)
         row = 0
         totals = [0] * len(buffers)
         while True:
@@ -226,7 +231,7 @@ class EdgeOutput:
                     pending.turn_to(False)
                     pending.rows += added[target]
                     self._filled[target] = 1
-                    pending.since_us = pending.since_us or self.arrived_us or now
+                    pending.since_us = pending.since_us or self.arrived_us or now or 1
             if row >= count:
                 break
             for target, pending in enumerate(buffers):
@@ -253,22 +258,23 @@ class EdgeOutput:
         for target, pending in enumerate(self.pending):
             self._seal(pending, target)
 
-    def _make_way(self, pending: PendingBuffer, now_us: int, *, preaggregated: bool) -> None:
-        """Ship what must not wait behind the next rows, or cannot share a buffer with them."""
+    def _make_way(self, pending: PendingBuffer, earliest_us: int, now_us: int, *, preaggregated: bool) -> None:
+        """Ship a watermark for which one of the next rows is late, or what cannot be in one buffer with them."""
         other = pending.preaggregated is not preaggregated and pending.rows > 0
-        if (other or pending.watermark is not None) and not pending.over and self._has_free():
+        if (other or earliest_us <= pending.watermark_us) and not pending.over and self._has_free():
             self._ship_and_fit(pending, now_us)
         # Without room a watermark also waits behind the next rows, which is safe.
 
     def _append(self, pending: PendingBuffer, records: Records, *, preaggregated: bool = False) -> None:
         now = self._now_us()
-        self._make_way(pending, now, preaggregated=preaggregated)
+        earliest_us = MAX_TIME if pending.watermark_us == NO_TIME else _earliest_us(records)
+        self._make_way(pending, earliest_us, now, preaggregated=preaggregated)
         pending.turn_to(preaggregated)
         pending.parts.append(records)
         pending.note(len(records))
         pending.rows += len(records)
         self._filled[pending.target] = 1
-        pending.since_us = pending.since_us or self.arrived_us or now
+        pending.since_us = pending.since_us or self.arrived_us or now or 1
         self._settle(pending, now)
 
     def _settle(self, pending: PendingBuffer, now_us: int) -> None:
@@ -327,7 +333,7 @@ class EdgeOutput:
         self.watermark_us = watermark.timestamp_us
         for pending in self.pending:
             if pending.rows:
-                pending.watermark = watermark
+                pending.follow(watermark)
             else:
                 pending.channel.push(watermark)
 
@@ -335,9 +341,9 @@ class EdgeOutput:
         """Send a latency marker to one channel, chosen by `turn`."""
         pending = self.pending[turn % len(self.pending)]
         if pending.rows or self.ship_after_us:
-            pending.marker = marker  # it waits as a record that arrives now would
+            pending.follow(marker)  # it waits as a record that arrives now would
             self._filled[pending.target] = 1
-            pending.since_us = pending.since_us or self._now_us()
+            pending.since_us = pending.since_us or self._now_us() or 1
         else:
             pending.channel.push(marker)
 
@@ -390,6 +396,12 @@ class EdgeOutput:
             return None
         since = min((part.since_us for part in self.filled() if part.since_us and not part.over), default=0)
         return since + self.ship_after_us if since else None
+
+
+def _earliest_us(records: Records) -> int:
+    """The earliest event time of some rows; NO_TIME where they have none."""
+    times = records.timestamps
+    return NO_TIME if times is None else int(times.min(initial=MAX_TIME))
 
 
 def _nowhere(records: Records) -> None:

@@ -11,6 +11,7 @@ from collections import deque
 
 import pyarrow as pa
 
+from workbench.durations import NO_TIME
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.runtime.exchange.channel import Channel
@@ -30,25 +31,27 @@ class PendingBuffer:
     Attributes:
         rows: records in it; more than a buffer's while it holds a backlog.
         size: records in a full buffer, at present.
-        since_us: when its first record arrived; 0 while it is empty.
+        since_us: when its first record arrived, 1 at the earliest; 0 while it is empty.
         preaggregated: the last rows are already aggregated.
         target: index of the channel in its output.
+        watermark_us: the last watermark that waits in it; NO_TIME: none.
     """
 
     __slots__ = (
         "_arrived",
+        "_behind",
         "_burst",
         "_measured_us",
+        "_shipped",
         "_turns",
         "channel",
-        "marker",
         "parts",
         "preaggregated",
         "rows",
         "since_us",
         "size",
         "target",
-        "watermark",
+        "watermark_us",
     )
 
     def __init__(self, channel: Channel, target: int, size: int, now_us: int) -> None:
@@ -63,8 +66,9 @@ class PendingBuffer:
         self.rows = 0
         self.since_us = 0
         self.preaggregated = False
-        self.watermark: Watermark | None = None
-        self.marker: LatencyMarker | None = None
+        self.watermark_us = NO_TIME
+        self._shipped = 0
+        self._behind: deque[tuple[int, Watermark | LatencyMarker]] = deque()  # each behind so many rows of the channel
 
     @property
     def over(self) -> bool:
@@ -83,11 +87,37 @@ class PendingBuffer:
             if self.rows:
                 self._turns += 1
 
+    def follow(self, element: Watermark | LatencyMarker) -> None:
+        """Send this behind the rows that are in it; of several watermarks behind one buffer's rows the last is sent."""
+        place = self._shipped + self.rows
+        if type(element) is Watermark:
+            self.watermark_us = element.timestamp_us
+            if self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
+                self._behind.pop()
+        self._behind.append((place, element))
+
+    def _push(self, buffer: Records) -> None:
+        """Ship a buffer from the front, and what stands behind its last row or before that."""
+        self.channel.push(buffer)
+        rows = len(buffer)
+        self.rows -= rows
+        self._shipped += rows
+        if not self.rows:
+            self.since_us = 0
+        if self._behind:
+            self._push_followers()
+
+    def _push_followers(self) -> None:
+        behind = self._behind
+        while behind and behind[0][0] <= self._shipped:
+            self.channel.push(behind.popleft()[1])
+        if not behind:
+            self.watermark_us = NO_TIME
+
     def push_buffer(self) -> None:
         """Ship one buffer from the front; a part is cut only if it is larger than a buffer."""
         if len(self.parts) == 1 and self.rows <= self.size:  # the usual case with a small buffer timeout
-            self.channel.push(self.parts.popleft())
-            self.rows = self.since_us = 0
+            self._push(self.parts.popleft())
             return
         taken: list[Records] = []
         rows, size = 0, self.size
@@ -105,10 +135,7 @@ class PendingBuffer:
         buffer = self._put_together(taken)
         if self._turns and (not self.parts or self._turned(taken[0], self.parts[0])):
             self._turns -= 1
-        self.channel.push(buffer)
-        self.rows -= len(buffer)
-        if not self.rows:
-            self.since_us = 0
+        self._push(buffer)
 
     def _put_together(self, taken: list[Records]) -> Records:
         """Merge the first of these parts into one buffer, usually all of them; the others are put back.
@@ -147,12 +174,7 @@ class PendingBuffer:
         """Hand everything to the channel."""
         while self.parts:
             self.push_buffer()
-        if self.watermark is not None:
-            self.channel.push(self.watermark)
-            self.watermark = None
-        if self.marker is not None:
-            self.channel.push(self.marker)
-            self.marker = None
+        self._push_followers()
         self.since_us = 0
 
 

@@ -290,9 +290,6 @@ class SourceTask(Task):
             self._told_at_us, self._watermark_due_us = now_us, self._event_time_moves_us(now_us)
             if self._tell_event_time(now_us):
                 worked = True
-                if rested:  # the next record would send it, and may be left unread for a while
-                    for output in self.outputs:
-                        output.ship_all()
         self._rest_with_buffers(found, now_us)
         self._kept = not self.pool.has_room  # it may take long until a step finds room
         return Outcome.PROGRESSED if worked else Outcome.WAITING
