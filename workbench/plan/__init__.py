@@ -1,4 +1,4 @@
-"""From what the user wrote to what runs: the logical graph, the physical graph and its drawing layout.
+"""From the user's streams to the running job: the logical graph, the physical graph and its drawing layout.
 
 Belongs here: uids, chaining, exchange strategies, parallelism, slots, layout. Does not: anything that runs.
 """

@@ -1,4 +1,4 @@
-"""How strong a promise a whole pipeline can keep: no stronger than that of its weakest end."""
+"""The guarantee of a whole pipeline: no stronger than that of its weakest source or sink."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-on
 
 
 def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
-    """What a job of this pipeline can promise with checkpoints, and a sentence on what limits it.
+    """The guarantee of a job of this pipeline with checkpoints, and a sentence on what limits it.
 
-    A source that cannot be read again from a position loses what was under way in a failure; a sink that writes without
-    waiting for a checkpoint writes it again.
+    A source that cannot be read again from a position loses in-flight records in a failure; a sink that writes without
+    waiting for a checkpoint writes rows again.
 
     Example:
         >>> import pyarrow as pa, workbench as wb
@@ -46,11 +46,11 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
 
 
 def check_guarantee(graph: LogicalGraph, wanted: str | None) -> None:
-    """Refuse a pipeline that cannot keep the guarantee that is asked for; None asks for nothing.
+    """Reject a pipeline that cannot keep the requested guarantee; None requests none.
 
     Raises:
         SettingError: there is no such guarantee.
-        PlanError: names the end that cannot keep it.
+        PlanError: names the source or sink that cannot keep it.
     """
     if wanted is None:
         return

@@ -1,8 +1,8 @@
-"""The logical graph: what the user wrote, as data (F1-1).
+"""The logical graph: the user's pipeline as data (F1-1).
 
-A node holds a frozen spec (what) and its inputs (from where, by which exchange). Nodes refer to their inputs, so a
-stream is just its last node; the graph is collected from the sinks when a job is built, and only then do nodes get
-their uids.
+A node holds a frozen spec (the operation) and its inputs (their nodes and exchanges). Nodes refer to their inputs, so a
+stream is just its last node; the graph is collected from the sinks when a job is built, and only then are uids assigned
+to nodes.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ ExchangeKind = Literal["forward", "hash", "rebalance", "local rebalance", "shuff
 ========= ==========================================================================================================
 forward   to the subtask with the sender's number; such operators are chained
 hash      to the owner of the record's key
-rebalance to all subtasks in turn
-local     "local rebalance": in turn to the sender's own share of the subtasks: fewer channels
+rebalance to all subtasks, round robin
+local     "local rebalance": round robin to the sender's own share of the subtasks: fewer channels
 shuffle   to random subtasks
 broadcast to every subtask
 custom    to the subtask that a `Partitioner` names
@@ -35,7 +35,7 @@ custom    to the subtask that a `Partitioner` names
 """
 
 DEFAULT_GROUP = "default"
-"""The slot sharing group of what names none."""
+"""The slot sharing group of operators without one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,8 +43,8 @@ class Input:
     """One input of a node.
 
     Attributes:
-        node: where the records come from.
-        exchange: how they are spread over subtasks; None leaves it to the planner (forward, or rebalance where the
+        node: the origin of the records.
+        exchange: how they are spread over subtasks; None leaves the choice to the planner (forward, or rebalance if the
             parallelism differs).
         keys: for a hash exchange.
         tag: of a side output, or None for the main output.
@@ -68,9 +68,9 @@ class Node:
     """One operator, source or sink of the logical graph.
 
     Attributes:
-        spec: what it does.
+        spec: its operation.
         inputs: none for a source.
-        schema: of its output; of what it takes for a sink.
+        schema: of its output; for a sink, of its input.
         side_schemas: by tag.
         watermarks: of a source with event time.
         origin: the user's line.
@@ -136,7 +136,7 @@ class LogicalGraph:
         return LogicalGraph(tuple(order), uids)
 
     def slot_sharing_groups(self) -> dict[Node, str]:
-        """The group of every node: its own, or else the one that all its inputs share, or else the default."""
+        """The group of every node: its own, otherwise the one that all its inputs share, otherwise the default."""
         groups: dict[Node, str] = {}
         for node in self.nodes:
             inherited = {groups[item.node] for item in node.inputs}
@@ -144,7 +144,7 @@ class LogicalGraph:
         return groups
 
     def used_tags(self, node: Node) -> frozenset[str]:
-        """The side outputs of `node` that something consumes."""
+        """The side outputs of `node` that have a consumer."""
         return frozenset(
             item.tag for other in self.nodes for item in other.inputs if item.node is node and item.tag is not None
         )

@@ -1,4 +1,4 @@
-"""The user's own exchange: which subtask a record goes to (F1-3)."""
+"""A user-defined exchange: selects the subtask of each record (F1-3)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Target = Callable[[pa.RecordBatch], Int64s]
 
 @dataclass(frozen=True, slots=True)
 class Partitioner:
-    """Names a number for each record; the record goes to the subtask of that number modulo the number of subtasks.
+    """Assigns a number to each record; the record goes to the subtask of that number modulo the number of subtasks.
 
-    The modulus is not the user's to take, so that a partitioner means something at every parallelism.
+    The runtime applies the modulus, so that a partitioner is valid at every parallelism.
 
     Attributes:
         target: an integer expression, or a function from a batch to one integer per row (an Arrow or numpy array, or a
@@ -48,10 +48,10 @@ class Partitioner:
         return str(getattr(self.target, "__name__", type(self.target).__name__))
 
     def compiled(self, schema: pa.Schema) -> Target:
-        """What computes the numbers of a batch of `schema`.
+        """The function that computes the numbers of a batch of `schema`.
 
         Raises:
-            PlanError: the expression does not give integers.
+            PlanError: the expression does not yield integers.
             ExpressionError: it does not fit the schema.
         """
         if not isinstance(self.target, Expression):
@@ -103,6 +103,6 @@ class Partitioner:
 
 
 def _in_a_line(answer: object) -> str:
-    """As text of at most 80 characters: of an array its values, because its own text has lines."""
+    """As text of at most 80 characters: for an array its values, because its own text has several lines."""
     values = answer.tolist() if isinstance(answer, pa.Array | pa.ChunkedArray | np.ndarray) else answer
     return shown(values, 80)

@@ -20,10 +20,10 @@ from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
 from workbench.state.key_groups import KEY_GROUPS_MOST, default_max_parallelism
 
 LOCAL_AGGREGATE = "local aggregate"
-"""How what is done before an exchange is called where the operators of a chain are named."""
+"""The name of the aggregation before an exchange among the operators of a chain."""
 
 CHANNELS_MOST = 1_000_000
-"""Of a job; so many take some 6 GB, and a slip of the keyboard could ask for a thousand times as many."""
+"""The limit of a job; that many take some 6 GB, and a typing error could request a thousand times as many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,9 +36,9 @@ class Edge:
         producer: the node of the source vertex whose output it carries; `tag` names a side output.
         port: which input of the target's head operator it feeds.
         exchange, keys: how records are spread over the target's subtasks.
-        schema: of what travels: only the columns that the target reads, where it knows them.
+        schema: of what travels: only the columns that the target reads, if it knows them.
         partitioner: of a custom exchange.
-        local: what may be aggregated before the records travel; None where that is not possible or gains nothing.
+        local: what can be aggregated before the exchange; None if nothing can or nothing is gained.
     """
 
     id: str
@@ -62,9 +62,9 @@ class Edge:
     def pairs(self) -> list[tuple[int, int]]:
         """The (sending, receiving) subtasks that have a channel (F2-3).
 
-        As a rule all pairs: their number grows with the square of the parallelism. Forward connects equal subtasks
-        only. With a local rebalance every subtask of the side that has more belongs to one of the other side, so there
-        are no more channels than subtasks.
+        Usually all pairs: their number grows with the square of the parallelism. Forward connects equal subtasks only.
+        With a local rebalance every subtask of the larger side belongs to one of the smaller side, so there are no more
+        channels than subtasks.
         """
         senders, receivers = self.source.parallelism, self.target.parallelism
         if self.exchange == "forward":
@@ -77,7 +77,7 @@ class Edge:
 
     @property
     def channels(self) -> int:
-        """How many pairs there are, without making them."""
+        """The number of pairs, without creating them."""
         senders, receivers = self.source.parallelism, self.target.parallelism
         if self.exchange in ("forward", "local rebalance"):
             return max(senders, receivers)
@@ -117,7 +117,7 @@ class Vertex:
 
     @property
     def is_source(self) -> bool:
-        """Whether the head reads from outside."""
+        """Whether the head is a source."""
         return self.nodes[0].role == "source"
 
     @property
@@ -127,12 +127,12 @@ class Vertex:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The uids of its operators, and `LOCAL_AGGREGATE` behind them where large batches are aggregated."""
+        """The uids of its operators, followed by `LOCAL_AGGREGATE` if large batches are aggregated."""
         local = any(edge.local is not None for edge in self.outs)
         return (*self.uids, LOCAL_AGGREGATE) if local else tuple(self.uids)
 
     def partner(self) -> Vertex | None:
-        """The vertex that hands this one its records subtask by subtask, with no exchange between subtasks."""
+        """The vertex whose records this one receives subtask by subtask, without an exchange between subtasks."""
         return next((edge.source for edge in self.ins if edge.exchange == "forward"), None)
 
 
@@ -141,10 +141,10 @@ class PhysicalGraph:
     """Vertices in topological order and the edges between them.
 
     Attributes:
-        max_parallelism: number of key groups: the finest that keyed state can be split.
-        logical: what it was made of, without the columns that nobody reads.
-        slots: how many slots the job needs.
-        slots_per_taskmanager: how many of them one TaskManager has.
+        max_parallelism: number of key groups, the smallest units of keyed state.
+        logical: the graph that it was built from, without unused columns.
+        slots: the number of slots that the job needs.
+        slots_per_taskmanager: the number of slots of a TaskManager.
     """
 
     vertices: tuple[Vertex, ...]
@@ -160,7 +160,7 @@ class PhysicalGraph:
 
     @property
     def number_of_tasks(self) -> int:
-        """How many subtasks all vertices have together."""
+        """The number of subtasks of all vertices."""
         return sum(vertex.parallelism for vertex in self.vertices)
 
     @property
@@ -174,7 +174,7 @@ class PhysicalGraph:
 
     @property
     def channels(self) -> int:
-        """How many channels the job has; each needs a buffer at least (F2-3)."""
+        """The number of channels of the job; each needs at least one buffer (F2-3)."""
         return sum(edge.channels for edge in self.edges)
 
     @property
@@ -184,8 +184,9 @@ class PhysicalGraph:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What every operator is, by its uid, which tells whose state it can take: the name of its spec's class, and
-        its windows: ``WindowAggregate of tumbling 1h windows``.
+        """The kind of every operator, by its uid; it determines whose state the operator can restore: the name of its
+        spec's
+        class, and its windows: ``WindowAggregate of tumbling 1h windows``.
         """
         specs = {
             uid: node.spec for vertex in self.vertices for node, uid in zip(vertex.nodes, vertex.uids, strict=True)
@@ -209,14 +210,14 @@ def build_physical_graph(
     local_aggregation: bool = True,
     max_parallelism: int | None = None,
 ) -> PhysicalGraph:
-    """Choose exchanges, chain operators, place subtasks in slots, and lay the drawing out.
+    """Choose exchanges, chain operators, assign subtasks to slots, and lay out the drawing.
 
     Args:
-        graph: what is to run.
-        parallelism: of all operators that name none.
+        graph: the logical graph.
+        parallelism: of all operators without one.
         slots_per_taskmanager: slots of one TaskManager.
-        local_aggregation: aggregate batches before they travel, where that is possible.
-        max_parallelism: number of key groups; None: by the largest parallelism of an operator.
+        local_aggregation: aggregate batches before exchanges, where possible.
+        max_parallelism: number of key groups; None: depends on the largest parallelism of an operator.
 
     Raises:
         PlanError: a parallelism below 1 or above the number of key groups, or too many channels.
@@ -301,18 +302,18 @@ def _connect(
 
 
 def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) -> LocalAggregation | None:
-    """What may be aggregated before a hash exchange; with a single target nothing is spread, so nothing is saved."""
+    """What can be aggregated before a hash exchange; with a single target nothing is spread, so nothing is saved."""
     head = target.nodes[0]
     if item.exchange != "hash" or target.parallelism == 1 or not aggregates_locally(head.spec):
         return None
     if graph.used_tags(head):
-        return None  # a consumer of late records wants single records
+        return None  # a consumer of late records needs single records
     local = head.spec.local_aggregation()
     return local if local is not None and local.keys == item.keys and local.suits(schema) else None
 
 
 def _lay_out(graph: PhysicalGraph) -> None:
-    """Layers by the longest way from a source; within a layer, by the mean place of what feeds a vertex."""
+    """Layers by the longest path from a source; within a layer, by the mean position of a vertex's inputs."""
     depth: dict[str, int] = {}
     layers: dict[int, list[Vertex]] = {}
     for vertex in graph.vertices:

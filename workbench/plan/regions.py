@@ -1,9 +1,8 @@
-"""Which tasks must restart together: the regions of a physical graph.
+"""The tasks that must restart together: the regions of a physical graph.
 
-Tasks that exchange records restart together, because what one of them reads again the others would get twice. So do all
-subtasks of an operator, because they share its state and its sink's commits, and sources whose watermarks are aligned
-with each other. What is left unconnected, such as two streams that end in sinks of their own, goes on when the other
-fails.
+Tasks that exchange records restart together, because the records that one of them repeats would reach the others twice.
+So do all subtasks of an operator, because they share its state and its sink's commits, and sources with aligned
+watermarks. Unconnected parts, such as two streams that end in different sinks, continue when the other fails.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ class Region:
         return tuple(task for vertex in self.vertices for task in vertex.tasks)
 
     def disjoint(self, tasks: Collection[str]) -> bool:
-        """Whether none of these tasks is of this region."""
+        """Whether none of these tasks belongs to this region."""
         return set(self.tasks).isdisjoint(tasks)
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""Which slot of which TaskManager runs a subtask (F2-2).
+"""The assignment of subtasks to slots of TaskManagers (F2-2).
 
 Vertices of one slot sharing group share slots, at most one subtask of each in a slot, so a group needs as many slots as
-its widest vertex has subtasks; groups have slots of their own. A slot of a group thus holds one parallel slice of the
-pipeline. A vertex with fewer subtasks than its group has slots is spread over them evenly, and each further such vertex
-begins one slot further on: two TaskManagers share the work of two subtasks.
+its widest vertex has subtasks; different groups have different slots. A slot of a group thus holds one parallel slice
+of the pipeline. A vertex with fewer subtasks than its group has slots is spread over them evenly, and each further such
+vertex starts one slot later: two TaskManagers share the work of two subtasks.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ SLOTS_PER_TASKMANAGER = 2
 
 
 class Placed(Protocol):
-    """What is placed: a vertex."""
+    """The object to place: a vertex."""
 
     parallelism: int
     slot_sharing_group: str
     slots: tuple[int, ...]
 
     def partner(self) -> Placed | None:
-        """A vertex placed before that this one takes its records from without an exchange between subtasks."""
+        """A vertex placed earlier whose records this one receives without an exchange between subtasks."""
 
 
 def assign_slots(vertices: Sequence[Placed]) -> int:
-    """Set ``slots`` of every vertex, in the order given; the number of slots in all."""
+    """Set ``slots`` of every vertex, in the given order; returns the total number of slots."""
     first = 0
     for group in dict.fromkeys(vertex.slot_sharing_group for vertex in vertices):
         members = [vertex for vertex in vertices if vertex.slot_sharing_group == group]

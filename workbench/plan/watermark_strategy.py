@@ -1,4 +1,4 @@
-"""How a source tells event time."""
+"""The watermark strategy of a source."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from workbench.operators.event_time.watermarks import Bounded, Ingestion, Waterm
 
 @dataclass(frozen=True, slots=True)
 class WatermarkStrategy:
-    """How a source tells event time, for each of its splits.
+    """How a source derives event time, for each of its splits.
 
     Attributes:
         watermarks: the policy; with `Ingestion` the records also get their event times from it.
-        idle_after_us: a split that had nothing to read for so long no longer holds the watermark back; None: never.
+        idle_after_us: a split without records for this long stops holding the watermark back; None: never.
         align: sources that name the same group wait for one another.
-        max_drift_us: how far this source's watermark may be ahead of the group's lowest; None: as the runtime says.
+        max_drift_us: how far this source's watermark may be ahead of the group's lowest; None: chosen by the runtime.
         aligned: without a named group, this source waits for those whose records meet its own.
     """
 

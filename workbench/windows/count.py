@@ -1,4 +1,4 @@
-"""Count windows: a key's records by their number (F1-6, F1-8, F1-10)."""
+"""Count windows: windows over the positions of a key's records (F1-6, F1-8, F1-10)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from workbench.windows.sliding import Sliding, check_overlap
 class CountWindows(WindowAssigner):
     """The windows [k * slide, k * slide + length) over the positions of a key's records, k = 0, 1, ...
 
-    A window is complete with its last record, and fires then; what is incomplete when the input ends is not emitted.
-    Positions count the key's records in the order of their arrival, from 0; no time is involved.
+    A window is complete with its last record, and fires then; windows that are incomplete when the input ends are not
+    emitted. Positions count the key's records in the order of arrival, from 0; time is not involved.
 
     Attributes:
-        length: records in a window, above zero.
-        slide: records from one start to the next, above zero.
+        length: number of records in a window, above zero.
+        slide: number of records between starts, above zero.
     """
 
     bounds: ClassVar[Bounds] = "position"
@@ -49,7 +49,7 @@ class CountWindows(WindowAssigner):
         return rows[real], starts[real], ends[real]
 
     def layout(self) -> str:
-        """All of it: cut otherwise, the records of one window would lie in two."""
+        """All parameters: with others, the records of one window would be in two."""
         return self.describe()
 
     def describe(self) -> str:
@@ -58,7 +58,7 @@ class CountWindows(WindowAssigner):
 
 
 def count_tumbling(length: int) -> CountWindows:
-    """Windows of so many records of a key, without overlap.
+    """Windows of `length` records of a key, without overlap.
 
     ``window_start`` and ``window_end`` of the results are positions among the key's records, int64.
 
@@ -78,15 +78,15 @@ def count_tumbling(length: int) -> CountWindows:
 
 
 def count_sliding(length: int, slide: int) -> CountWindows:
-    """Windows of so many records of a key, a new one beginning every `slide` records.
+    """Windows of `length` records of a key that start every `slide` records.
 
     ``window_start`` and ``window_end`` of the results are positions among the key's records, int64.
 
     Source: F1-8; Flink's ``countWindow``.
 
     Args:
-        length: records in a window.
-        slide: records from one start to the next.
+        length: number of records in a window.
+        slide: number of records between starts.
 
     Raises:
         SettingError: a length or slide that is not a whole number above zero.

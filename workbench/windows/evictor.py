@@ -1,4 +1,4 @@
-"""Evictors: which of a window's records count when it fires; the others leave the window."""
+"""Evictors: they decide which of a window's records count when it fires; the others leave the window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.raised import PASSING, described, kind_of
 
 
 class Evictor:
-    """Base of all evictors; write your own by giving `keep`.
+    """Base of all evictors; define your own by overriding `keep`.
 
     A window with an evictor keeps its records until it ends, instead of running aggregates.
 
@@ -35,7 +35,7 @@ class Evictor:
     __slots__ = ()
 
     columns: ClassVar[tuple[str, ...]] = ()
-    """Names of the records' columns that `keep` looks at; it is given these, and perhaps others."""
+    """Names of the records' columns that `keep` reads; it receives these, and perhaps others."""
 
     def keep(self, records: pa.RecordBatch, times: Int64s) -> Mask:
         """Which records of one window stay, shape (n,); called before each firing.
@@ -64,7 +64,7 @@ class Evictor:
         return np.concatenate(masks) if masks else np.zeros(0, np.bool_)
 
     def _kept(self, records: pa.RecordBatch, times: Int64s) -> Mask:
-        """Those of one window; an exception of a user's class is reported with the class's name."""
+        """The records of one window that stay; an exception of a user's class is reported with the class's name."""
         try:
             return np.asarray(self.keep(records, times), np.bool_)
         except PASSING:
@@ -82,7 +82,7 @@ class Evictor:
 
 @dataclass(frozen=True, slots=True)
 class KeepLast(Evictor):
-    """Keeps the `n` records of a window that came last."""
+    """Keeps the last `n` records of a window."""
 
     n: int
 
@@ -104,7 +104,7 @@ class KeepLast(Evictor):
 class KeepSince(Evictor):
     """Keeps the records of a window that are less than `span_us` older than its latest one.
 
-    A record without a time stays where no record of the window has one.
+    A record without a time stays if no record of the window has one.
     """
 
     span_us: int
@@ -126,12 +126,12 @@ class KeepSince(Evictor):
 
 
 def keep_last(n: int) -> KeepLast:
-    """Keep the `n` records that came last.
+    """Keep the last `n` records, in the order of arrival.
 
     Source: Flink's ``CountEvictor``.
 
     Args:
-        n: records, above zero.
+        n: number of records, above zero.
 
     Raises:
         SettingError: `n` is not above zero.
