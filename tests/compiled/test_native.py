@@ -194,6 +194,9 @@ def test_kernels_of_other_sources_or_that_cannot_be_loaded_are_left_to_numba(tmp
     assert source(site) == [None, False]
     kernel.write_text(text, encoding="utf-8")
     assert source(site) == [fastest, False]
+    (site / "workbench/durations.py").rename(site / "elsewhere.py")
+    assert source(site) == [None, False]
+    (site / "elsewhere.py").rename(site / "workbench/durations.py")
     library = site / FILE.relative_to(PACKAGE.parent)
     library.write_bytes(b"of another processor")
     assert source(site) == [None, False]

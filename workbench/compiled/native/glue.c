@@ -135,12 +135,9 @@ static int supports(const char *level)
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (strcmp(level, "x86-64-v3") == 0)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-               __builtin_cpu_supports("fma");
+        return __builtin_cpu_supports("x86-64-v3");
     if (strcmp(level, "x86-64-v4") == 0)
-        return supports("x86-64-v3") && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vl");
+        return __builtin_cpu_supports("x86-64-v4");
 #endif
     return 1;
 }

@@ -59,7 +59,11 @@ def ready(choice: str | None = None) -> Ready | None:
     except ImportError:  # not built, or for another processor or system
         return None
     levels: list[str] = module.levels()
-    if stamp() != module.STAMP or (choice and choice not in levels):
+    try:
+        fits = stamp() == module.STAMP
+    except OSError:  # the sources were left out, as in some applications
+        return None
+    if not fits or (choice and choice not in levels):
         return None
     level = choice or levels[-1]
     return Ready(level, module.kernels(level), level in _PACKING)
