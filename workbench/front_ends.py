@@ -18,7 +18,7 @@ def admit_front_ends() -> None:
     """Let front ends of this process's kernel open their comms; does nothing where there is no kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     kernel = getattr(shell, "kernel", None)
-    if getattr(kernel, "comm_manager", None) is None:
+    if kernel is None or getattr(kernel, "comm_manager", None) is None:
         return
     for target in (CONTROL_TARGET, TELEMETRY_TARGET):
         kernel.comm_manager.register_target(target, partial(_answer, kernel, target))

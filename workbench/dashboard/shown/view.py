@@ -67,7 +67,7 @@ class View:
         self._frame: Frame | None = None
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
-        holders = (*self.parts.values(), *self._knobs.values())
+        holders: tuple[Part | Knobs, ...] = (*self.parts.values(), *self._knobs.values())
         self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in holders for item in one.inputs))
         self._again = None if begin is None else Again(easel, begin)
         cards = {view.name: self._card(view) for view in views}
