@@ -17,8 +17,8 @@ TELEMETRY_TARGET = "workbench:telemetry"
 def admit_front_ends() -> None:
     """Let front ends of this process's kernel open their comms; does nothing where there is no kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    kernel: Any = getattr(shell, "kernel", None)
-    if getattr(kernel, "comm_manager", None) is None:
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None or getattr(kernel, "comm_manager", None) is None:
         return
     for target in (CONTROL_TARGET, TELEMETRY_TARGET):
         kernel.comm_manager.register_target(target, partial(_answer, kernel, target))

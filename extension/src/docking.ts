@@ -43,7 +43,7 @@ export class Docking {
       const notebook = this._notebooks.find(candidate => candidate.context.path === place);
       await this.panels.add(panel);
       this._shell.add(panel, 'main', {
-        mode: beside ? 'tab-after' : 'split-right',
+        mode: beside ? 'split-bottom' : 'split-right',
         ref: beside?.id ?? notebook?.id ?? null,
         activate: false
       });

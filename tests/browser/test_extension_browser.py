@@ -423,3 +423,15 @@ def test_a_dashboard_whose_kernel_was_restarted_does_not_say_that_its_job_runs(f
     badge.wait_for(state="hidden")
     front.appears(".silent", "not connected last seen RUNNING")
     front.appears(".wb-silence", "The kernel was restarted, which ended this job")
+
+
+def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
+    front.open("two.ipynb", START.format(name="two"))
+    front.run_cell(0)
+    front.execute("workbench:open-dashboard", job="two")
+    first = front.appears(front.docked("two"))
+    front.execute("workbench:open-view", job="two", view="latency")
+    second = front.appears(f"{front.docked('two')}[aria-label*='The view']")
+    assert first.is_visible()
+    upper, lower = first.bounding_box(), second.bounding_box()
+    assert upper["y"] + upper["height"] <= lower["y"]

@@ -133,17 +133,14 @@ class StreamMagics(Magics):
         options = parsed(self.start, line)
         cell = Cell(line.strip(), body, id=cell_id(self.shell.user_ns))
         running = None if options.replace else own_job(options.name, cell)
-        before = None if running is None else running._run.cell
-        if before is None or not cell.reads_as(before):
-            running = None
-            refuse_options(options)
+        if running is not None and running._run.cell is not None and cell.reads_as(running._run.cell):
+            begin = partial(self._begin, as_pipeline(run_body(self.shell, body), options.name), options, cell)
+            if options.output:
+                self.shell.user_ns[options.output] = running
+            return self._show(running, options, begin)
+        refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        begin = partial(self._begin, pipeline, options, cell)
-        if running is None:
-            return self._show(begin(), options)
-        if options.output:
-            self.shell.user_ns[options.output] = running
-        return self._show(running, options, begin)
+        return self._show(self._begin(pipeline, options, cell), options)
 
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
         """Start the job, in the place of one of its name that runs."""
