@@ -221,7 +221,15 @@ class EdgeFrame:
 
 @dataclass(frozen=True, slots=True)
 class LatencyFrame:
-    """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it)."""
+    """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it).
+
+    Attributes:
+        vertex: id of the vertex.
+        count: markers that have reached it in this attempt.
+        p50_ms, p90_ms, p95_ms, p99_ms: percentiles over the recent markers: those of the last 2.5 seconds that were
+            sent after the last change of a setting.
+        recent: how many those are.
+    """
 
     vertex: str
     count: int
@@ -229,6 +237,7 @@ class LatencyFrame:
     p90_ms: float
     p95_ms: float
     p99_ms: float
+    recent: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class Sampler(JobObserver):
         self._sequence = 0
         self._told = 0
         self._restarting_us = 0
+        self._tuned_us = 0
         self._failing_since_us: int | None = None
         self.master: Master | None = None
         self.first = 0
@@ -75,6 +76,8 @@ class Sampler(JobObserver):
         """Keep a line of the log, and count the time spent restarting."""
         self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
+        if kind == "tune":
+            self._tuned_us = time_us
         if kind == "state":
             self._channels.release()
         if kind == "state" and text == "FAILING":
@@ -125,7 +128,7 @@ class Sampler(JobObserver):
             tasks=tasks,
             channels=channels,
             checkpoints=self._checkpoints.sample(master.coordinator, now),
-            latency=latency_frames(execution) if execution is not None else (),
+            latency=latency_frames(execution, now, self._tuned_us) if execution is not None else (),
             replay=self._replay(master, now),
             events=tuple(self._events),
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},

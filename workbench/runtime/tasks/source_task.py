@@ -26,6 +26,7 @@ from workbench.runtime.tasks.task import Outcome, Task
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' part of a source's snapshot."""
 LONGEST_REST_US = 15_000
+LONGEST_MARKER_GAP_US = 200_000
 """A source whose records wait in buffers looks for more at least this often, unless its driver lets it rest longer."""
 _QUICK_US = 200
 """Reading and handling this long, plus a tenth of the time between two looks, delays no buffer noticeably."""
@@ -109,6 +110,8 @@ class SourceTask(Task):
         self._may_rest = not (leaves or self._timed or self._gates)
         self._watermark_due_us = now
         self._marker_due_us = now
+        self._marker_gap_us = self.settings.latency_interval_us
+        self._markers, self._read_at_marker = 0, 0
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Go on from the event times of all former subtasks' splits, where this subtask has them now.
@@ -178,6 +181,20 @@ class SourceTask(Task):
             due_us = min(due_us, now_us + since_us * smallest // (2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us
+
+    def _next_marker_us(self, now_us: int) -> int:
+        """When the next latency marker is sent: seldom while nothing is read, and at no fixed distance, because one
+        that is a multiple of the buffer timeout would find every buffer equally full."""
+        interval_us = self.settings.latency_interval_us
+        read = self.root.counters.numRecordsIn
+        if read == self._read_at_marker:
+            self._marker_gap_us = min(2 * self._marker_gap_us, max(interval_us, LONGEST_MARKER_GAP_US))
+        else:
+            self._read_at_marker = read
+            self._marker_gap_us = max(interval_us, self._rest_max_us)
+        self._markers += 1
+        turn = self._markers * 618 % 1_000  # spreads evenly over the thousand
+        return now_us + (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000
 
     def _ships_now(self, now_us: int) -> bool:
         """Whether a buffer is due, with which a watermark can go."""
@@ -272,7 +289,7 @@ class SourceTask(Task):
                 return Outcome.PROGRESSED
         self._follow_splits(now_us)
         if now_us >= self._marker_due_us:
-            self._marker_due_us = now_us + self.settings.latency_interval_us
+            self._marker_due_us = self._next_marker_us(now_us)
             self._emit_marker(LatencyMarker(now_us, self.name))
             worked = True
         if alignment is not None and not alignment.asked_for:
