@@ -108,5 +108,12 @@ def test_three_seconds_after_a_change_of_the_buffer_timeout_markers_say_what_rec
             exact_ms = float(np.median(later[:, 2] - due_us)) / 1_000
             assert exact_ms == pytest.approx(timeout_ms / 2, abs=0.1 * timeout_ms + 5)
             assert latency.p50_ms == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
+            status, change = job.status(), job.recorder.frames()[-1].changes[-1]
+            assert status["latency_p50_ms"] == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
+            assert job.metrics()[-1]["latency_p99_ms"] >= status["latency_p50_ms"]
+            assert change.state == "holds"
+            assert status["last_change"] == change.sentence
+            assert change.after is not None
+            assert change.after.p50_ms == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
     finally:
         job.cancel()

@@ -7,11 +7,13 @@ microseconds; event times count from 1970 in UTC.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
+from workbench.telemetry.effects.change_frames import ChangeFrame
 
 JobState = Literal[
     "CREATED",
@@ -240,6 +242,21 @@ class LatencyFrame:
     recent: int = 0
 
 
+def end_latency(
+    vertices: Sequence[str], edges: Sequence[EdgeFrame], latency: Sequence[LatencyFrame]
+) -> LatencyFrame | None:
+    """The highest percentiles among the vertices that nothing follows; None before a marker has reached one.
+
+    Args:
+        vertices: ids.
+        edges: between them.
+        latency: of the vertices that markers have reached.
+    """
+    senders = {edge.source for edge in edges}
+    ends = [each for each in latency if each.vertex not in senders and each.vertex in vertices and each.count]
+    return max(ends, key=lambda each: each.p50_ms, default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayFrame:
     """The replay of a history. `speed` is infinite for ``max``; times are arrival times, us."""
@@ -297,6 +314,7 @@ class Frame:
         operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
         audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
+        changes: the latest changes of settings with their measured effects, oldest first.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -324,6 +342,7 @@ class Frame:
     earlier: tuple[CheckpointFrame, ...] = ()
     restore: RestoreFrame | None = None
     checkpointing: CheckpointingFrame | None = None
+    changes: tuple[ChangeFrame, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""
