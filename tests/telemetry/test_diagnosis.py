@@ -54,6 +54,20 @@ def test_the_busiest_of_several_that_could_be() -> None:
     assert explain(fork, edges("read-quick", "read-slow")).startswith("slow is the cause (80 % busy): read is")
 
 
+def test_an_idle_follower_is_not_named_as_the_cause() -> None:
+    chain = [vertex("read", 5, 20), vertex("aggregate", 9, 0)]
+    told = explain(chain, edges("read-aggregate"))
+    assert told == "read is back-pressured; aggregate, which receives it, is only 9 % busy."
+
+
+def test_one_busy_subtask_among_idle_ones_is_the_cause() -> None:
+    skewed = vertex("aggregate", 30, 0)
+    skewed.metrics["maxBusyTimeMsPerSecond"] = 990
+    assert explain([vertex("read", 5, 90), skewed], edges("read-aggregate")).startswith(
+        "aggregate is the cause (99 % busy): read is"
+    )
+
+
 def test_one_that_leads_nowhere() -> None:
     assert explain([vertex("read", 0, 20)], []) == "read is back-pressured."
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
+from workbench.telemetry.effects.change_frames import ChangeFrame
 
 JobState = Literal[
     "CREATED",
@@ -222,7 +223,15 @@ class EdgeFrame:
 
 @dataclass(frozen=True, slots=True)
 class LatencyFrame:
-    """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it)."""
+    """Latency from a source to one vertex, by markers that bypass operator logic (so window time is not in it).
+
+    Attributes:
+        vertex: id of the vertex.
+        count: markers that have reached it in this attempt.
+        p50_ms, p90_ms, p95_ms, p99_ms: percentiles over the recent markers: those of the last 2.5 seconds that were
+            sent after the last change of a setting.
+        recent: how many those are.
+    """
 
     vertex: str
     count: int
@@ -230,6 +239,22 @@ class LatencyFrame:
     p90_ms: float
     p95_ms: float
     p99_ms: float
+    recent: int = 0
+
+
+def end_latency(
+    vertices: Sequence[str], edges: Sequence[EdgeFrame], latency: Sequence[LatencyFrame]
+) -> LatencyFrame | None:
+    """The highest percentiles among the vertices that nothing follows; None before a marker has reached one.
+
+    Args:
+        vertices: ids.
+        edges: between them.
+        latency: of the vertices that markers have reached.
+    """
+    senders = {edge.source for edge in edges}
+    ends = [each for each in latency if each.vertex not in senders and each.vertex in vertices and each.count]
+    return max(ends, key=lambda each: each.p50_ms, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +314,7 @@ class Frame:
         operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
         audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
+        changes: the latest changes of settings with their measured effects, oldest first.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -316,6 +342,7 @@ class Frame:
     earlier: tuple[CheckpointFrame, ...] = ()
     restore: RestoreFrame | None = None
     checkpointing: CheckpointingFrame | None = None
+    changes: tuple[ChangeFrame, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

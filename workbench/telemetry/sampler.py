@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
+from collections.abc import Mapping, Sequence
 
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
@@ -17,8 +18,18 @@ from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import explain
-from workbench.telemetry.frames import AuditFrame, EventFrame, Frame, ReplayFrame
+from workbench.telemetry.diagnosis import NONE, explain
+from workbench.telemetry.effects.change_frames import Measured
+from workbench.telemetry.effects.change_log import ChangeLog
+from workbench.telemetry.frames import (
+    AuditFrame,
+    EventFrame,
+    Frame,
+    LatencyFrame,
+    ReplayFrame,
+    VertexFrame,
+    end_latency,
+)
 from workbench.telemetry.graph import edge_frames, vertex_frames
 from workbench.telemetry.latency import latency_frames
 from workbench.telemetry.operators import OperatorSampler
@@ -38,6 +49,35 @@ def told(state: str, restart_us: int | None = None) -> str:
     clock = format_instant(restart_us).partition(" ")[2][:8]
     begins = f": its next attempt begins at {clock} UTC" if clock else ""
     return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}{begins}."
+
+
+def measured(
+    end: LatencyFrame | None, metrics: Mapping[str, object], vertices: Sequence[VertexFrame], channels: int
+) -> Measured:
+    """What a change is judged by: latency, records read and buffers sent.
+
+    Args:
+        end: latency of the slowest sink, if any is known.
+        metrics: of the job.
+        vertices: of the graph.
+        channels: between their tasks.
+    """
+    buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
+    rate = metrics["numRecordsInPerSecond"]
+    return Measured(
+        None if end is None else end.p50_ms,
+        None if end is None else end.p95_ms,
+        None if end is None else end.p99_ms,
+        rate if isinstance(rate, float) else 0.0,
+        buffers,
+        1_000 * channels / buffers if buffers else None,
+        0 if end is None else end.recent,
+    )
+
+
+def held(backpressure: str) -> str:
+    """What holds the sources back; empty where nothing does."""
+    return "" if backpressure == NONE else backpressure.rstrip(".")
 
 
 class Sampler(JobObserver):
@@ -63,6 +103,9 @@ class Sampler(JobObserver):
         self._sequence = 0
         self._told = 0
         self._restarting_us = 0
+        self._tuned_us = 0
+        self._changes = ChangeLog()
+        self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
         self.master: Master | None = None
         self.first = 0
@@ -75,6 +118,12 @@ class Sampler(JobObserver):
         """Keep a line of the log, and count the time spent restarting."""
         self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
+        if kind == "tune":
+            self._tuned_us = time_us
+            if self.master is not None:
+                settings: dict[str, object] = dict(self.master.shown())
+                self._changes.change(time_us, self._in_force, settings, text)
+                self._in_force = settings
         if kind == "state":
             self._channels.release()
         if kind == "state" and text == "FAILING":
@@ -114,30 +163,39 @@ class Sampler(JobObserver):
         vertices = vertex_frames(master.graph, tasks)
         edges = edge_frames(master.graph, execution, channels)
         running = master.state == "RUNNING"
+        latency = latency_frames(execution, now, self._tuned_us) if execution is not None else ()
+        backpressure = explain(vertices, edges) if running else told(master.state, master.restart_due_us)
+        metrics = self._job_metrics(master, now)
+        settings = master.shown()
+        self._in_force = dict(settings)
+        if running:
+            end = end_latency([vertex.id for vertex in vertices], edges, latency)
+            self._changes.sample(now, measured(end, metrics, vertices, len(channels)), held(backpressure))
         frame = Frame(
             job=master.services.job,
             state=master.state,  # type: ignore[arg-type]
             sequence=self._sequence,
             time_us=now,
             started_us=master.life.started_us,
-            settings=master.shown(),
-            metrics=self._job_metrics(master, now),
+            settings=settings,
+            metrics=metrics,
             vertices=vertices,
             edges=edges,
             tasks=tasks,
             channels=channels,
             checkpoints=self._checkpoints.sample(master.coordinator, now),
-            latency=latency_frames(execution) if execution is not None else (),
+            latency=latency,
             replay=self._replay(master, now),
             events=tuple(self._events),
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
             paused=master.paused,
-            backpressure=explain(vertices, edges) if running else told(master.state, master.restart_due_us),
+            backpressure=backpressure,
             failure=None if master.failure is None else master.life.fact,
             operators=self._operators.sample(master.graph, execution, now),
             earlier=self._checkpoints.earlier(master.coordinator, now),
             restore=restore_frame(master),
             checkpointing=self._checkpointing.of(master),
+            changes=self._changes.changes,
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1

@@ -11,7 +11,18 @@ from workbench.telemetry.frames import Frame
 def metric_rows(frame: Frame | None) -> Table:
     """One row per task, with Flink's metric names."""
     tasks = () if frame is None else frame.tasks
-    return Table([{"task": task.name, "slot": task.slot, "state": task.state, **task.metrics} for task in tasks])
+    reached = {} if frame is None else {each.vertex: each for each in frame.latency}
+
+    def latency(vertex: str) -> dict[str, float]:
+        found = reached.get(vertex)
+        return {} if found is None else {f"latency_{p}_ms": getattr(found, f"{p}_ms") for p in ("p50", "p95", "p99")}
+
+    return Table(
+        [
+            {"task": task.name, "slot": task.slot, "state": task.state, **task.metrics, **latency(task.vertex)}
+            for task in tasks
+        ]
+    )
 
 
 def late_rows(frame: Frame | None, operator: str | None) -> Table:

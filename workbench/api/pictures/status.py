@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from workbench.durations import format_instant
-from workbench.telemetry.frames import Frame
+from workbench.telemetry.frames import Frame, end_latency
 
 SHORT = 40
 _CELL = "padding:1px 12px 1px 0;text-align:left;vertical-align:top"
@@ -18,11 +18,12 @@ class Status(dict[str, Any]):
 
     Keys: job, state, paused; the present settings, by the names of ``wb.SETTINGS``, and restart (speed and rate are
     None if no source has one); slow_down and stall while they are in use; position and watermark (UTC text);
-    records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second; late_records;
-    restarts; restart_due (UTC text, while a restart is pending); last_checkpoint (id), checkpoints (complete);
-    committed_rows (by table); backpressure; failure; stalled (the task in a call that has not returned for two seconds
-    or more, since when and where, or the checkpoints' storage after ten seconds); lease (the owner of the checkpoint
-    directory, since when).
+    records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second;
+    latency_p50_ms, latency_p95_ms, latency_p99_ms (from the sources to the slowest sink, None until measured);
+    last_change (the last changed setting, and its measured effect); late_records; restarts; restart_due (UTC text,
+    while a restart is pending); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure;
+    failure; stalled (the task in a call that has not returned for two seconds or more, since when and where, or the
+    checkpoints' storage after ten seconds); lease (the owner of the checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:
@@ -58,6 +59,7 @@ def _progress(frame: Frame) -> dict[str, Any]:
         "records_out": sum(int(v.metrics.get("numRecordsOut") or 0) for v in outputs),
         "records_in_per_second": round(float(frame.metrics["numRecordsInPerSecond"] or 0)),
         "records_out_per_second": round(float(frame.metrics["numRecordsOutPerSecond"] or 0)),
+        **_latency(frame),
         "late_records": sum(int(t.metrics.get("numLateRecordsDropped") or 0) for t in frame.tasks),
         "restarts": frame.metrics["numRestarts"],
         "restart_due": None if (due := frame.metrics.get("restartDue")) is None else format_instant(int(due)),
@@ -69,6 +71,13 @@ def _progress(frame: Frame) -> dict[str, Any]:
     }
 
 
+def _latency(frame: Frame) -> dict[str, Any]:
+    end = end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency)
+    names = ("p50", "p95", "p99")
+    found = {f"latency_{name}_ms": None if end is None else round(getattr(end, f"{name}_ms"), 2) for name in names}
+    return {**found, "last_change": frame.changes[-1].sentence if frame.changes else None}
+
+
 def _no_progress() -> dict[str, Any]:
     return {
         "position": None,
@@ -77,6 +86,7 @@ def _no_progress() -> dict[str, Any]:
         "records_out": 0,
         "records_in_per_second": 0,
         "records_out_per_second": 0,
+        **dict.fromkeys(("latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "last_change")),
         "late_records": 0,
         "restarts": 0,
         "restart_due": None,

@@ -94,7 +94,7 @@ class Settings:
         buffers_per_channel: the receiver's credit for each channel.
         floating_buffers: further buffers of a task's output pool, shared by its channels.
         watermark_interval_us: how often a source emits its watermark.
-        latency_interval_us: how often a source sends a latency marker.
+        latency_interval_us: how often a source that reads sends a latency marker, on average.
         slowed: (operator, us) of each operator that is slowed down: its task rests this long after every buffer.
         stalled: the operators that were told to take no records.
     """
@@ -253,7 +253,7 @@ class Settings:
     buffers_per_channel: int = 2
     floating_buffers: int = 4
     watermark_interval_us: int = 100_000
-    latency_interval_us: int = 200_000
+    latency_interval_us: int = 20_000
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()
 

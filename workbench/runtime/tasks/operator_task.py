@@ -129,7 +129,9 @@ class OperatorTask(Task):
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
             case LatencyMarker(marked_us):
-                self.latency_us[self.latency_count % LATENCY_SAMPLES] = now_us - marked_us
+                place = self.latency_count % LATENCY_SAMPLES
+                self.latency_us[place] = now_us - marked_us
+                self.latency_at_us[place] = now_us
                 self.latency_count += 1
                 self._emit_marker(element)
             case WatermarkStatus(idle):

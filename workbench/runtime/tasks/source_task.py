@@ -27,6 +27,8 @@ WATERMARKS = "$watermarks"
 """Name of the watermark generators' state in a source's snapshot."""
 LONGEST_REST_US = 50_000
 """A source whose records wait in buffers polls at least this often, unless its driver lets it rest longer."""
+LONGEST_MARKER_GAP_US = 200_000
+"""The gap between two latency markers of a source that reads nothing grows up to this."""
 _QUICK_US = 200
 """Reading and processing for this long, plus a tenth of the time between two polls, delays no buffer noticeably."""
 
@@ -110,6 +112,8 @@ class SourceTask(Task):
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
         self._marker_due_us = now
+        self._marker_gap_us = self.settings.latency_interval_us
+        self._markers, self._read_at_marker = 0, 0
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Restore the event times of all former subtasks' splits that this subtask has now.
@@ -179,6 +183,28 @@ class SourceTask(Task):
             due_us = min(due_us, now_us + since_us * smallest // (2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us
+
+    def _next_marker_us(self, now_us: int) -> int:
+        """When the next latency marker is sent: seldom while nothing is read, and at no fixed distance, because one
+        that is a multiple of the buffer timeout would find every buffer equally full."""
+        interval_us = self.settings.latency_interval_us
+        read = self.root.counters.numRecordsIn
+        if read == self._read_at_marker:
+            self._marker_gap_us = min(2 * self._marker_gap_us, max(interval_us, LONGEST_MARKER_GAP_US))
+        else:
+            self._read_at_marker = read
+            self._marker_gap_us = max(interval_us, self._rest_max_us)
+        self._markers += 1
+        return now_us + (500 + self._marker_turn_of_1000) * self._marker_gap_us // 1_000_000 * 1_000
+
+    @property
+    def _marker_turn_of_1000(self) -> int:
+        return self._markers * 618 % 1_000  # spreads evenly over the thousand
+
+    def _marked_us(self, now_us: int) -> int:
+        """The time that a latency marker bears: after a rest, one at which a record may have become due meanwhile."""
+        rested_us = max(0, now_us - self._unread_us) if self._unread_us else 0
+        return now_us - rested_us * self._marker_turn_of_1000 // 1_000
 
     def _ships_now(self, now_us: int) -> bool:
         """Whether a buffer is due, with which a watermark can be sent."""
@@ -273,8 +299,8 @@ class SourceTask(Task):
                 return Outcome.PROGRESSED
         self._follow_splits(now_us)
         if now_us >= self._marker_due_us:
-            self._marker_due_us = now_us + self.settings.latency_interval_us
-            self._emit_marker(LatencyMarker(now_us, self.name))
+            self._marker_due_us = self._next_marker_us(now_us)
+            self._emit_marker(LatencyMarker(self._marked_us(now_us), self.name))
             worked = True
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:

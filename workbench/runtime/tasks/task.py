@@ -43,7 +43,8 @@ from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.tasks.restored import Restored
 
-LATENCY_SAMPLES = 512
+LATENCY_SAMPLES = 1_024
+"""Latency markers that a task keeps: those of a few seconds, from several sources."""
 
 
 class Outcome(Enum):
@@ -158,6 +159,7 @@ class Task:
         self.finished = False
         self.mailbox: deque[Command] = deque()
         self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
+        self.latency_at_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
         self.latency_count = 0
         self._now_us: Callable[[], int] = clock.now_us
         self.attempt = attempt

@@ -1,0 +1,129 @@
+"""The effect of a change, against samples of which before and after are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from workbench.telemetry.effects.change_frames import Measured
+from workbench.telemetry.effects.change_log import ChangeLog, timeout_idle
+
+SECOND_US = 1_000_000
+BEFORE = Measured(48, 90, 99, 1_000, 20, 100, 60)
+
+
+class Told:
+    """A log that samples ten times a second."""
+
+    def __init__(self) -> None:
+        self.log = ChangeLog()
+        self.now_us = 0
+
+    def run(self, seconds: float, measured: Measured, limit: str = "") -> None:
+        for _ in range(round(10 * seconds)):
+            self.now_us += SECOND_US // 10
+            self.log.sample(self.now_us, measured, limit)
+
+    def change(self, name: str, before: str | None, after: str | None) -> None:
+        self.log.change(self.now_us, {name: before}, {name: after}, "")
+
+
+def test_within_three_seconds_a_sentence_tells_before_and_after() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(0.5, Measured(None, None, None, 1_000, 30, 100, 0))
+    assert told.log.changes[-1].state == "measuring"
+    told.run(2, Measured(4, 7, 8, 1_000, 180, 11, 60))
+    [change] = told.log.changes
+    assert change.state == "holds"
+    assert change.sentence == (
+        "buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
+    )
+    assert change.before is not None
+    assert change.after is not None
+    assert (change.before.p50_ms, change.after.p50_ms) == (48, 4)
+
+
+def test_the_second_after_a_change_does_not_count_for_its_throughput() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("rate", "1000", "2000")
+    told.run(1, replace(BEFORE, records_per_second=1_500))
+    told.run(2, replace(BEFORE, records_per_second=2_000))
+    assert "throughput 1,000 → 2,000 records/s" in told.log.changes[-1].sentence
+
+
+def test_it_is_measured_until_there_are_enough_markers() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "2s")
+    told.run(2.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=90))
+    assert told.log.changes[-1].state == "measuring"  # a second beyond what the slowest take
+    told.run(0.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=90))
+    assert told.log.changes[-1].state == "holds"
+
+
+def test_while_nothing_arrives_it_says_so_instead_of_the_old_latency() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("slow_down", None, "aggregate:200ms")
+    told.run(6, replace(BEFORE, p50_ms=None, p95_ms=None, p99_ms=None, markers=0))
+    [change] = told.log.changes
+    assert change.state == "measuring"
+    assert change.sentence == ("slow_down 200ms on aggregate: measuring, no record sent since has arrived within 6.0 s")
+
+
+def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(0.4, BEFORE)
+    told.change("rate", "1000", "2000")
+    told.run(3, replace(BEFORE, p50_ms=4, records_per_second=2_000))
+    first, second = told.log.changes
+    assert first.state == "superseded"
+    assert first.sentence.startswith("buffer_timeout 100ms → 5ms: another change came after 0.4 s")
+    assert second.sentence.startswith("rate 1000 → 2000 with buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms")
+    assert second.before is not None
+    assert second.before.p50_ms == 48
+
+
+def test_what_holds_for_ten_seconds_stays_as_it_was() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_size", "32768", "1")
+    told.run(11, replace(BEFORE, p50_ms=4))
+    held = told.log.changes
+    told.run(5, replace(BEFORE, p50_ms=400))
+    assert told.log.changes == held
+
+
+def test_where_nothing_changes_it_says_why() -> None:
+    told = Told()
+    full = replace(BEFORE, p50_ms=8, fill_ms=15)
+    told.run(3, full)
+    told.change("buffer_timeout", "100ms", "1s")
+    told.run(3, full)
+    assert told.log.changes[-1].sentence == (
+        "buffer_timeout 100ms → 1s: p50 stays 8.0 ms, throughput unchanged; "
+        "buffers are full after 15 ms at this rate: the timeout does not act"
+    )
+    told.change("rate", "1000", "max")
+    told.run(3, full, "sum is the cause (99 % busy): read is back-pressured, waiting for it")
+    assert told.log.changes[-1].sentence.endswith(
+        "unchanged; sum is the cause (99 % busy): read is back-pressured, waiting for it"
+    )
+
+
+def test_before_the_first_sample_nothing_is_compared() -> None:
+    told = Told()
+    told.change("rate", "1000", "2000")
+    told.run(3, BEFORE)
+    assert told.log.changes[-1].sentence == "rate 1000 → 2000: p50 48 ms, throughput 1,000 records/s"
+
+
+@pytest.mark.parametrize(("timeout", "fill_ms", "acts"), [("100ms", 15, False), ("100ms", 99, True), ("0ms", 15, True)])
+def test_a_timeout_acts_where_buffers_are_not_full_before_it_ends(timeout: str, fill_ms: float, acts: bool) -> None:
+    assert (timeout_idle(timeout, fill_ms) == "") is acts

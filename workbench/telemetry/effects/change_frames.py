@@ -1,0 +1,51 @@
+"""A change of a setting and its effect, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ChangeState = Literal["measuring", "holds", "superseded"]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A job's latency and throughput at one moment.
+
+    Attributes:
+        p50_ms, p95_ms, p99_ms: of the slowest sink's latency markers; None where none has arrived.
+        records_per_second: read by the sources.
+        buffers_per_second: sent between tasks.
+        fill_ms: mean time between two buffers of one channel; None where none is sent.
+        markers: on which the percentiles rest.
+    """
+
+    p50_ms: float | None = None
+    p95_ms: float | None = None
+    p99_ms: float | None = None
+    records_per_second: float = 0.0
+    buffers_per_second: float = 0.0
+    fill_ms: float | None = None
+    markers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeFrame:
+    """One change of a setting, and what was measured before and after it.
+
+    Attributes:
+        what: the change, such as ``"buffer_timeout 100ms → 5ms"``.
+        time_us: when it came into force (processing time).
+        before: the job before it, or before the first of several that came too fast to be measured one by one; None
+            where it was not measured.
+        after: the job since; None until something can be told.
+        state: ``measuring`` until there is enough of it, ``superseded`` where another change came before that.
+        sentence: the effect in words.
+    """
+
+    what: str
+    time_us: int
+    before: Measured | None
+    after: Measured | None
+    state: ChangeState
+    sentence: str
