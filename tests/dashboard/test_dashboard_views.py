@@ -26,12 +26,13 @@ from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
 from workbench.dashboard.views.checkpoints import gantt, inflight
 from workbench.dashboard.views.controls import busiest
-from workbench.dashboard.views.latency import Sample, changes
+from workbench.dashboard.views.latency_part import changes_html
 from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, series
 from workbench.dashboard.views.state_part import Held
 from workbench.errors import JobError, SettingError
 from workbench.jupyter.verbs import run_verb
 from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
+from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
 from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput
 
 HOSTILE = (
@@ -121,22 +122,24 @@ def test_forty_tasks_are_drawn_without_writing_on_every_channel():
 # latency before and after -----------------------------------------------------------------------------------------
 
 
-def test_before_and_after_are_means_of_their_own_sides():
-    samples = [Sample(second * 1_000_000, 10.0 if second < 20 else 2.0, 50.0, 100.0 + second) for second in range(40)]
-    events = (
-        EventFrame(3_000_000, "state", "RUNNING"),
-        EventFrame(20_000_000, "tune", "buffer_timeout = 5ms"),
-        EventFrame(20_400_000, "tune", "rate = 9"),
-        EventFrame(35_000_000, "tune", "rate = max"),
-    )
-    first, second = changes(samples, events)
-    assert first.text == "buffer_timeout = 5ms, rate = 9"
-    assert (first.before.p50, first.after.p50) == (10.0, 2.0)
-    assert first.before.rate == pytest.approx(sum(range(110, 120)) / 10), "ten seconds before"
-    assert first.after.rate == pytest.approx(sum(range(122, 130)) / 8), "settled, and not past ten seconds"
-    assert second.before.rate == pytest.approx(sum(range(125, 135)) / 10)
-    assert second.after.p99 == 50.0
-    assert changes(samples, events[:1]) == []
+def test_the_table_of_tunings_shows_what_was_measured_newest_first():
+    before, after = Measured(10.0, 40.0, 50.0, 100.0), Measured(2.0, 8.0, 9.0, 250.0)
+    found = [
+        ChangeFrame("speed 1x → 2x", 1_000_000, before, None, "superseded", "speed 1x → 2x: another change came"),
+        ChangeFrame("buffer_timeout 1s → 5ms", 20_000_000, before, after, "holds", "buffer_timeout 1s → 5ms: p50 less"),
+        ChangeFrame("rate 9 → max", 35_000_000, after, None, "measuring", "rate 9 → max: measuring"),
+    ]
+    html = changes_html(found, 4)
+    rows = [text_of(row) for row in html.split("<tr>")[1:] if "<td" in row]
+    assert [row.split(" →")[0].split()[0] for row in rows] == ["rate", "buffer_timeout", "speed"]
+    assert "measuring" in rows[0]
+    assert "10 ms → 2.0 ms" in rows[1]
+    assert "50 ms → 9.0 ms" in rows[1]
+    assert "100 → 250" in rows[1]
+    assert "another change came" in rows[2]
+    assert "00:00:20 UTC: buffer_timeout 1s → 5ms: p50 less" in html
+    assert "rate 9" not in changes_html(found[:2], 4)
+    assert "speed" not in changes_html(found, 2)
 
 
 # checkpoints ------------------------------------------------------------------------------------------------------

@@ -2,44 +2,45 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Sequence
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import none, table
-from workbench.dashboard.charts.time_chart import SPACING_MS, WINDOW_MS, TimeChart
+from workbench.dashboard.charts.time_chart import TimeChart
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.views.latency import (
-    PERCENTILES,
-    RATES,
-    Change,
-    Sample,
-    changes,
-    percentiles,
-    sample,
-    throughput,
-)
+from workbench.dashboard.views.latency import PERCENTILES, RATES, percentiles, throughput
+from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
 from workbench.telemetry.frames import Frame
 
 LISTED, LISTED_ALONE = 4, 8
 
 
-def changes_html(found: list[Change], most: int, over: bool = False) -> str:
+def changes_html(found: Sequence[ChangeFrame], most: int, over: bool = False) -> str:
     """The latest tunings, newest first, with latency and throughput before and after each; `over`: no more come."""
     if not found and over:
-        return none("No setting was changed in the last two minutes.")
+        return none("No setting was changed.")
     if not found:
         return none("Change a setting to compare latency and throughput before and after the change.")
     lines = []
     for change in reversed(found[-most:]):
-        text = wording.html_text(change.text)
-        cells = "".join(
-            f"<td class='n'>{write(getattr(change.before, name))} → <b>{write(getattr(change.after, name))}</b></td>"
-            for name, write in (("p50", wording.milliseconds), ("p99", wording.milliseconds), ("rate", wording.short))
-        )
-        lines.append(f"<tr><th title='{wording.clock(change.time_us)} UTC: {text}'>{text}</th>{cells}</tr>")
+        title = wording.html_text(f"{wording.clock(change.time_us)} UTC: {change.sentence}")
+        lines.append(f"<tr><th title='{title}'>{wording.html_text(change.what)}</th>{_cells(change)}</tr>")
     numbers = ("p50 before → after", "p99", "records in/s")
     return table(("tuning", *numbers), lines, numbers)
+
+
+def _cells(change: ChangeFrame) -> str:
+    if change.state != "holds" or change.after is None:
+        said = change.sentence.removeprefix(change.what).lstrip(": ")
+        return f"<td colspan='3' class='muted'>{wording.html_text(said)}</td>"
+    before, after = change.before or Measured(), change.after
+    rate = wording.NOTHING if change.before is None else wording.short(before.records_per_second)
+    return (
+        f"<td class='n'>{wording.milliseconds(before.p50_ms)} → <b>{wording.milliseconds(after.p50_ms)}</b></td>"
+        f"<td class='n'>{wording.milliseconds(before.p99_ms)} → <b>{wording.milliseconds(after.p99_ms)}</b></td>"
+        f"<td class='n'>{rate} → <b>{wording.short(after.records_per_second)}</b></td>"
+    )
 
 
 class LatencyPart(Part):
@@ -58,7 +59,6 @@ class LatencyPart(Part):
             easel.paint, easel.texts, easel.window, RATES, ticks="shortNumber", label="Throughput over time",
             unit="{0.0a} rec/s", pixels=pixels,
         )  # fmt: skip
-        self._samples: deque[Sample] = deque(maxlen=WINDOW_MS // SPACING_MS)
         self._changes = easel.texts.piece("Before and after each tuning", "latency")
         self._most = LISTED_ALONE if easel.alone else LISTED
         self.models = [self._changes.div, *self._latency.models, *self._rates.models]  # what changed is by the sliders
@@ -66,10 +66,8 @@ class LatencyPart(Part):
     def remember(self, frame: Frame) -> None:
         self._latency.append(frame.time_us, percentiles(frame))
         self._rates.append(frame.time_us, throughput(frame))
-        if not self._samples or frame.time_us - self._samples[-1].time_us >= SPACING_MS * 1000:
-            self._samples.append(sample(frame))
 
     def update(self, frame: Frame) -> None:
         self._latency.mark(frame.events)
         self._rates.mark(frame.events)
-        self._changes.write(changes_html(changes(self._samples, frame.events), self._most, frame.state in OVER))
+        self._changes.write(changes_html(frame.changes, self._most, frame.state in OVER))
