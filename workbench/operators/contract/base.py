@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.clock import Clock, SystemClock
 from workbench.elements import Records
 from workbench.from_json import Json as Json  # what snapshots hold beside tables
+from workbench.operators.contract.event_times import EventTimes
 from workbench.operators.contract.late_records import LateRecords
 from workbench.state.key_groups import KEY_GROUPS_LEAST
 
@@ -82,6 +83,8 @@ class Counters:
     """Ours: how many more records came than the rows in `numRecordsIn`, because their sender aggregated some."""
     late: LateRecords = field(default_factory=LateRecords)
     """The last of those that were dropped as late."""
+    event_times: EventTimes = field(default_factory=EventTimes)
+    """Some of the event times that it has seen."""
 
 
 def unknown_position(row: int) -> str | None:
