@@ -14,6 +14,7 @@ from typing import Any, Literal
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame
+from workbench.telemetry.event_time.frames import EventTimesFrame
 
 JobState = Literal[
     "CREATED",
@@ -125,6 +126,7 @@ class TaskFrame:
         late: the last late records that it dropped, oldest first: at most 20 of each operator, and up to a second old.
         attempt: how many attempts of the job came before the one that it belongs to.
         started_us, ended_us: when it was deployed, and when it ended; None before that.
+        event_times: what its operators have seen of event time, sampled; only of those that have.
     """
 
     name: str
@@ -139,6 +141,7 @@ class TaskFrame:
     attempt: int = 0
     started_us: int | None = None
     ended_us: int | None = None
+    event_times: tuple[EventTimesFrame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

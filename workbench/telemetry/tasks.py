@@ -13,6 +13,7 @@ from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
+from workbench.telemetry.event_time.sampling import event_times_of
 from workbench.telemetry.frames import TaskFrame
 from workbench.telemetry.late import LateSampler
 
@@ -139,7 +140,7 @@ class TaskSampler:
         late = self._late.sample(task, now_us)
         return TaskFrame(
             task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
-            task.started_us, task.ended_us,
+            task.started_us, task.ended_us, event_times_of(task),
         )  # fmt: skip
 
     def _reference(self, execution: Execution, now_us: int) -> int:

@@ -99,6 +99,10 @@ for _view in (
         f"{_HERE}.event_time.watermarks_part:WatermarksPart", wide=4, medium=6, knobs=("speed",),
     ),
     ViewSpec(
+        "event_time", "Event time", "Records, watermark and windows by event time and processing time, and lateness",
+        f"{_HERE}.event_time.event_time_part:EventTimePart", in_dashboard=False,
+    ),
+    ViewSpec(
         "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
         f"{_HERE}.latency_part:LatencyPart", wide=4, medium=6, knobs=("buffer_timeout", "buffer_size"),
     ),

@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.clock import Clock, SystemClock
 from workbench.elements import Records
 from workbench.from_json import Json as Json  # what snapshots hold beside tables
+from workbench.operators.contract.event_times import EventTimes
 from workbench.operators.contract.late_records import LateRecords
 from workbench.state.key_groups import KEY_GROUPS_LEAST
 
@@ -77,6 +78,8 @@ class Counters:
     aggregated some."""
     late: LateRecords = field(default_factory=LateRecords)
     """The last records that were dropped as late."""
+    event_times: EventTimes = field(default_factory=EventTimes)
+    """A sample of the event times that the operator has received."""
 
 
 def unknown_position(row: int) -> str | None:

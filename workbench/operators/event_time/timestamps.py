@@ -19,6 +19,7 @@ from workbench.operators.event_time.watermarks import (
     IngestionGenerator,
     WatermarkGenerator,
     Watermarks,
+    note_times,
 )
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import Origin
@@ -99,6 +100,7 @@ class AssignTimestampsLogic(Operator):
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
+        self._seen = context.counters.event_times
         self._active_us = context.clock.now_us()
         if self._generator.asks_clock:
             self._ask_us = self._active_us
@@ -115,6 +117,7 @@ class AssignTimestampsLogic(Operator):
         else:
             times = event_times(self._event_time(records.batch), self._event_time.sql, self._origin)
             timed = Records(records.batch, times)
+        note_times(self._generator, timed, self._seen, now_us)
         done = self._first = 0
         for place, watermark_us in self._generator.observe(timed):
             onward.emit(timed.slice(done, place - done))

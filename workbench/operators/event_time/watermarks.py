@@ -25,6 +25,7 @@ from workbench.errors import PlanError, RecordError
 from workbench.expressions import ColumnName
 from workbench.from_json import made
 from workbench.operators.contract.base import Json
+from workbench.operators.contract.event_times import EventTimes
 from workbench.raised import PASSING, described
 
 WATERMARK_INTERVAL_US = 100_000
@@ -212,7 +213,7 @@ class BoundedGenerator(WatermarkGenerator):
     asks_clock = False
 
     def __init__(self, out_of_orderness_us: int) -> None:
-        self._bound_us = out_of_orderness_us
+        self.bound_us = out_of_orderness_us
         self.largest_us = NO_TIME
 
     def observe(self, records: Records) -> Marks:
@@ -221,7 +222,7 @@ class BoundedGenerator(WatermarkGenerator):
         return ()
 
     def on_periodic(self, now_us: int) -> int | None:
-        return None if self.largest_us == NO_TIME else self.largest_us - self._bound_us - 1
+        return None if self.largest_us == NO_TIME else self.largest_us - self.bound_us - 1
 
     ask = on_periodic
 
@@ -258,6 +259,15 @@ class IngestionGenerator(WatermarkGenerator):
         self._latest_us = max(self._latest_us, made(int, state, "the latest event time"))
 
     go_on = restore
+
+
+def note_times(generator: WatermarkGenerator, records: Records, seen: EventTimes, now_us: int) -> None:
+    """Let `seen` look at a batch before the generator observes it."""
+    if isinstance(generator, BoundedGenerator):
+        seen.bound_us = generator.bound_us
+        seen.read(records.timestamps, generator.largest_us, now_us)
+    else:
+        seen.read(records.timestamps, None, now_us)
 
 
 def no_times(records: Records) -> Int64s:

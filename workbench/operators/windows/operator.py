@@ -19,6 +19,7 @@ from workbench.durations import LAST_WATERMARK, LATEST_TIME, MAX_TIME, NO_TIME
 from workbench.elements import Int64s, Mask, Records
 from workbench.errors import RecordError
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.event_times import GROUPS_MAX
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.pieces import value_in
@@ -95,11 +96,14 @@ class WindowOperator(Operator):
         else:
             placement = places.place(keys, times, closed_end, batch)
         if placement.late is not None:
-            self._put_aside(records, placement.late if folded is None else placement.late[folded.of_row], out)
+            late = placement.late if folded is None else placement.late[folded.of_row]
+            self._put_aside(records, late, closed_end, out)
         if len(placement.entries):
             self._put_in(placement, folded, Incoming(batch, times, self._arrived), out)
         self._arrived += len(records)
         self._pass(out)
+        if self._is_event_timed:
+            self._show_open()
 
     def _with_times(self, records: Records) -> tuple[Records, Int64s | None]:
         """The records that can have a window, and their times."""
@@ -121,8 +125,14 @@ class WindowOperator(Operator):
         timed = records.where(~timeless)
         return timed, timed.timestamps
 
-    def _put_aside(self, records: Records, late: Mask, out: Output) -> None:
+    def _put_aside(self, records: Records, late: Mask, closed_end: int, out: Output) -> None:
         count = int(late.sum())
+        if count and records.timestamps is not None and self._is_event_timed:
+            late_times = records.timestamps[late]
+            self._context.counters.event_times.late(
+                late_times, self._short(late_times, closed_end), None,
+                "dropped" if self._late_tag is None else "side output", self._moment.now_us,
+            )  # fmt: skip
         if self._late_tag is None:
             self._context.counters.numLateRecordsDropped += count
             if records.timestamps is not None:
@@ -137,6 +147,8 @@ class WindowOperator(Operator):
         self._entries.expect(placement)
         times = incoming.times if folded is None else folded.times
         pair_times = None if times is None else placement.of_rows(times)
+        if self._settings.allowed_lateness_us:
+            self._note_updates(placement, folded, incoming)
         waves = self._entries.firing.waves(placement, pair_times, self._moment)
         if folded is not None:
             assert isinstance(self._contents, RunningAggregates)
@@ -177,6 +189,39 @@ class WindowOperator(Operator):
             if len(purges):
                 self._purge(placement.entries[purges])
         _emit_in_order(results, out)
+
+    @property
+    def _is_event_timed(self) -> bool:
+        return self._settings.window.bounds == "time" and self._settings.time == "event"
+
+    def _short(self, times: Int64s, closed_end: int) -> Int64s:
+        """How far behind the end of its last window's lateness each time came; -1 where its window is not known."""
+        window = self._settings.window
+        if isinstance(window, Session) and window.column is not None:
+            return np.full(len(times), -1)
+        rows, _, ends = window.assign(times)
+        last = np.full(len(times), NO_TIME)
+        np.maximum.at(last, rows, ends)
+        return closed_end - last
+
+    def _note_updates(self, placement: Placement, folded: FoldedPanes | None, incoming: Incoming) -> None:
+        """Records have come of which a window had ended before."""
+        over = placement.ends <= self._moment.passed_end("event")
+        if not over.any() or incoming.times is None:
+            return
+        rows = np.flatnonzero(over) if placement.rows is None else np.unique(placement.rows[over])
+        if folded is not None:
+            rows = np.flatnonzero(np.isin(folded.of_row, rows))
+        seen = self._context.counters.event_times
+        seen.update(incoming.times[rows], len(rows), self._moment.now_us)
+
+    def _show_open(self) -> None:
+        seen = self._context.counters.event_times
+        if seen.wants_open and len(self._entries.places) <= GROUPS_MAX:
+            _, starts, ends = self._entries.places.windows()
+            live = ends > self._closed_end(self._moment.watermark_us)
+            starts, ends = starts[live], ends[live]
+            seen.keep_open(starts, ends, (ends <= self._moment.passed_end("event")).astype(np.int64))
 
     def _move(self, moves: Int64s) -> None:
         if len(moves):
@@ -236,7 +281,12 @@ class WindowOperator(Operator):
             if len(entries):
                 self._context.counters.numFiredTimers += len(entries)
                 moments = some.moments[some.fires]
-                out.emit(self._results(entries, keys[entries], starts[entries], ends[entries], moments)[0])
+                results, which = self._results(entries, keys[entries], starts[entries], ends[entries], moments)
+                if self._is_event_timed:
+                    shown = entries[which]
+                    seen, now_us = self._context.counters.event_times, self._context.clock.now_us()
+                    seen.fire(results.batch, starts[shown], ends[shown], now_us)
+                out.emit(results)
             if some.purges.any():
                 self._purge(some.entries[some.purges])
 

@@ -27,6 +27,7 @@ from workbench.operators.aggregates.grouping import groups_table, one_key, owned
 from workbench.operators.aggregates.preaggregated import RECORDS, Merging, is_preaggregated, records_in
 from workbench.operators.aggregates.tumbling_entries import TumblingEntries
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.event_times import GROUPS_MAX
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.snapshots.keyed_snapshot import key_rows
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
@@ -84,19 +85,21 @@ class TumblingAggregate(Operator):
 
     def _take(self, records: Records, watermark_us: int, out: Output) -> None:
         batch = records.batch
-        assert records.timestamps is not None
+        times = records.timestamps
+        assert times is not None
         partial = self._merging is not None and is_preaggregated(batch)
         if partial:
             self._context.counters.numRecordsInFolded += records_in(batch) - len(records)
         entries = np.empty(len(records), np.int64)
-        placed = self._entries.place(batch, records.timestamps, self._closed_start(watermark_us), entries)
+        placed = self._entries.place(batch, times, self._closed_start(watermark_us), entries)
         assert placed is not None, "any number of entries is welcome"
         if placed.late or placed.timeless:
             self._context.counters.numRecordsWithoutTimestamp += placed.timeless
             if placed.late:
-                self._put_aside(records, entries == LATE, placed.late, partial, out)
+                self._put_aside(records, entries == LATE, placed.late, partial, self._closed_start(watermark_us), out)
             in_time = entries >= 0
             batch, entries = batch.filter(pa.array(in_time)), entries[in_time]
+            times = times[in_time]
         if len(entries):
             self._accumulators.grow(len(self._entries.fired))
             if partial:
@@ -106,12 +109,40 @@ class TumblingAggregate(Operator):
                 self._accumulators.update(entries, batch)
             self._unfired_start = min(self._unfired_start, placed.first_start)
             if placed.first_start <= self._due_start():
+                self._note_updates(batch, entries, times, partial)
                 self._fire(out)
+        self._show_open()
         if placed.late and len(self._entries.index) > max(_FEW_ENTRIES, 2 * len(self._entries)):
             self._pack()  # late records have added many keys that are in no window
 
-    def _put_aside(self, records: Records, is_late: Mask, late: int, partial: bool, out: Output) -> None:
+    def _note_updates(self, batch: pa.RecordBatch, entries: Int64s, times: Int64s, partial: bool) -> None:
+        """Records have come whose window event time had passed before."""
+        updates = self._entries.starts_and_keys()[0][entries] <= self._due_start()
+        count = records_in(batch.filter(pa.array(updates))) if partial else int(np.count_nonzero(updates))
+        self._context.counters.event_times.update(times[updates], count, self._context.clock.now_us())
+
+    def _show_open(self) -> None:
+        seen = self._context.counters.event_times
+        if seen.wants_open and len(self._entries) <= GROUPS_MAX:
+            starts, _ = self._entries.starts_and_keys()
+            live = starts > self._closed_start()
+            starts = starts[live]
+            fired = self._entries.fired[: len(live)][live].astype(np.int64)
+            seen.keep_open(starts, starts + self._window.size_us, fired)
+
+    def _put_aside(
+        self, records: Records, is_late: Mask, late: int, partial: bool, closed_start: int, out: Output
+    ) -> None:
         assert records.timestamps is not None
+        times = records.timestamps[is_late]
+        weights: Int64s | None = None
+        if partial:
+            weights = records.batch.column(RECORDS).to_numpy()[is_late]
+        aside = self._late_tag is not None and not partial
+        self._context.counters.event_times.late(
+            times, closed_start - self._window.panes(times), weights, "side output" if aside else "dropped",
+            self._context.clock.now_us(),
+        )  # fmt: skip
         if partial:  # late here although its sender took it as on time, or from a pipeline without a side output
             late = records_in(records.batch.filter(pa.array(is_late)))
             batch = records.batch.select([*self._keys, RECORDS])
@@ -139,7 +170,12 @@ class TumblingAggregate(Operator):
             self._entries.fired[due] = True
             waiting[due] = False
             self._context.counters.numFiredTimers += len(due)
-            out.emit(self._rows(due, starts[due], keys[due]))
+            rows = self._rows(due, starts[due], keys[due])
+            starts_due = starts[due]
+            now_us = self._context.clock.now_us()
+            ends_due = starts_due + self._window.size_us
+            self._context.counters.event_times.fire(rows.batch, starts_due, ends_due, now_us)
+            out.emit(rows)
         self._unfired_start = int(starts[waiting].min(initial=MAX_TIME))
         closed = int(np.count_nonzero(starts <= self._closed_start()))
         if closed > _FEW_ENTRIES and 2 * closed > len(starts):

@@ -13,7 +13,7 @@ from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.contract.positions import Reading
-from workbench.operators.event_time.watermarks import IngestionGenerator, Marks, WatermarkGenerator
+from workbench.operators.event_time.watermarks import IngestionGenerator, Marks, WatermarkGenerator, note_times
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
@@ -375,6 +375,7 @@ class SourceTask(Task):
         time = self.splits[split]
         if isinstance(time.generator, IngestionGenerator):
             records = time.generator.stamp(records.batch, now_us)
+        note_times(time.generator, records, self.root.counters.event_times, now_us)
         done = self._reading.first = 0
         for place, watermark_us in self._observe(records, split, now_us):
             self.root.receive(records.slice(done, place - done))
