@@ -338,7 +338,7 @@ def test_a_job_that_does_not_start_gives_its_directory_back_although_its_disk_fa
     DirectoryStorage(tmp_path / "c").close()
 
 
-@pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 24, 40)])
+@pytest.mark.parametrize(("mode", "syncs", "then"), [("unaligned", 12, 40), ("unaligned", 23, 40)])
 def test_names_that_a_killed_process_did_not_sync_survive_the_power_failure_of_its_successor(
     mode: str, syncs: int, then: int
 ) -> None:

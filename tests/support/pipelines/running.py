@@ -175,7 +175,7 @@ class _Simulation:
                     self._step(master)
                 except Killed:
                     continue
-                if master.state == "FINISHED":
+                if master.all_committed:
                     tables = master.services.tables
                     return {name: tables.read(name) for name in tables.names()}
                 assert self._directory is not None, master.failure

@@ -216,7 +216,7 @@ def _listed(point: FaultPoint, owner: str) -> bool:
 def _calm(name: str, mode: str, seed: int) -> Scenario:
     settings = Settings(
         buffer_size=3,
-        buffer_timeout_us=5_000,
+        buffer_timeout_us=0,
         buffers_per_channel=1,
         floating_buffers=1,
         checkpoint_interval_us=500,
