@@ -378,7 +378,7 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.appears("#jp-mainmenu-workbench-views")
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
     assert ", ".join(views) == (
-        "Stepper, Dataflow, Watermarks, Latency and throughput, Buffers, Checkpoints, State, Results, "
+        "Stepper, Dataflow, Watermarks, Event time, Latency and throughput, Buffers, Checkpoints, State, Results, "
         "Controls, Events, Vertices and subtasks"
     )
     front.page.keyboard.press("Escape")

@@ -102,7 +102,7 @@ def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
                 for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
                     page.get_by_role("slider", name=name, exact=True).wait_for()
                 page.set_viewport_size({"width": 240, "height": 1000})
-                badge = page.locator(".badge")
+                badge = page.locator(".badge:visible")
                 badge.wait_for()
                 inside = (
                     "badge => { const r = badge.getBoundingClientRect(); return 0 < r.left && r.right < innerWidth }"

@@ -138,7 +138,7 @@ MUTANTS = (
         "lowest_after <= reached",
         "lowest_after < reached",
     ),
-    Mutant("operators.event_time.watermarks:BoundedGenerator.on_periodic", "- self._bound_us - 1", "- self._bound_us"),
+    Mutant("operators.event_time.watermarks:BoundedGenerator.on_periodic", "- self.bound_us - 1", "- self.bound_us"),
     Mutant("operators.joins.async_lookup:_AsyncLookup._send_on", "if kept:", "if False:", only=joins.lookup_async),
     Mutant(
         "operators.joins.async_lookup:_AsyncLookup.snapshot",

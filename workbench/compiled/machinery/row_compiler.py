@@ -29,6 +29,11 @@ def compile_rows(user: Callable[..., Any], columns: Sequence[np.dtype[Any]]) -> 
 
     Raises:
         NotCompilableError: with numba's reason.
+
+    Example:
+        >>> twice = compile_rows(lambda n: n * 2, [np.dtype(np.int64)])
+        >>> twice([np.array([3])])[0][0].tolist()
+        [6]
     """
     if is_jitted(user):
         function: Any = user
