@@ -99,7 +99,9 @@ class History:
 
     def aim(self, number):
         """Put the pointer on a row; where it is."""
-        box = self.row(number).locator("td").nth(1).bounding_box()
+        cell = self.row(number).locator("td").nth(1)
+        cell.scroll_into_view_if_needed()
+        box = cell.bounding_box()
         place = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
         self.page.mouse.move(*place)
         return place

@@ -7,6 +7,7 @@ import fcntl
 import os
 import stat
 import threading
+import time
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -17,6 +18,8 @@ from workbench.durable.disk import open_no_link, take_folder_durably
 from workbench.durable.holder import Holder
 
 _TEXT_MAX = 4_096
+_LOOKS = 10
+_LOOK_S = 0.01
 
 
 class TakenError(Exception):
@@ -114,7 +117,7 @@ class FolderLock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            taken = TakenError(_named_in(lock))
+            taken = TakenError(_owner_of(lock))
             lock.close()
             raise taken from None
         except OSError:
@@ -162,6 +165,15 @@ class FolderLock:
             holder = None
         self._lost = TakenError(holder)
         raise self._lost
+
+
+def _owner_of(lock: FileIO) -> Holder | None:
+    """Who is named in a file that another process has locked; that may be about to write its name."""
+    for _ in range(_LOOKS):
+        if (holder := _named_in(lock)) is not None:
+            return holder
+        time.sleep(_LOOK_S)
+    return None
 
 
 def _named_in(lock: FileIO) -> Holder | None:
