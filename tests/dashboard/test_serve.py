@@ -226,9 +226,12 @@ def connected(served, **headers):
     """Whether a connection of a page is let in."""
     request = HTTPRequest(f"ws://127.0.0.1:{served.port}/ws", headers={"Host": f"localhost:{served.port}", **headers})
     loop = IOLoop(make_current=False)
+
+    async def connect():
+        (await websocket_connect(request, subprotocols=["bokeh", "x"])).close()
+
     try:
-        line = loop.run_sync(lambda: websocket_connect(request, subprotocols=["bokeh", "x"]))
-        line.close()
+        loop.run_sync(connect)
         return True
     except HTTPClientError as refused:
         return refused.code != 403

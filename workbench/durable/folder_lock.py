@@ -7,7 +7,6 @@ import fcntl
 import os
 import stat
 import threading
-import time
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
@@ -172,7 +171,7 @@ def _owner_of(lock: FileIO) -> Holder | None:
     for _ in range(_LOOKS):
         if (holder := _named_in(lock)) is not None:
             return holder
-        time.sleep(_LOOK_S)
+        threading.Event().wait(_LOOK_S)
     return None
 
 
