@@ -187,7 +187,16 @@ def test_a_whole_number_may_stand_for_a_float(recording: Recording, tmp_path: Pa
 
 def test_the_slider_shows_the_moment_as_it_was(recording: Recording) -> None:
     view = PlaybackView(recording)
-    assert list(view.parts) == ["graph", "watermarks", "event_time", "latency", "buffers", "checkpoints", "events", "subtasks"]
+    assert list(view.parts) == [
+        "graph",
+        "watermarks",
+        "event_time",
+        "latency",
+        "buffers",
+        "checkpoints",
+        "events",
+        "subtasks",
+    ]
     restarting = next(place for place, frame in enumerate(recording.frames) if frame.state == "RESTARTING")
     head = view._header
     for place in (len(recording.frames) - 1, restarting, 3):

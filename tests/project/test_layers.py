@@ -63,7 +63,10 @@ ALLOWED_IMPURE = {
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
     ("connectors/sql/database.py", "threading"): "a lock: the subtasks that write to one file take turns",
     ("connectors/tables/tables.py", "threading"): "a lock: several may look at a table; commits never wait",
-    ("durable/folder_lock.py", "threading"): "a lock: heartbeats and checkpoints look for the lock in turn; an owner's name is waited for",
+    (
+        "durable/folder_lock.py",
+        "threading",
+    ): "a lock: heartbeats and checkpoints look for the lock in turn; an owner's name is waited for",
     (
         "runtime/storage/lease.py",
         "threading",
