@@ -342,7 +342,7 @@ def test_the_slider_of_a_recording_acts_while_a_cell_is_busy(front):
         handle.press("ArrowLeft")
     front.page.wait_for_function(f"() => ({heads})().includes('RUNNING')")
     (front.root / "seen").touch()
-    front.appears(".jp-OutputArea-output", "seen").wait_for()
+    front.appears(".jp-OutputArea-output pre", "seen").wait_for()
     assert front.printed(1) == "seen\n"
 
 
