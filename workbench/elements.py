@@ -18,6 +18,7 @@ from workbench.origin import Origin
 
 Int64s = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+_INT64 = pa.int64()
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +172,10 @@ def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64
         RecordError: a time beyond int64 microseconds.
     """
     kind = column.type
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
-        column = column.view(pa.int64())
+    if kind == _INT64:
+        pass
+    elif pa.types.is_timestamp(kind) and kind.unit == "us":
+        column = column.view(_INT64)
     elif pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         cuts = pa.types.is_timestamp(kind) and kind.unit == "ns"  # truncate to microseconds
         try:

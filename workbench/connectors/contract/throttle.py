@@ -43,8 +43,10 @@ class Throttle:
             return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
         self._limit.take(count)
         if count == due:  # otherwise it would poll again at once, and keep a core busy with a few records at a time
-            self._rested_us = next_look_us(now_us, min(rate.look_us, LOOK_US))
-            self.look_again_us = next_look_us(now_us, rate.look_us)
+            look_us = rate.look_us
+            self._rested_us = self.look_again_us = next_look_us(now_us, look_us)
+            if look_us > LOOK_US:
+                self._rested_us = next_look_us(now_us, LOOK_US)
         return count
 
 

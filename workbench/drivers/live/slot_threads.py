@@ -235,9 +235,10 @@ class SlotThread:
         self.bell.hush()
         self.roused = False
         self._slot.waker.parked = True
-        if any(task.has_news for task in tasks):
-            self._slot.waker.parked = False
-            return
+        for task in tasks:
+            if task.has_news:
+                self._slot.waker.parked = False
+                return
         self._look_out()
         self._end()
         self.brief = self._turn.short
@@ -245,7 +246,7 @@ class SlotThread:
         self._choose_look(self._turn.lasted_us)
         rung = False
         now_us = crew.now_us()
-        look_around_us = now_us + _longest_sleep_us()
+        look_around_us = now_us + int(_LONGEST_SLEEP_US * CROWD.patience)
         while not rung and not crew.halt.is_set():
             self.wakes_us = until_us = min(look_around_us, self._due_us())
             if until_us <= now_us:
@@ -309,6 +310,8 @@ class SlotThread:
     def _step_all(self, tasks: Sequence[Task]) -> bool:
         progressed = False
         for task in tasks:
+            if task.is_quiet:
+                continue
             outcome = self._outcome(task)
             if outcome is None:
                 return False
@@ -317,16 +320,17 @@ class SlotThread:
 
     def _step_sources(self) -> bool:
         progressed = False
+        now_us = self._crew.now_us()
+        wakes_us = now_us + int(_LONGEST_SLEEP_US * CROWD.patience)
         for at, source in enumerate(self._sources):
-            resting_us = self._resting_us[at]
-            if resting_us and not source.mailbox and self._crew.now_us() < resting_us:
+            if now_us < self._resting_us[at] and not source.mailbox:
                 continue
             outcome = self._outcome(source)
             if outcome is None:
                 return False
             progressed |= outcome is Outcome.PROGRESSED
             resting_us = 0 if outcome is Outcome.NO_CREDIT else source.rests_until_us
-            self._resting_us[at] = min(resting_us, self._crew.now_us() + _longest_sleep_us())
+            self._resting_us[at] = min(resting_us, wakes_us)
         return progressed
 
     def _outcome(self, task: Task) -> Outcome | None:
@@ -344,20 +348,21 @@ class SlotThread:
         helped = False
         now_us = self._crew.now_us()
         for other in self._crew.threads:
-            due_us = other.due_us
-            due = other.can_be_helped and due_us is not None and due_us <= now_us
-            if other is not self and (other.roused or due):
+            if other is not self and (other.roused or other._is_due(now_us)):
                 helped |= other._be_helped(self._turn)
         return helped
+
+    def _is_due(self, now_us: int) -> bool:
+        """Whether it sleeps, can be helped, and one of its tasks is due."""
+        due_us = self.due_us
+        return due_us is not None and due_us <= now_us and self.napping and self.brief
 
     def _look_together(self) -> None:
         """Let all due sources poll before anything is processed: receivers then take all of it in one step."""
         self._step_sources()
         now_us = self._crew.now_us()
         for other in self._crew.threads:
-            due_us = other.due_us
-            due = other.can_be_helped and due_us is not None and due_us <= now_us
-            if other is not self and due and other.stepping.acquire(blocking=False):
+            if other is not self and other._is_due(now_us) and other.stepping.acquire(blocking=False):
                 try:
                     other._step_sources()
                 finally:
@@ -398,7 +403,3 @@ class SlotThread:
         for other in self._crew.threads:
             if other.roused and other is not self:
                 other.bell.ring()
-
-
-def _longest_sleep_us() -> int:
-    return int(_LONGEST_SLEEP_US * CROWD.patience)

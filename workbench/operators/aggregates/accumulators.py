@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulator_layout import Cell, layout_of
 from workbench.operators.aggregates.aggregations import Aggregation, is_time
-from workbench.operators.aggregates.rolling import Fold, RollPlan
+from workbench.operators.aggregates.rolling import Fold, RolledColumn, RollPlan
 from workbench.operators.snapshots.pieces import column_in
 from workbench.state.key_table import KeyTable
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Numbers = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 
 _ALL_VALID: Valid = np.empty(0, np.uint8)
-_INT64 = pa.int64()
+_INT64, _FLOAT64 = pa.int64(), pa.float64()
 _NO_INTS: Int64s = np.empty(0, np.int64)
 
 
@@ -183,16 +183,18 @@ class Accumulators:
         Raises:
             RecordError: an integer sum exceeds the range of int64.
         """
-        plan = self._roll_plan()
+        plan = self._roll or self._roll_plan()
         folds = None if plan is None else plan.take(batch)
         if plan is None or folds is None:
             return None
-        out = plan.out(len(keys))
+        rows = len(keys)
+        out = plan.out(rows)
         row = 0
         while True:
             row, failed = table.roll(keys, row, folds, self._ints, out)
-            self._check(plan, failed)
-            if row == len(keys):
+            if failed >= 0:
+                self._check(plan, failed)
+            if row == rows:
                 return self._rolled(plan, out)
             self.grow(self.capacity + 1)
 
@@ -205,8 +207,19 @@ class Accumulators:
                     column = None if cell.operation == COUNT else cell.column
                     seen = at not in self._only_for_null or at in self._same.values()
                     folds.append(Fold(cell.operation, at, column, seen))
-            self._roll = RollPlan(folds, list(self._only_counted))
+            self._roll = RollPlan(folds, list(self._only_counted), self._rolled_columns)
         return self._roll
+
+    def _rolled_columns(self, rows: Mapping[int, int]) -> Iterator[RolledColumn]:
+        """How each aggregate follows from the folds, given the row of each cell that is shown."""
+        for function, kind, value_at, count_at in self._layout.plan:
+            value = rows[self._same.get(value_at, value_at)]
+            divisor = None
+            if function == "mean":
+                assert count_at is not None
+                divisor = rows[self._same.get(count_at, count_at)]
+            plain = _INT64 if divisor is None else _FLOAT64
+            yield RolledColumn(value, divisor, None if kind.equals(plain) else kind)
 
     def _check(self, plan: RollPlan, failed: int) -> None:
         if failed >= 0:
@@ -216,14 +229,12 @@ class Accumulators:
         """The aggregates after each row; each has at least one value, so that no count has to be checked."""
         results: list[pa.Array] = []
         rows, memory = out.shape[1], pa.py_buffer(out)
-        for function, kind, value_at, count_at in self._layout.plan:
-            row = plan.rows[self._same.get(value_at, value_at)]
-            if function == "mean":
-                assert count_at is not None
-                column = pa.array(out[row] / out[plan.rows[self._same.get(count_at, count_at)]])
+        for value, divisor, time in plan.columns:
+            if divisor is None:
+                column = pa.Array.from_buffers(_INT64, rows, [None, memory], 0, value * rows)
             else:
-                column = pa.Array.from_buffers(_INT64, rows, [None, memory], 0, row * rows)
-            results.append(column if kind.equals(column.type) else _as_time(column, kind))
+                column = pa.array(out[value] / out[divisor])
+            results.append(column if time is None else _as_time(column, time))
         return results
 
     def results(self, slots: Int64s) -> list[pa.Array]:

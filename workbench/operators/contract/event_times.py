@@ -100,7 +100,8 @@ class EventTimes:
         before_us = self._largest_us if largest_us is None else largest_us
         if largest_us is None:
             self._largest_us = max(before_us, int(np.maximum.reduce(times)))
-        self._begin()
+        if self.asked != self._answered:
+            self._begin()
         if not self._batches:
             return
         self._batches -= 1

@@ -27,15 +27,16 @@ class BufferBytes:
         preaggregates: batches may be aggregated before they are sent, and then have other columns.
 
     Attributes:
+        preaggregates: as given.
         row_bits: bits of each record in all columns of a fixed width and in the offsets of the others.
         is_flat: every record has the same size, so `of` need not be called.
     """
 
-    __slots__ = ("_nested", "_preaggregates", "_texts", "is_flat", "row_bits")
+    __slots__ = ("_nested", "_texts", "is_flat", "preaggregates", "row_bits")
 
     def __init__(self, schema: pa.Schema, *, preaggregates: bool = False) -> None:
         self.row_bits = 0
-        self._preaggregates = preaggregates
+        self.preaggregates = preaggregates
         texts: list[tuple[int, int]] = []
         nested: list[int] = []
         for at, kind in enumerate(schema.types):
@@ -59,7 +60,7 @@ class BufferBytes:
         if not rows:
             return 0
         times = 0 if records.timestamps is None else EVENT_TIME_BITS
-        if self._preaggregates and is_preaggregated(batch):
+        if self.preaggregates and is_preaggregated(batch):
             return int(batch.nbytes) + rows * times // 8
         weight: int = (rows * (self.row_bits + times) + 7) // 8
         for at, width in self._texts:

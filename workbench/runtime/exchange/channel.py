@@ -59,6 +59,7 @@ class Channel:
 
     Attributes:
         attention: of the receiving task.
+        preaggregates: some buffers may be aggregated before they are sent.
         full: the sending task's channels that had no credit left at their last push.
     """
 
@@ -80,6 +81,7 @@ class Channel:
         "elements",
         "flow",
         "full",
+        "preaggregates",
         "receiver",
         "records_received",
         "records_sent",
@@ -117,6 +119,7 @@ class Channel:
         self.bytes_sent = 0
         self.bytes_received = 0
         self._buffer_bytes = buffer_bytes
+        self.preaggregates = buffer_bytes.preaggregates
         self._row_bits = buffer_bytes.row_bits
         self._timed_row_bits = buffer_bytes.row_bits + EVENT_TIME_BITS
         # Where sizes are measured, the receiver uses the sender's figure; where they are constant, both multiply.

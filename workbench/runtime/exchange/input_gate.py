@@ -35,11 +35,6 @@ class InputChannel:
         self.finished = False
         self.log: list[Records] | None = None
 
-    @property
-    def free(self) -> bool:
-        """Whether the channel is polled and its buffers are not logged."""
-        return not self.blocked and self.log is None
-
 
 class InputGate:
     """All input channels of one task.
@@ -84,7 +79,7 @@ class InputGate:
     @property
     def has_more(self) -> bool:
         """Whether an unblocked channel holds an element."""
-        return self._first(0, len(self.channels)) >= 0
+        return 1 in self._ready and self._first(0, len(self.channels)) >= 0
 
     def filled(self) -> Iterator[InputChannel]:
         """The unblocked channels that hold an element, in order."""

@@ -73,14 +73,29 @@ class OutputPool:
     @property
     def backlogged(self) -> bool:
         """Whether any output waits for room."""
-        return any(pending.over for output in self._outputs for pending in output.filled())
+        for output in self._outputs:
+            if 1 in output.marks:
+                for pending in output.filled():
+                    if pending.over:
+                        return True
+        return False
 
     @property
     def waits_for_room(self) -> bool:
         """Whether any output has a full buffer that waits for room."""
-        return any(pending.is_full for output in self._outputs for pending in output.filled())
+        for output in self._outputs:
+            if 1 in output.marks:
+                for pending in output.filled():
+                    if pending.is_full:
+                        return True
+        return False
 
     @property
     def has_room(self) -> bool:
         """Whether a step may produce output."""
-        return self.has_free and not self.backlogged
+        if self._full and not self.has_free:
+            return False
+        for output in self._outputs:
+            if 1 in output.marks:
+                return not self.backlogged
+        return True

@@ -114,6 +114,18 @@ class PendingBuffer:
         if not behind:
             self.watermark_us = NO_TIME
 
+    def pass_on(self, buffer: Records, now_us: int, target_us: int | None, largest: int) -> None:
+        """Ship rows that do not wait; nothing does."""
+        rows = buffer.batch.num_rows
+        self.preaggregated = False
+        self._arrived += rows
+        if rows > self._burst:
+            self._burst = rows
+        self._shipped += rows
+        self.channel.push(buffer)
+        if target_us is not None and now_us - self._measured_us >= target_us:
+            self.size = self.fitting(now_us, target_us, largest)
+
     def push_buffer(self) -> None:
         """Ship one buffer from the front; a part is cut only if it is larger than a buffer."""
         if len(self.parts) == 1 and self.rows <= self.size:  # the usual case with a small buffer timeout

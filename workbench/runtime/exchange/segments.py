@@ -81,6 +81,7 @@ class Spreader:
         "_keys",
         "_limits",
         "_names",
+        "_packed",
         "_rows",
         "_schema",
         "_segments",
@@ -92,6 +93,7 @@ class Spreader:
 
     def __init__(self, keys: Sequence[str], schema: pa.Schema, targets: int, groups: int) -> None:
         warm_up(spread)
+        self._packed = packs_at_once()
         self._keys = tuple(keys)
         self._schema = schema
         self._groups = groups
@@ -158,7 +160,16 @@ class Spreader:
         Returns:
             The first row that was not written, and the number of rows written for each channel.
         """
-        row = spread(
+        row = self._write(row)
+        added = []
+        for segment, end in zip(self._segments, self._ends.tolist(), strict=True):
+            assert segment is not None
+            added.append(end - segment.end)
+            segment.end = end
+        return row, added
+
+    def _write(self, row: int) -> int:
+        written: int = spread(
             self._rows,
             self._key_at is None,
             row,
@@ -168,14 +179,40 @@ class Spreader:
             self._sources,
             self._flat_destinations,
             self._widths,
-            packs_at_once(),
+            self._packed,
         )
-        added = []
-        for segment, end in zip(self._segments, self._ends.tolist(), strict=True):
-            assert segment is not None
-            added.append(end - segment.end)
-            segment.end = end
-        return row, added
+        return written
+
+    def write_at_once(self, rows: int, capacity: int) -> list[Records | None]:
+        """Write the whole batch and release it; for each channel its part, None where it has none.
+
+        Args:
+            rows: of the batch.
+            capacity: rows of a new segment, at least.
+        """
+        limits, segments = self._limits, []
+        for target, segment in enumerate(self._segments):
+            if segment is None or segment.capacity - segment.end < rows:
+                segment = self._begin_segment(target, max(rows, capacity))
+            limits[target] = segment.capacity
+            segments.append(segment)
+        self._write(0)
+        self._taken = None
+        parts: list[Records | None] = []
+        for segment, end in zip(segments, self._ends.tolist(), strict=True):
+            if end > segment.end:
+                segment.end = end
+                parts.append(segment.take())
+            else:
+                parts.append(None)
+        return parts
+
+    def _begin_segment(self, target: int, rows: int) -> Segment:
+        segment = Segment(self._widths.tolist(), self._schema, max(rows, _SMALLEST))
+        self._segments[target] = segment
+        self._ends[target] = 0
+        self._destinations[:, target] = segment.addresses
+        return segment
 
     def is_full(self, target: int) -> bool:
         """Whether a channel has no room for another row."""
@@ -190,10 +227,7 @@ class Spreader:
         """Give a channel's buffer room for `rows` rows, in its present segment or a new one."""
         segment = self._segments[target]
         if segment is None or segment.end == segment.capacity:
-            segment = Segment(self._widths.tolist(), self._schema, max(rows, _SMALLEST))
-            self._segments[target] = segment
-            self._ends[target] = 0
-            self._destinations[:, target] = segment.addresses
+            segment = self._begin_segment(target, rows)
         self._limits[target] = segment.limit = min(segment.capacity, segment.begin + rows)
 
     def seal(self, target: int) -> Records | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 
+from workbench.durations import MAX_TIME
 from workbench.elements import (
     CheckpointBarrier,
     Element,
@@ -49,6 +49,7 @@ class OperatorTask(Task):
         self.policy = OperatorBarriers(self.gate, self.snapshots)
         self._attention = self.gate.attention
         self.gathers = False
+        self._mixed = any(item.channel.preaggregates for item in self.gate.channels)
         self._sender = Sender()
         for link in self.links:
             link.counters.late.sender = self._sender
@@ -66,7 +67,8 @@ class OperatorTask(Task):
         if polled is None:
             return Outcome.NO_INPUT
         channel, element = polled
-        if self.gathers and type(element) is Records and len(element) < _FEW and channel.free and not self._rest_us:
+        together = self.gathers and channel.log is None and not self._rest_us
+        if together and type(element) is Records and element.batch.num_rows < _FEW:
             return self._take_together(channel, element, now_us)
         outcome = self._take(channel, element, now_us)
         if self.gathers and type(element) in _FROM_EACH and outcome is Outcome.PROGRESSED:
@@ -92,15 +94,16 @@ class OperatorTask(Task):
     def _take_together(self, first: InputChannel, records: Records, now_us: int) -> Outcome:
         """Process a buffer together with those that are ready on the other channels, in each channel's order."""
         parts, senders = [records], [first.channel.source]
-        rows, partial = len(records), is_preaggregated(records.batch)
+        rows, mixed = records.batch.num_rows, self._mixed
+        partial = mixed and is_preaggregated(records.batch)
         behind: tuple[InputChannel, Element] | None = None
         for channel in self.gate.filled():
             if rows >= _FEW:
                 break
-            if channel is first or channel.port != first.port or not channel.free:
+            if channel is first or channel.port != first.port or channel.log is not None:
                 continue
-            elements = channel.channel.elements
-            if type(elements[0]) is not Records or is_preaggregated(elements[0].batch) is not partial:
+            head = channel.channel.elements[0]
+            if type(head) is not Records or (mixed and is_preaggregated(head.batch) is not partial):
                 continue
             element = channel.channel.poll()
             if type(element) is not Records:  # a barrier has overtaken since: it follows what is taken already
@@ -109,10 +112,13 @@ class OperatorTask(Task):
                 break
             parts.append(element)
             senders.append(channel.channel.source)
-            rows += len(element)
+            rows += element.batch.num_rows
         self._sender.names = tuple(senders)
-        with suppress(pa.ArrowInvalid):  # together they may exceed the size of a column of text
-            parts = [Records.concat(parts)]
+        if len(parts) > 1:
+            try:  # noqa: SIM105  suppress() takes three calls
+                parts = [Records.concat(parts)]
+            except pa.ArrowInvalid:  # together they would exceed the size of a column of text
+                pass
         outcome = Outcome.PROGRESSED
         for part in parts:
             outcome = self._take_records(first, part)
@@ -153,7 +159,8 @@ class OperatorTask(Task):
         if channel.log is not None:
             channel.log.append(records)
         self.root.receive(records, channel.port)
-        self._rest()
+        if self._rest_us:
+            self._rest()
         return Outcome.PROGRESSED
 
     def _on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
@@ -175,8 +182,21 @@ class OperatorTask(Task):
                 self.policy.on_barrier(waiting, barrier, now_us)
 
     @property
+    def is_quiet(self) -> bool:
+        if self.mailbox or self._timed or self._gates or self._attention.wanted or self.gate.has_more:
+            return False
+        if self.load.held_back or self._not_before_us or self.restored is not None:
+            return False
+        if self.snapshots.due_us != MAX_TIME:
+            return False
+        for output in self.outputs:  # noqa: SIM110  a loop takes half the time of a generator
+            if 1 in output.marks:
+                return False
+        return True
+
+    @property
     def has_news(self) -> bool:
-        return (self._attention.wanted and not self.finished) or super().has_news
+        return not self.is_quiet and ((self._attention.wanted and not self.finished) or super().has_news)
 
     def _has_more(self) -> bool:
         return self.gate.has_more

@@ -162,6 +162,10 @@ class SourceTask(Task):
             rows: records that this step has read.
             now_us: start of the step.
         """
+        timeout_us = self._ship_after_us
+        if not timeout_us:
+            self._rested_us, self._unread_us = now_us, 0
+            return  # no record waits
         self._found += rows
         self._handled_us += self._now_us() - now_us
         wait_us = self._wait_until_us
@@ -170,9 +174,8 @@ class SourceTask(Task):
         since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
         self._rested_us, self._found, self._handled_us = now_us, 0, 0
         self._unread_us = 0
-        timeout_us = self.settings.ship_after_us
         crowded = self._rest_max_us > LONGEST_REST_US  # the other sources take the time, then
-        if not timeout_us or (handled_us > _QUICK_US + since_us // 10 and not crowded):
+        if handled_us > _QUICK_US + since_us // 10 and not crowded:
             return
         due_us = min(
             (due for output in self.outputs if (due := output.next_due_us()) is not None), default=wait_us + timeout_us
@@ -213,18 +216,22 @@ class SourceTask(Task):
     @property
     def _waits_for_others(self) -> bool:
         """Whether it reads nothing for a reason other than that nothing is due."""
-        resting = self._held or self._not_before_us
-        return self.drained or self.paused or bool(resting) or not self.pool.has_room or not self._takes_input
+        if self.drained or self.paused or self._held or self._not_before_us or not self.pool.has_room:
+            return True
+        return bool(self._gates) and not self._takes_input
 
     @property
     def rests_until_us(self) -> int:
         """The processing time until which a step would do nothing, unless a command arrives; 0: not known."""
-        return 0 if self._waits_for_others else self.next_due_us() or 0
+        return 0 if self._waits_for_others else self._next_read_us() or 0
 
     def next_due_us(self) -> int | None:
+        # A receiver that makes room wakes the slot.
+        return super().next_due_us() if self._waits_for_others else self._next_read_us()
+
+    def _next_read_us(self) -> int | None:
+        """When a step is due if the task waits for nothing but a time."""
         due = super().next_due_us()
-        if self._waits_for_others:
-            return due  # a receiver that makes room wakes the slot
         first_us = MAX_TIME if due is None else due  # no step for a latency marker alone: it goes with what flows
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
@@ -256,14 +263,14 @@ class SourceTask(Task):
         if self.drained:
             return Outcome.WAITING
         resting = self._held or now_us < self._not_before_us
-        if self.paused or resting or not self.pool.has_room or not self._takes_input:
+        if self.paused or resting or not self.pool.has_room or (self._gates and not self._takes_input):
             self._kept = True
             return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
         if self._kept:  # until now: while nothing can be read there are few steps to measure the time in
             self._kept = False
             self._stay_active(now_us)
         worked = False
-        read, sent_before, found = self._read, 0, 0
+        read, large, sent_before, found = self._read, False, 0, 0
         fetched: Fetched | WaitUntil | Exhausted
         alignment = self.alignment
         if alignment is not None and alignment.ahead:
@@ -271,14 +278,14 @@ class SourceTask(Task):
             fetched = WaitUntil(now_us + alignment.look_again_us)
             alignment = None  # it waits for others, which may now wait for it
         else:
-            if read.is_large:
+            if large := read.is_large:
                 sent_before = self.rows_sent
             fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
             case Fetched(records, split, dead_letters, next_us, where):
-                worked, found = True, len(records)
+                worked, found = True, records.batch.num_rows
                 self._wait_until_us = max(now_us, next_us)
-                if records:
+                if found:
                     self._reading.where = where
                     for output in self.outputs:
                         output.arrived_us = min(self._unread_us, now_us)
@@ -289,9 +296,9 @@ class SourceTask(Task):
                 if dead_letters is not None:
                     self.root.counters.numRecordsInErrors += len(dead_letters)
                     self.root.emit_side(DEAD_LETTERS, dead_letters)
-                self._rest()
-                sent = self.rows_sent - sent_before if read.is_large else 0
-                read.note(len(records), self._now_us() - now_us, sent)
+                if self._rest_us:
+                    self._rest()
+                read.note(found, self._now_us() - now_us, self.rows_sent - sent_before if large else 0)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
             case Exhausted():
@@ -382,8 +389,10 @@ class SourceTask(Task):
             done = self._reading.first = place
             time.reach(watermark_us)
             self._send_watermark()
-        if done < len(records):
-            self.root.receive(records.slice(done, len(records) - done) if done else records)
+        if not done:
+            self.root.receive(records)
+        elif done < len(records):
+            self.root.receive(records.slice(done, len(records) - done))
 
     def _observe(self, records: Records, split: str, now_us: int) -> Marks:
         time = self.splits[split]

@@ -198,7 +198,8 @@ class Task:
         self.load.begin(now)
         worked = False
         for output in self.outputs:
-            worked |= output.drain()
+            if 1 in output.marks:
+                worked |= output.drain()
         while self.mailbox:
             if self._holds_back(self.mailbox[0], now):
                 break
@@ -206,7 +207,7 @@ class Task:
             worked = True
             if self.finished:
                 return Outcome.FINISHED
-        if self._ships_first:
+        if self._ships_first and self.outputs:
             worked |= self._ship_due(now)
         if self.snapshots.due_us <= now:
             self.snapshots.overtake()
@@ -216,7 +217,8 @@ class Task:
         else:
             if now >= self._not_before_us:
                 self._not_before_us = 0
-                worked |= self._call_timed(now)
+                if self._timed:
+                    worked |= self._call_timed(now)
             outcome = self._advance(now)
         if not self._ships_first:
             worked |= self._ship_due(now)
@@ -232,7 +234,8 @@ class Task:
         """Ship the buffers whose timeout has passed; returns whether there was one."""
         shipped = False
         for output in self.outputs:
-            shipped |= output.ship_due(now_us)
+            if 1 in output.marks:
+                shipped |= output.ship_due(now_us)
         return shipped
 
     def _call_timed(self, now_us: int) -> bool:
@@ -282,13 +285,19 @@ class Task:
             return False
         return self.pool.has_room and self._takes_input and self._has_more()
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether a step would certainly do nothing, whatever the time is; asked often, so it is quick."""
+        return False
+
     def next_due_us(self) -> int | None:
         """The processing time at which a step is due even if nothing has arrived; None: none."""
         due: int | None = None if self.snapshots.due_us == MAX_TIME else self.snapshots.due_us
         if self.mailbox and type(trigger := self.mailbox[0]) is Trigger and self.restored is None:  # it is held back
             due = _earlier(due, trigger.barrier.overtakes_at_us)
         for output in self.outputs:
-            due = _earlier(due, output.next_due_us())
+            if 1 in output.marks:
+                due = _earlier(due, output.next_due_us())
         if self._not_before_us:
             return due if self._not_before_us == MAX_TIME else _earlier(due, self._not_before_us)
         if self._timed and self.pool.has_room:  # otherwise a receiver that makes room wakes the slot
@@ -369,13 +378,13 @@ class Task:
 
     def _use(self, settings: Settings) -> None:
         """Slow the task down as set; a rest in progress ends when that is no longer set."""
+        self._ship_after_us = settings.ship_after_us
         self._rest_us = settings.rest_us(link.uid for link in self.links)
         self._not_before_us = MAX_TIME if self._rest_us == MAX_TIME else 0
 
     def _rest(self) -> None:
-        """A buffer was processed: pause for the configured time, if the task is slowed down."""
-        if self._rest_us:
-            self._not_before_us = min(self._now_us() + self._rest_us, MAX_TIME)
+        """The task is slowed down and has processed a buffer: pause for the configured time."""
+        self._not_before_us = min(self._now_us() + self._rest_us, MAX_TIME)
 
     def answer(self, question: Question) -> None:
         """Report the content of an operator's state."""
