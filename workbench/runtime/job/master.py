@@ -343,6 +343,7 @@ class Master:
         self.life.enter("INITIALIZING")
         self._attempts.launch(self.graph, self.settings)
         self._restarts.begun()
+        self.life.observer.on_deployed(self._now())
         self.life.enter("RUNNING")
 
     def _bring_back(self) -> None:
@@ -358,6 +359,7 @@ class Master:
                 self._on_failed((), what, error)
             return
         self._restarts.begun()
+        self.life.observer.on_deployed(self._now())
 
     def _go_on_at(self, rescale: Rescale) -> None:
         """The checkpoint of a rescaling is complete: end this attempt and resume from there with the new plan."""
