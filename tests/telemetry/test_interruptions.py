@@ -185,3 +185,20 @@ def test_a_failure_while_it_catches_up_begins_another_one() -> None:
     assert (first.state, first.records_left) == ("failed again", 7)
     assert first.sentence.endswith("10 records are read again, 7 left at the next failure")
     assert (second.state, second.start_us) == ("lasts", 300 * MS)
+
+
+def test_a_restart_waits_as_long_as_it_was_told_so_that_people_see_it() -> None:
+    read: list[int] = []
+    job = counting(read).run("delayed", driver="stepping", buffer_size=10, checkpoint_interval="20ms")
+    job.stepper.driver.next_checkpoint()
+    assert job.tune(restart_delay="5s")["restart_delay"] == "5s"
+    fail(job, "count[0]", read)
+    waiting = last(job).phases[1]
+    assert waiting.end_us is not None
+    assert waiting.end_us - waiting.start_us == 5_000 * MS
+    assert "restart after 5.0 s" in last(job).sentence
+    assert job.status()["last_interruption"] == last(job).sentence
+    job.tune(restart_delay="0ms")
+    fail(job, "count[0]", read)
+    assert "restart after 100 ms" in last(job).sentence  # as the strategy says
+    job.cancel()

@@ -320,6 +320,8 @@ class Frame:
         audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
         changes: the latest changes of settings with their measured effects, oldest first.
         interruptions: the latest failures, rescalings and take-overs with their phases, oldest first.
+        effects: what settings do to the job now, by name, where there is something to say: a buffer timeout that does
+            not act, and what checkpoints cost.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -349,6 +351,7 @@ class Frame:
     checkpointing: CheckpointingFrame | None = None
     changes: tuple[ChangeFrame, ...] = ()
     interruptions: tuple[InterruptionFrame, ...] = ()
+    effects: dict[str, str] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

@@ -19,6 +19,7 @@ from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import NONE, explain
+from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
 from workbench.telemetry.effects.interruptions import Interruptions
@@ -107,6 +108,7 @@ class Sampler(JobObserver):
         self._tuned_us = 0
         self._changes = ChangeLog()
         self._interruptions = Interruptions()
+        self._acting = Acting()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
         self.master: Master | None = None
@@ -179,9 +181,12 @@ class Sampler(JobObserver):
         metrics = self._job_metrics(master, now)
         settings = master.shown()
         self._in_force = dict(settings)
+        effects: dict[str, str] = {}
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            self._changes.sample(now, measured(end, metrics, vertices, len(channels)), held(backpressure))
+            state = measured(end, metrics, vertices, len(channels))
+            self._changes.sample(now, state, held(backpressure))
+            effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
         frame = Frame(
             job=master.services.job,
             state=master.state,  # type: ignore[arg-type]
@@ -208,6 +213,7 @@ class Sampler(JobObserver):
             checkpointing=self._checkpointing.of(master),
             changes=self._changes.changes,
             interruptions=self._interruptions.sample(now),
+            effects=effects,
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1
