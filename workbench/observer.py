@@ -12,6 +12,9 @@ class JobObserver:
     def on_checkpoint(self, time_us: int, checkpoint_id: int) -> None:
         """A checkpoint is complete."""
 
+    def on_deployed(self, time_us: int) -> None:
+        """Tasks run: all of an attempt, or those of a region that has come back."""
+
     def on_end(self, time_us: int) -> None:
         """The job has ended for good."""
 
@@ -31,6 +34,11 @@ class Observers(JobObserver):
         """Tell each."""
         for observer in self._observers:
             observer.on_checkpoint(time_us, checkpoint_id)
+
+    def on_deployed(self, time_us: int) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_deployed(time_us)
 
     def on_end(self, time_us: int) -> None:
         """Tell each."""

@@ -229,6 +229,7 @@ def test_every_setting_that_is_listed_can_be_tuned() -> None:
         *("buffer_timeout", "buffer_size", "parallelism", "rate", "speed"),
         *("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout", "checkpoint_timeout", "min_pause"),
         *("max_concurrent_checkpoints", "tolerable_failed_checkpoints", "retained_checkpoints", "at_end"),
+        "restart_delay",
     }
 
 

@@ -433,7 +433,7 @@ def test_each_slider_stands_in_the_card_of_what_it_changes():
     assert places == {
         **dict.fromkeys(("buffer_timeout", "buffer_size"), "latency"),
         **dict.fromkeys(("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout"), "checkpoints"),
-        "speed": "watermarks", "rate": "buffers", "parallelism": "graph",
+        "speed": "watermarks", "rate": "buffers", "parallelism": "graph", "restart_delay": "controls",
     }  # fmt: skip
     assert set(places) == {knob.name for knob in KNOBS}, "every setting has its slider once"
 

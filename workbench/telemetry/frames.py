@@ -14,6 +14,7 @@ from typing import Any, Literal
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame
+from workbench.telemetry.effects.interruption_frames import InterruptionFrame
 from workbench.telemetry.event_time.frames import EventTimesFrame
 
 JobState = Literal[
@@ -318,6 +319,9 @@ class Frame:
         tables: number of committed rows of each TableSink.
         audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
         changes: the latest changes of settings with their measured effects, oldest first.
+        interruptions: the latest failures, rescalings and take-overs with their phases, oldest first.
+        effects: what settings do to the job now, by name, where there is something to say: a buffer timeout that does
+            not act, and what checkpoints cost.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -346,6 +350,8 @@ class Frame:
     restore: RestoreFrame | None = None
     checkpointing: CheckpointingFrame | None = None
     changes: tuple[ChangeFrame, ...] = ()
+    interruptions: tuple[InterruptionFrame, ...] = ()
+    effects: dict[str, str] = field(default_factory=dict)
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

@@ -19,8 +19,10 @@ from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
 from workbench.telemetry.diagnosis import NONE, explain
+from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
+from workbench.telemetry.effects.interruptions import Interruptions
 from workbench.telemetry.frames import (
     AuditFrame,
     EventFrame,
@@ -105,6 +107,8 @@ class Sampler(JobObserver):
         self._restarting_us = 0
         self._tuned_us = 0
         self._changes = ChangeLog()
+        self._interruptions = Interruptions()
+        self._acting = Acting()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
         self.master: Master | None = None
@@ -112,12 +116,16 @@ class Sampler(JobObserver):
 
     def watch(self, master: Master) -> None:
         """Sample this master from now on."""
+        if self.master is not None:
+            self._interruptions.leave(self.master)
         self.master = master
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         """Keep a line of the log, and count the time spent restarting."""
         self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
+        if self.master is not None:
+            self._interruptions.event(self.master, time_us, kind, text)
         if kind == "tune":
             self._tuned_us = time_us
             if self.master is not None:
@@ -132,6 +140,11 @@ class Sampler(JobObserver):
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
             self._restarting_us += time_us - self._failing_since_us
             self._failing_since_us = None
+
+    def on_deployed(self, time_us: int) -> None:
+        """Take note of where the sources go on."""
+        if self.master is not None:
+            self._interruptions.deployed(self.master, time_us)
 
     def activity(self) -> tuple[object, object]:
         """What flows, and what else happens to the job: equal to before while a frame would show only time passing."""
@@ -168,9 +181,12 @@ class Sampler(JobObserver):
         metrics = self._job_metrics(master, now)
         settings = master.shown()
         self._in_force = dict(settings)
+        effects: dict[str, str] = {}
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            self._changes.sample(now, measured(end, metrics, vertices, len(channels)), held(backpressure))
+            state = measured(end, metrics, vertices, len(channels))
+            self._changes.sample(now, state, held(backpressure))
+            effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
         frame = Frame(
             job=master.services.job,
             state=master.state,  # type: ignore[arg-type]
@@ -196,6 +212,8 @@ class Sampler(JobObserver):
             restore=restore_frame(master),
             checkpointing=self._checkpointing.of(master),
             changes=self._changes.changes,
+            interruptions=self._interruptions.sample(now),
+            effects=effects,
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1

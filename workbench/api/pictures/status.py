@@ -20,7 +20,8 @@ class Status(dict[str, Any]):
     None if no source has one); slow_down and stall while they are in use; position and watermark (UTC text);
     records_in, records_out (received by the sinks); records_in_per_second, records_out_per_second;
     latency_p50_ms, latency_p95_ms, latency_p99_ms (from the sources to the slowest sink, None until measured);
-    last_change (the last changed setting, and its measured effect); late_records; restarts; restart_due (UTC text,
+    last_change (the last changed setting, and its measured effect); last_interruption (the last failure, rescaling or
+    take-over, until the sources were where they had been); late_records; restarts; restart_due (UTC text,
     while a restart is pending); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure;
     failure; stalled (the task in a call that has not returned for two seconds or more, since when and where, or the
     checkpoints' storage after ten seconds); lease (the owner of the checkpoint directory, since when).
@@ -75,7 +76,11 @@ def _latency(frame: Frame) -> dict[str, Any]:
     end = end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency)
     names = ("p50", "p95", "p99")
     found = {f"latency_{name}_ms": None if end is None else round(getattr(end, f"{name}_ms"), 2) for name in names}
-    return {**found, "last_change": frame.changes[-1].sentence if frame.changes else None}
+    return {
+        **found,
+        "last_change": frame.changes[-1].sentence if frame.changes else None,
+        "last_interruption": frame.interruptions[-1].sentence if frame.interruptions else None,
+    }
 
 
 def _no_progress() -> dict[str, Any]:
@@ -86,7 +91,7 @@ def _no_progress() -> dict[str, Any]:
         "records_out": 0,
         "records_in_per_second": 0,
         "records_out_per_second": 0,
-        **dict.fromkeys(("latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "last_change")),
+        **dict.fromkeys(("latency_p50_ms", "latency_p95_ms", "latency_p99_ms", "last_change", "last_interruption")),
         "late_records": 0,
         "restarts": 0,
         "restart_due": None,

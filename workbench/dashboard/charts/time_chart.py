@@ -8,6 +8,7 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, FixedTicker, HoverTool, Range1d
 
+from workbench.dashboard.charts.bands import Bands
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.line_key import LineKey
 from workbench.dashboard.charts.sources import ceiling, refresh, stretch
@@ -104,6 +105,7 @@ class TimeLines:
         for line, (colour, dash) in zip(lines, series.values(), strict=True):
             line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
+        self._bands = Bands(paint, plot, labelled=isinstance(self, TimeChart))
         self._key = LineKey(texts, label, series)
         self.models = (self._key.div, plot)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
@@ -131,6 +133,10 @@ class TimeLines:
         visible = [index for index, time in enumerate(self._points.data["t"]) if time >= t - WINDOW_MS]
         shown = (self._points.data[name][index] for name in self._names for index in visible)
         self._fit([number for number in shown if not math.isnan(number)])
+
+    def interrupt(self, frame: Frame) -> None:
+        """Show when the job was interrupted."""
+        self._bands.show(frame.interruptions, frame.time_us)
 
     def _fit(self, shown: Sequence[float]) -> None:
         """Let the height fit the numbers that are shown."""

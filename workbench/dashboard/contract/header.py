@@ -65,6 +65,16 @@ def failure_html(frame: Frame) -> str:
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
 
 
+def interruption_html(frame: Frame) -> str:
+    """The last interruption as it goes on, or how it went; empty where there was none."""
+    if not frame.interruptions:
+        return ""
+    last = frame.interruptions[-1]
+    lasts = last.state == "lasts"
+    role, begun = (" role='status'", "") if lasts else ("", f"{wording.clock(last.start_us)} UTC: ")
+    return f"<p class='{'warn' if lasts else 'past'}'{role}>{begun}{wording.html_text(last.sentence)}</p>"
+
+
 def _state(frame: Frame) -> str:
     colour, sign = BADGES[frame.state]
     paused = "<b class='warn'>paused</b>" if frame.paused else ""
@@ -84,6 +94,8 @@ def html(frame: Frame, name: str) -> str:
     failure = failure_html(frame)
     if not failure and frame.failure:
         failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
+    if told := interruption_html(frame):
+        failure = told if not failure_html(frame) else failure + told
     pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}</span>"
@@ -108,6 +120,7 @@ def slim_html(frame: Frame, name: str) -> str:
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
         f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>{failure_html(frame)}"
+        f"{interruption_html(frame)}"
     )
 
 

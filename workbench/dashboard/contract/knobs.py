@@ -41,7 +41,7 @@ class Knobs:
         """Follow what is in force."""
         for name, slider in self.sliders.items():
             in_force = frame.settings.get(name)
-            slider.update(None if in_force is None else str(in_force), frame.state in OVER)
+            slider.update(None if in_force is None else str(in_force), frame.state in OVER, frame.effects.get(name, ""))
 
     def _slider(self, knob: Setting) -> StepSlider:
         answer = Answer(knob.title, self._easel.texts, self._easel.background)

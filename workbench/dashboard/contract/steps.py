@@ -87,15 +87,16 @@ class StepSlider:
         """What a person moves and fills in."""
         return self.slider, self.exact
 
-    def update(self, in_force: str | None, over: bool) -> None:
-        """Show what is in force; None when the setting does not apply to the job."""
+    def update(self, in_force: str | None, over: bool, effect: str = "") -> None:
+        """Show what is in force; None when the setting does not apply to the job; `effect`: what it does now."""
         self.slider.disabled = self.exact.disabled = over or in_force is None
         self.model.visible = in_force is not None
         self.answer.update()
         if in_force is None:
             self._note.write(self._knob.absent)
             return
-        self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>")
+        told = f"; {wording.html_text(effect)}" if effect else ""
+        self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>{told}")
         if self._asked is not None:
             arrived = same_value(self._knob, in_force, self._asked)
             if not arrived and monotonic() - self._asked_at < PATIENCE_S:

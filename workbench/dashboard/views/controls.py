@@ -46,7 +46,8 @@ class ControlsPart(Part):
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
         self._proposes = True
-        self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else ())  # else they stand elsewhere
+        own = ("restart_delay",)  # the others stand with what they change
+        self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else own)
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
         self.pause = self._button(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.checkpoint_ticks import CheckpointTicks
 from workbench.dashboard.charts.html import none, table
 from workbench.dashboard.charts.time_chart import TimeChart
 from workbench.dashboard.contract.job_port import OVER
@@ -55,6 +56,7 @@ class LatencyPart(Part):
             easel.paint, easel.texts, easel.window, PERCENTILES, ticks="shortMilliseconds",
             label="Latency percentiles over time", unit="{0.0} ms", pixels=pixels,
         )  # fmt: skip
+        self._ticks = CheckpointTicks(easel.paint, self._latency.figure)
         self._rates = TimeChart(
             easel.paint, easel.texts, easel.window, RATES, ticks="shortNumber", label="Throughput over time",
             unit="{0.0a} rec/s", pixels=pixels,
@@ -68,6 +70,8 @@ class LatencyPart(Part):
         self._rates.append(frame.time_us, throughput(frame))
 
     def update(self, frame: Frame) -> None:
-        self._latency.mark(frame.events)
-        self._rates.mark(frame.events)
+        for chart in (self._latency, self._rates):
+            chart.mark(frame.events)
+            chart.interrupt(frame)
+        self._ticks.show(frame.checkpoints)
         self._changes.write(changes_html(frame.changes, self._most, frame.state in OVER))

@@ -31,6 +31,7 @@ class SnapshotTaken:
         processed_records, processed_bytes: input of the task during the alignment.
         in_flight: the part of the overtaken records that this task stores.
         early_records: records behind a barrier that are in the state already, and are sent again after a failure.
+        records_in: records that the task had received since it was deployed.
     """
 
     task: str
@@ -45,6 +46,7 @@ class SnapshotTaken:
     in_flight: tuple[InFlight, ...] = ()
     early_records: int = 0
     processed_bytes: int = 0
+    records_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +197,7 @@ class Snapshots:
                 in_flight=pieces,
                 early_records=arrival.early,
                 processed_bytes=arrival.processed_bytes,
+                records_in=self.records_in,
             )
         )
 

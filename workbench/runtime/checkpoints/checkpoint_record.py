@@ -19,6 +19,7 @@ class Acknowledgement:
         processed_records, processed_bytes: input during the alignment.
         persisted_records, persisted_bytes: in-flight data that is part of the checkpoint.
         early_records: records in the state although they came behind a barrier.
+        records_in: records that the task had received since it was deployed.
     """
 
     start_delay_us: int
@@ -33,6 +34,7 @@ class Acknowledgement:
     processed_bytes: int = 0
     written_us: int | None = None
     file: StateFile | None = None
+    records_in: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -236,6 +236,7 @@ class CheckpointCoordinator:
             sum(piece.size_bytes for piece in report.in_flight),
             report.early_records,
             report.processed_bytes,
+            records_in=report.records_in,
         )
         record.acknowledgements[report.task] = ack
         states: dict[str, Snapshot] = report.states

@@ -343,6 +343,7 @@ class Master:
         self.life.enter("INITIALIZING")
         self._attempts.launch(self.graph, self.settings)
         self._restarts.begun()
+        self.life.observer.on_deployed(self._now())
         self.life.enter("RUNNING")
 
     def _bring_back(self) -> None:
@@ -358,6 +359,7 @@ class Master:
                 self._on_failed((), what, error)
             return
         self._restarts.begun()
+        self.life.observer.on_deployed(self._now())
 
     def _go_on_at(self, rescale: Rescale) -> None:
         """The checkpoint of a rescaling is complete: end this attempt and resume from there with the new plan."""
@@ -394,7 +396,7 @@ class Master:
         self.life.failed(error, f"{what} failed")
         self.requests.attempt_over(f"{what} failed meanwhile")
         regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
-        if regions and self._restarts.allowed(error, self._now()):
+        if regions and self._may_restart(error):
             reason = f"{what} failed"
             self.coordinator.stop(reason, self._now())
             self._inquiry.attempt_over(reason)
@@ -409,12 +411,15 @@ class Master:
         """The attempt is over; another one follows unless it would be futile, or the restart strategy gives up."""
         self.life.enter("FAILING")
         self._end_attempt(reason, failed=True)
-        if not final and not gave_up and self._restarts.allowed(error, self._now()):
+        if not final and not gave_up and self._may_restart(error):
             self.life.enter("RESTARTING")
             return
         if not final:
             self.life.tell("notice", f"gave up at failure {self._restarts.failures} (restart={self.settings.restart})")
         self._end("FAILED")
+
+    def _may_restart(self, error: Exception) -> bool:
+        return self._restarts.allowed(error, self._now(), self.settings.restart_delay_us)
 
     # reports -----------------------------------------------------------------------------------------------------
 

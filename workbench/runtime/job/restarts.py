@@ -46,14 +46,15 @@ class Restarts:
         self.failures = 0
         self.due_us: int | None = None
 
-    def allowed(self, error: Exception, now_us: int) -> bool:
-        """Record a failure with `error`; returns whether the job may restart, and schedules the restart."""
+    def allowed(self, error: Exception, now_us: int, least_us: int = 0) -> bool:
+        """Record a failure with `error`; returns whether the job may restart, and schedules the restart: as the
+        strategy says, but after `least_us` at the earliest."""
         self.failures += 1
         delay_us = self._logic.failed(now_us, injected=isinstance(error, JobError))
         if delay_us is None:
             return False
         self.count += 1
-        self.due_us = now_us + delay_us
+        self.due_us = now_us + max(delay_us, least_us)
         return True
 
     def is_due(self, now_us: int) -> bool:

@@ -222,6 +222,17 @@ class Settings:
             words=STRATEGIES,
         ),
     )
+    restart_delay_us: int = field(
+        default=0,
+        metadata=entry(
+            'how long a restart is waited for at least, such as ``"5s"``, so that people see what a failure does; '
+            '``"0ms"``: as long as `restart` says.',
+            parse_duration,
+            show=format_duration,
+            title="Restart delay",
+            steps=("0ms", "1s", "2s", "5s", "10s", "30s"),
+        ),
+    )
     slots_per_taskmanager: int = field(
         default=SLOTS_PER_TASKMANAGER,
         metadata=_count("slots of one TaskManager, which fail together.", tunable=False, status=False),
@@ -430,6 +441,7 @@ class _Both(TypedDict, total=False):
     tolerable_failed_checkpoints: int | Literal["any"] | None
     retained_checkpoints: int
     at_end: Literal["finish", "hold"]
+    restart_delay: Duration
     speed: str | float | None
 
 

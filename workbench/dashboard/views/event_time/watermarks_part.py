@@ -50,5 +50,7 @@ class WatermarksPart(Part):
     def update(self, frame: Frame) -> None:
         self._words.write(holders.html(frame))
         self._table.write(watermarks.html(frame))
+        self._lags.interrupt(frame)
+        self._event_time.interrupt(frame)
         if self._late is not None:
             self._late.write(late.html(frame))

@@ -1,0 +1,92 @@
+"""What settings do now, in words: the price of checkpoints against spans and travel times worked out by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
+from workbench.runtime.tasks.task import LATENCY_SAMPLES
+from workbench.telemetry.effects.checkpoint_price import checkpoint_price
+
+MS = 1_000
+S = 1_000_000
+
+
+def record(checkpoint_id: int, at_us: int, mode: str, **acks: Acknowledgement) -> CheckpointRecord:
+    """Complete 100 ms after it was triggered."""
+    tasks = tuple(acks)
+    return CheckpointRecord(
+        checkpoint_id, "periodic", at_us, tasks, mode=mode, state="COMPLETED", ended_us=at_us + 100 * MS,
+        acknowledgements={f"{name}[0]": ack for name, ack in acks.items()},
+    )  # fmt: skip
+
+
+def end(until_us: int, inside_us: int, outside_us: int) -> Any:
+    """A task that a marker reaches every 10 ms: those sent in the first 100 ms of a second take `inside_us`."""
+    kept, at = np.zeros(LATENCY_SAMPLES, np.int64), np.zeros(LATENCY_SAMPLES, np.int64)
+    sent = range(0, until_us, 10 * MS)
+    for place, sent_us in enumerate(sent):
+        kept[place] = inside_us if sent_us % S <= 100 * MS else outside_us
+        at[place] = sent_us + kept[place]
+    return SimpleNamespace(latency_count=len(sent), latency_us=kept, latency_at_us=at)
+
+
+def price(mode: str, **more: Any) -> Any:
+    def at(second: int) -> CheckpointRecord:
+        read = Acknowledgement(0, 0, 1 * MS, second * S + 20 * MS)
+        summed = Acknowledgement(20 * MS, 30 * MS, 2 * MS, second * S + 50 * MS, **more)
+        return record(second + 1, second * S, mode, read=read, sum=summed)
+
+    records = [at(second) for second in range(10)]
+    return checkpoint_price(records, [cast("Any", end(10 * S, 12 * MS, 9 * MS))], {"read[0]"}, 10 * S, 0)
+
+
+@pytest.mark.parametrize(
+    ("mode", "more", "task", "share"),
+    [
+        ("exactly-once", {}, "sum[0]", 0.032),  # 2 + 30 of each 1,000 ms
+        ("exactly-once", {"unaligned": True}, "sum[0]", 0.002),  # nothing was blocked
+        ("at-least-once", {}, "sum[0]", 0.002),
+        ("stop-the-world", {}, "read[0]", 0.081),  # from 20 ms to 100 ms it read nothing, and 1 ms before that
+    ],
+)
+def test_the_price_is_the_time_in_which_a_task_does_nothing_else(
+    mode: str, more: dict[str, bool], task: str, share: float
+) -> None:
+    found = price(mode, **more)
+    assert (found.task, found.share, found.checkpoints) == (task, pytest.approx(share), 10)
+    assert (found.p99_ms, found.p99_inside_ms) == (9.0, 12.0)
+    assert found.sentence == f"costs {share:.1%} of the time of {task}, p99 +3.0 ms while one is taken".replace(
+        "%", " %"
+    )
+
+
+def test_only_what_was_since_the_last_change_is_counted() -> None:
+    ack = Acknowledgement(0, 0, 1 * MS, 0)
+    records = [record(1, 0, "exactly-once", read=ack), record(2, 5 * S, "exactly-once", read=ack)]
+    found = checkpoint_price(records, [], set(), 6 * S, 4 * S)
+    assert found is not None
+    assert (found.checkpoints, found.share, found.p99_ms) == (1, pytest.approx(1 * MS / (2 * S)), None)
+    assert checkpoint_price(records, [], set(), 7 * S, 6 * S) is None
+
+
+def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_does_not_act() -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(40_000)}), rate=20_000).uid("numbers")
+    job = (
+        numbers.rebalance()
+        .sink_to(wb.TableSink("out"))
+        .run("acting", driver="stepping", checkpoint_interval="100ms", buffer_size=100, buffer_timeout="1s")
+    )
+    seen: dict[str, str] = {}
+    assert job.stepper.driver.run_until(lambda: bool(seen.update(job.recorder.latest().effects)) or len(seen) == 2)  # type: ignore[union-attr]
+    assert seen["buffer_timeout"] == "buffers are full after 5 ms at this rate: the timeout does not act"
+    assert "of the time of" in seen["checkpoint_interval"]
+    job.tune(buffer_timeout="1ms", checkpoint_interval="disabled")
+    assert job.stepper.driver.run_until(lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]
+    job.cancel()

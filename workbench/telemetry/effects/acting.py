@@ -1,0 +1,41 @@
+"""What settings do to a job as it runs now, a sentence for each that there is something to say of."""
+
+from __future__ import annotations
+
+from workbench.runtime.job.master import Master
+from workbench.telemetry.effects.change_log import timeout_idle
+from workbench.telemetry.effects.checkpoint_price import checkpoint_price
+
+EVERY_US = 1_000_000
+"""They are made so often: nobody reads them faster."""
+
+
+class Acting:
+    """Makes the sentences of one job, and keeps them for a second."""
+
+    def __init__(self) -> None:
+        self._at_us: int | None = None
+        self._told: dict[str, str] = {}
+
+    def sample(self, master: Master, now_us: int, fill_ms: float | None, since_us: int) -> dict[str, str]:
+        """The sentences by the name of the setting.
+
+        Args:
+            master: of the job.
+            now_us: processing time.
+            fill_ms: mean time between two buffers of one channel; None where none is sent.
+            since_us: when a setting was changed last: what was before does not count.
+        """
+        if self._at_us is not None and 0 <= now_us - self._at_us < EVERY_US:
+            return self._told
+        self._at_us, self._told = now_us, {}
+        if full := timeout_idle(str(master.settings.shown()["buffer_timeout"]), fill_ms):
+            self._told["buffer_timeout"] = full
+        tasks = () if master.execution is None else master.execution.tasks
+        if master.settings.periodic_interval_us is not None:
+            sources = {task.name for task in (() if master.execution is None else master.execution.sources)}
+            ends = [task for task in tasks if not task.outputs]
+            price = checkpoint_price(master.coordinator.history, ends, sources, now_us, since_us)
+            if price is not None:
+                self._told["checkpoint_interval"] = price.sentence
+        return self._told

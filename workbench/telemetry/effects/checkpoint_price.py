@@ -1,0 +1,110 @@
+"""What checkpoints cost a running job: the time in which a task did nothing else, and latency while one is taken."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.elements import Int64s
+from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
+from workbench.runtime.tasks.task import LATENCY_SAMPLES, Task
+
+HORIZON_US = 20_000_000
+"""Older checkpoints and latency markers do not count; a task keeps the markers of about so long."""
+ENOUGH = 30
+"""Markers on each side of a comparison of percentiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointPrice:
+    """The price of the checkpoints of the last seconds.
+
+    Attributes:
+        checkpoints: how many there were.
+        share: of the time of the task that they kept most, 0 to 1: its synchronous parts, and alignment where that
+            blocks; of a source that they stop, until they were complete.
+        task: its name.
+        p99_ms: latency while none was in progress; None where too few markers came.
+        p99_inside_ms: of markers that travelled while one was.
+    """
+
+    checkpoints: int
+    share: float
+    task: str
+    p99_ms: float | None = None
+    p99_inside_ms: float | None = None
+
+    @property
+    def sentence(self) -> str:
+        """In words.
+
+        Example:
+            >>> CheckpointPrice(12, 0.0083, "sum[0]", 9.0, 12.2).sentence
+            'costs 0.8 % of the time of sum[0], p99 +3.2 ms while one is taken'
+        """
+        percent = f"{self.share * 100:.{1 if self.share < 0.095 else 0}f}"
+        told = f"costs {'less than 0.1' if percent == '0.0' else percent} % of the time of {self.task}"
+        if self.p99_ms is None or self.p99_inside_ms is None:
+            return told
+        more = self.p99_inside_ms - self.p99_ms
+        if abs(more) < max(0.1, 0.05 * self.p99_ms):
+            return f"{told}, p99 is the same while one is taken"
+        size = f"{abs(more):.{1 if abs(more) < 9.95 else 0}f} ms"
+        return f"{told}, p99 {'+' if more > 0 else '-'}{size} while one is taken"
+
+
+def checkpoint_price(
+    records: Iterable[CheckpointRecord], ends: Sequence[Task], sources: Collection[str], now_us: int, since_us: int
+) -> CheckpointPrice | None:
+    """The price of checkpoints since a change of the settings; None before one is complete.
+
+    Args:
+        records: the history of checkpoints.
+        ends: the tasks at which latency is measured: those that nothing follows.
+        sources: the names of the tasks that read.
+        now_us: processing time.
+        since_us: what was before does not count.
+    """
+    from_us = max(since_us, now_us - HORIZON_US)
+    found = [record for record in records if record.triggered_us >= from_us]
+    done = [record for record in found if record.state == "COMPLETED"]
+    if not done or now_us <= from_us:
+        return None
+    spent: dict[str, int] = {}
+    for record in done:
+        policy = fault_tolerance(record.mode)
+        for name, ack in record.acknowledgements.copy().items():
+            held = ack.alignment_us if policy.aligned and not ack.unaligned else 0
+            if policy.stops_sources and name in sources and record.ended_us is not None:
+                held = max(held, record.ended_us - ack.taken_us)
+            spent[name] = spent.get(name, 0) + ack.sync_us + held
+    task = max(spent, key=lambda name: spent[name])
+    spans = [(record.triggered_us, record.ended_us or now_us) for record in found]
+    inside, outside = _split([_markers(end, from_us) for end in ends], spans)
+    share = spent[task] / (now_us - from_us)
+    if min(len(inside), len(outside)) < ENOUGH:
+        return CheckpointPrice(len(done), share, task)
+    p99, p99_inside = (float(np.percentile(each, 99)) / 1_000 for each in (outside, inside))
+    return CheckpointPrice(len(done), share, task, p99, p99_inside)
+
+
+def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
+    """When the markers that a task keeps were sent, and how long they travelled."""
+    count = task.latency_count
+    places = np.arange(max(0, count - LATENCY_SAMPLES), count) % LATENCY_SAMPLES
+    travelled = task.latency_us[places]
+    sent = task.latency_at_us[places] - travelled
+    return sent[sent >= from_us], travelled[sent >= from_us]
+
+
+def _split(markers: Sequence[tuple[Int64s, Int64s]], spans: Sequence[tuple[int, int]]) -> tuple[Int64s, Int64s]:
+    """The travel times of those that were on their way in one of these spans, and of the others."""
+    sent = np.concatenate([each[0] for each in markers]) if markers else np.empty(0, np.int64)
+    travelled = np.concatenate([each[1] for each in markers]) if markers else sent
+    within = np.zeros(len(sent), np.bool_)
+    for start_us, end_us in spans:
+        within |= (sent <= end_us) & (sent + travelled >= start_us)
+    return travelled[within], travelled[~within]

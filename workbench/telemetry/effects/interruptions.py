@@ -1,0 +1,68 @@
+"""Reads interruptions from a job's master: from its events, its deployments and its sources."""
+
+from __future__ import annotations
+
+from workbench.runtime.checkpoints.checkpoint_record import Restore
+from workbench.runtime.job.master import Master
+from workbench.telemetry.effects.interruption_frames import InterruptionFrame
+from workbench.telemetry.effects.interruption_log import OVER, InterruptionLog
+from workbench.telemetry.effects.positions import Positions
+
+
+class Interruptions:
+    """The interruptions of one job; every method is called on its master's turn."""
+
+    def __init__(self) -> None:
+        self._log = InterruptionLog()
+        self._positions = Positions()
+        self._restore: Restore | None = None
+        self._standing_by = False
+
+    def leave(self, master: Master) -> None:
+        """Another master takes over."""
+        self._positions.note(master.coordinator.history)
+
+    def event(self, master: Master, time_us: int, kind: str, text: str) -> None:
+        """A line has come to the job's log."""
+        log = self._log
+        if kind == "failure":
+            log.failed(time_us, master.life.circumstance, master.life.fact)
+        elif kind == "tune" and text.startswith("parallelism = "):
+            log.named(f"rescaled, {text}")
+        elif kind == "notice" and master.restart_due_us is not None and master.state == "RUNNING":
+            log.waits(time_us, master.restart_due_us)  # only a region has failed
+        elif kind == "state":
+            self._entered(master, time_us, text)
+
+    def _entered(self, master: Master, time_us: int, state: str) -> None:
+        log = self._log
+        if state == "RESTARTING":
+            if master.restart_due_us is None:
+                log.rescaled(time_us)
+            else:
+                log.waits(time_us, master.restart_due_us)
+        elif state == "INITIALIZING":
+            if log.lasts:
+                log.restores(time_us)
+            elif master.restart_point is not None:
+                log.starts(time_us, "take-over" if self._standing_by else "restore")
+        elif state in OVER:
+            log.ended(time_us)
+        self._standing_by = state == "SUSPENDED"
+
+    def deployed(self, master: Master, time_us: int) -> None:
+        """Tasks run: all of an attempt, or those of a region that has come back."""
+        positions, restore = self._positions, master.last_restore
+        positions.note(master.coordinator.history)
+        checkpoint = None if restore is None or restore is self._restore else restore.checkpoint_id
+        self._restore = restore
+        wanted, replays = positions.tasks(), master.settings.fault_tolerance.replays
+        sources = () if master.execution is None else master.execution.sources
+        again = positions.deployed(sources, checkpoint, replays=replays)
+        self._log.deployed(time_us, checkpoint, again if wanted else None, wanted, replays=replays or bool(checkpoint))
+
+    def sample(self, now_us: int) -> tuple[InterruptionFrame, ...]:
+        """All that are remembered, oldest first."""
+        if self._log.lasts:
+            self._log.sample(now_us, self._positions.tasks())
+        return self._log.interruptions
