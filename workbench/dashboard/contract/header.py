@@ -74,6 +74,12 @@ def _state(frame: Frame) -> str:
     )
 
 
+LECTURE = (
+    "<button type='button' class='lecture' data-opens='lecture' title='Lecture mode: one scene at a time, in large "
+    "type (key L)'>Lecture <kbd>L</kbd></button>"
+)
+
+
 def html(frame: Frame, name: str) -> str:
     """The whole head."""
     numbers = "".join(
@@ -86,7 +92,7 @@ def html(frame: Frame, name: str) -> str:
         failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
     pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
-        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}</span>"
+        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
@@ -107,7 +113,7 @@ def slim_html(frame: Frame, name: str) -> str:
     name = wording.html_text(name)
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
-        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>{failure_html(frame)}"
+        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span>{LECTURE}</div>{failure_html(frame)}"
     )
 
 
