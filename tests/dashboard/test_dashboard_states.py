@@ -171,3 +171,27 @@ def test_times_below_marbles_do_not_run_into_each_other() -> None:
     places = sorted(float(x) for x in re.findall(r"transform='translate\(([\d.]+) [\d.]+\)'", svg))
     letters = max(len(text) for text in re.findall(r">(\d\d:\d\d:\d\d)<", svg))
     assert min(b - a for a, b in pairwise(places)) >= letters * 9 * 0.56  # letters of 9 pixels, digits of 0.56 of that
+
+
+AREA = re.compile(r"translate\(([\d.]+) ([\d.]+)\)'[^>]*>.*?</g>", re.DOTALL)
+
+
+def test_marbles_and_what_is_written_below_them_do_not_overlap():
+    """Channels that cross, with long keys and event times of microseconds: what has no space is counted."""
+    names = ("a[0]", "a[1]", "b[0]", "b[1]")
+    tasks = tuple(TaskScene(name, (name,), float(name[0] == "b"), 0.5, int(name[2]), 2) for name in names)
+    marbles = tuple(Marble("record", str(n), f"a long key {n}", 1_000_001 * n, {}, n) for n in range(9))
+    channels = tuple(ChannelScene(a, b, marbles, more=3) for a in names[:2] for b in names[2:])
+    svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, tasks, channels))
+    areas = []
+    for found in AREA.finditer(svg):
+        x, y = float(found[1]), float(found[2])
+        below = re.findall(r"class='under halo'[^>]*y='(\d+)'>([^<]*)<", found[0])
+        half = max([12.0, *(len(text) * 5.0 / 2 for _, text in below)])
+        areas.append((x - half, y - 12, x + half, y + max([12.0, *(float(at) for at, _ in below)])))
+    assert len(areas) >= len(channels)
+    for place, (left, top, right, bottom) in enumerate(areas):
+        for other in areas[:place]:
+            assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+    counted = [int(number) for number in re.findall(r">\+(\d+)</text>", svg)]
+    assert sum(counted) + len(areas) == len(channels) * 12, "none is lost"

@@ -124,3 +124,61 @@ def test_a_stepping_job_has_the_stepper_at_the_head_of_its_dashboard(job: Job) -
     assert live.wait("20s") == "FINISHED"
     assert "stepper" not in View(live, live.recorder.frames()).parts
     assert "This job runs live." in View(live, live.recorder.frames(), "stepper").parts["stepper"]._picture.html  # type: ignore[attr-defined]
+
+
+def test_a_snapshot_shows_what_it_contains_whatever_the_task_did_since(hand: Hand, job: Job) -> None:
+    """A source copies its offset and reads on in one step, and an operator's state goes on: the copies stay."""
+    job.stepper.step(4)
+    read = int(dict(job.stepper.scene().scene.task("table[0]").state)["offset"])
+    hand.press("trigger checkpoint")
+    hand.press("barrier")
+    source = job.stepper.scene().scene.task("table[0]")
+    assert dict(source.copied) == {"offset": str(read)}
+    assert int(dict(source.state)["offset"]) > read
+    hand.press("aligned")
+    names = [task.name for task in job.stepper.scene().scene.tasks if task.snapshot and task.name != "table[0]"]
+    before = {name: job.stepper.scene().scene.task(name).copied for name in names}
+    assert any(before.values())
+    picture = hand.press("checkpoint")
+    assert f"<title>snapshot 1 of table[0] contains offset: {read}</title>" in picture
+    went_on = False
+    while job.stepper.step():
+        for name in names:
+            task = job.stepper.scene().scene.task(name)
+            if task.snapshot == 1:
+                assert task.copied == before[name]
+                went_on |= any(line not in task.state for line in task.copied)
+    assert went_on
+
+
+def test_keys_press_the_buttons_for_the_next_step_and_the_last(hand: Hand) -> None:
+    keys = hand.view.parts["stepper"].keys
+    assert {key: button.label for key, button in keys.items()} == {"n": "step ▶", "b": "◀ back"}
+    assert "N next, B back" in hand.view.parts["stepper"].hint
+
+
+def test_the_slider_goes_back_and_on_again_over_the_steps_that_were_taken(hand: Hand) -> None:
+    slider = hand.view.parts["stepper"].slider  # type: ignore[attr-defined]
+    assert slider.disabled
+    hand.press("10 ▶▶")
+    assert (slider.end, slider.value, slider.disabled) == (10, 10, False)
+    slider.trigger("value_throttled", 10, 3)
+    assert "<b>Step 3</b>" in hand.picture
+    assert (slider.end, slider.value) == (10, 3)
+    slider.trigger("value_throttled", 3, 9)
+    assert "<b>Step 9</b>" in hand.picture
+
+
+def test_records_are_told_apart_while_they_move(job: Job) -> None:
+    def marbles() -> set[tuple[str, str, int]]:
+        channels = job.stepper.scene().scene.channels
+        return {(c.source, c.target, m.number) for c in channels for m in c.marbles if m.kind == "record"}
+
+    seen: set[tuple[str, str, int]] = set()
+    gone: set[tuple[str, str, int]] = set()
+    while not job.over and job.stepper.step():
+        now = marbles()
+        assert not gone & now, "a number is given to a second record"
+        gone |= seen - now
+        seen = now
+    assert len(gone) >= 3

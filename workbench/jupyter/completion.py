@@ -13,6 +13,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.dashboard.contract.view_table import VIEWS
+from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.settings import TABLE
@@ -130,6 +131,7 @@ def _frames(meant: Sequence[Any]) -> list[Any]:
 
 _WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = {
     "show": lambda meant, own: () if own else VIEWS,
+    "lecture": lambda meant, own: () if own else SCENES,
     "set": _settings,
     "fork": _fork,
     "restore": _savepoints,

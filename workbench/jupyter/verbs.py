@@ -219,6 +219,9 @@ VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
     "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
+    "lecture": Verb(
+        lambda job, words: job.lecture(*words), "the live view in large type, one scene at a time", "[SCENE]", 0, 1
+    ),
     "pause": Verb(lambda job, words: job.pause(), "stop reading; what is in flight is still processed"),
     "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),

@@ -26,6 +26,7 @@ from workbench.elements import (
 from workbench.operators.contract.python_rows import python_rows
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.exchange.chain import Link
+from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
@@ -53,6 +54,7 @@ class Marble:
         key: the record's key, None where no operator groups by one of its columns.
         time_us: event time, None where there is none.
         values: of a record, by column.
+        number: of a record: how many were sent on its channel before it; -1 for what is no record.
     """
 
     kind: Literal["record", "watermark", "barrier", "status", "end", "other"]
@@ -60,6 +62,7 @@ class Marble:
     key: str | None = None
     time_us: int | None = None
     values: dict[str, Any] | None = None
+    number: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,7 @@ class TaskScene:
         state: what it holds: (what, value) pairs, such as ``("even", "total=6")`` or ``("offset", "5")``.
         watermark_us: as far as event time is behind it, None before the first.
         snapshot: the checkpoint of its last snapshot, 0 before the first.
+        copied: what that snapshot contains: (what, value) pairs as in `state`.
         status: ``CREATED``, ``RUNNING``, ``FINISHED`` or ``FAILED``.
     """
 
@@ -106,6 +110,7 @@ class TaskScene:
     state: Lines = ()
     watermark_us: int | None = None
     snapshot: int = 0
+    copied: Lines = ()
     status: str = "RUNNING"
 
 
@@ -145,7 +150,14 @@ class Scene:
         return next(one for one in self.channels if (one.source, one.target) == (source, target))
 
 
-def scene_of(master: Master, execution: Execution | None, step: int, words: str, dead: Collection[str] = ()) -> Scene:
+def scene_of(
+    master: Master,
+    execution: Execution | None,
+    step: int,
+    words: str,
+    dead: Collection[str] = (),
+    copies: Mapping[str, tuple[int, Lines]] | None = None,
+) -> Scene:
     """What there is to see now; nobody may be stepping the job meanwhile.
 
     Args:
@@ -154,6 +166,7 @@ def scene_of(master: Master, execution: Execution | None, step: int, words: str,
         step: how many have been taken.
         words: what the last one did.
         dead: tasks that have failed and are not yet replaced.
+        copies: of each task the checkpoint of its last snapshot, and what that contains.
     """
     graph, tables, coordinator = master.graph, master.services.tables, master.coordinator
     running = {} if execution is None else {task.name: task for task in execution.tasks}
@@ -161,7 +174,9 @@ def scene_of(master: Master, execution: Execution | None, step: int, words: str,
     for vertex in graph.vertices:
         for subtask, name in enumerate(vertex.tasks):
             empty = TaskScene(name, tuple(vertex.uids), vertex.x, vertex.y, subtask, vertex.parallelism)
-            tasks.append(_task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables)))
+            task = _task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables))
+            number, copied = (copies or {}).get(name, (0, ()))
+            tasks.append(replace(task, copied=copied) if number == task.snapshot else task)
     done = [record.checkpoint_id for record in coordinator.history if record.state == "COMPLETED"]
     return Scene(
         job=master.services.job,
@@ -189,16 +204,21 @@ def _committed(vertex: Vertex, subtask: int, tables: Tables) -> Lines:
 def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines) -> TaskScene:
     if task is None:
         return replace(empty, state=lines, status="CREATED")
-    held = [line for link in task.links for line in _held(link)]
-    if isinstance(task, SourceTask) and task.reader.rows_read is not None:
-        held = [("offset", str(task.reader.rows_read)), *held]
     return replace(
         empty,
-        state=(*held, *lines),
+        state=(*held_by(task), *lines),
         watermark_us=task.output_watermark_us,
         snapshot=task.snapshots.last_id,
         status="FAILED" if dead else "FINISHED" if task.finished else "RUNNING",
     )
+
+
+def held_by(task: Task) -> Lines:
+    """What a task holds: how far a source has read, and the state of its operators by key."""
+    held = tuple(line for link in task.links for line in _held(link))
+    if isinstance(task, SourceTask) and task.reader.rows_read is not None:
+        return ("offset", str(task.reader.rows_read)), *held
+    return held
 
 
 def _held(link: Link) -> Iterator[tuple[str, str]]:
@@ -241,10 +261,21 @@ def _channels(graph: PhysicalGraph, running: Mapping[str, Task]) -> Iterator[Cha
                 yield ChannelScene(source, target, ())
                 continue
             keys = edge.keys or tuple(name for name in edge.schema.names if name in grouped)
-            marbles = [marble for element in item.channel.elements for marble in marbles_of(element, keys)]
+            marbles = _numbered(item.channel, keys)
             watermark_us = None if item.watermark_us == NO_TIME else item.watermark_us
             more = max(0, len(marbles) - MARBLES)
             yield ChannelScene(source, target, tuple(marbles[:MARBLES]), more, item.blocked, watermark_us)
+
+
+def _numbered(channel: Channel, keys: Sequence[str]) -> list[Marble]:
+    """What lies on a channel, its records numbered by what the channel has counted."""
+    marbles = [marble for element in channel.elements for marble in marbles_of(element, keys)]
+    number = channel.records_sent - sum(marble.kind == "record" for marble in marbles)
+    for place, marble in enumerate(marbles):
+        if marble.kind == "record":
+            marbles[place] = replace(marble, number=number)
+            number += 1
+    return marbles
 
 
 def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
@@ -252,7 +283,7 @@ def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
 
     Example:
         >>> marbles_of(CheckpointBarrier(3, 0), ())
-        [Marble(kind='barrier', text='3', key=None, time_us=None, values=None)]
+        [Marble(kind='barrier', text='3', key=None, time_us=None, values=None, number=-1)]
     """
     match element:
         case Records(batch, timestamps):

@@ -264,6 +264,32 @@ class Job:
         """
         return needed("workbench.dashboard.shown.show", "a dashboard").Dashboard(self, name, carrier=carrier)
 
+    def lecture(self, scene: str | None = None, carrier: str | None = None) -> Any:
+        """The live dashboard in lecture mode, for display in a cell: one scene at a time fills the window, in large
+        type, with its controls and a caption that tells what it shows now.
+
+        The arrow keys go through the scenes: stepper (with ``driver="stepping"``), dataflow, latency, event_time,
+        backpressure, checkpoints, failure, state and results. F fills the screen, Escape goes back to the dashboard,
+        and L in a dashboard comes here.
+
+        Source: not in Flink; D2 to D6 and F2-9 to F2-15, one after the other.
+
+        Args:
+            scene: the one to begin with; None: the first.
+            carrier: as for `dashboard`.
+
+        Raises:
+            SettingError: no such scene, or no such carrier.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("taught")
+            >>> job.wait("60s"), job.lecture("latency")
+            ('FINISHED', <Dashboard of job 'taught', lecture from latency: FINISHED>)
+        """
+        shown = needed("workbench.dashboard.shown.show", "a dashboard")
+        first = ("dataflow" if self.live else "stepper") if scene is None else scene
+        return shown.Dashboard(self, carrier=carrier, scene=first)
+
     def report(self, path: str | Path) -> Path:
         """Write the run to one HTML file that needs no network: graph, charts, checkpoints, events and settings.
 

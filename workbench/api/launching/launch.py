@@ -49,6 +49,7 @@ from workbench.runtime.tasks.deployment import JobServices
 from workbench.runtime.tasks.stage import Stage
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
+from workbench.telemetry.scene import held_by
 
 
 def start_job(request: RunRequest) -> Job:
@@ -158,7 +159,7 @@ class Launch:
         clock: Clock
         if stepping:
             clock = stepped = VirtualClock(self._start_us)
-            self._driver = SteppingDriver(stepped, self._sampler.sample)
+            self._driver = SteppingDriver(stepped, self._sampler.sample, held_by)
         else:
             clock = live = SystemClock()
             self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)

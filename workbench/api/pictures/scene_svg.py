@@ -4,7 +4,7 @@ F2-15)."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import groupby
@@ -18,8 +18,10 @@ GAP = 320
 LINE = 15
 PORT = 54
 """Space for one channel at the side of a box."""
-SPACING = 42
-"""The width of marbles: that of the time of day below one."""
+SPACING = 48
+"""The distance of marbles: the width of what stands below one."""
+LETTER = 5.0
+"""The width of a letter below a marble."""
 RADIUS = 12
 BETWEEN = 22
 MARGIN = 12
@@ -42,6 +44,9 @@ _STYLE = f"""
 .wb-scene .inside{{fill:#fff;font-weight:650}} .wb-scene .under{{font-size:9px}}
 .wb-scene .held-text{{fill:{WARN};font-weight:650;font-size:10px}}
 .wb-scene .barrier{{fill:{BAD}}} .wb-scene .mark{{stroke:{GOOD};stroke-width:2.5;stroke-dasharray:4 2}}
+.wb-scene .copy rect{{fill:var(--wb-card,var(--jp-layout-color0,#fff));stroke:{GOOD};stroke-dasharray:4 3}}
+.wb-scene .copy.open rect{{stroke:{WARN}}} .wb-scene .copy:hover rect,.wb-scene .copy:focus rect{{stroke-width:3;
+stroke-dasharray:none}} .wb-scene .copy:focus{{outline:none}}
 .wb-scene .halo{{paint-order:stroke;stroke:var(--wb-card,var(--jp-layout-color0,#fff));stroke-width:3px}}
 """
 
@@ -72,13 +77,13 @@ def scene_svg(scene: Scene) -> str:
     label = escape(f"step {scene.step} of {scene.job}: {scene.words}", quote=True)
     parts = [
         f"<svg class='wb-scene' role='img' aria-label='{label}' xmlns='http://www.w3.org/2000/svg' "
-        f"width='{width:.0f}' viewBox='0 0 {width:.0f} {height:.0f}'><style>{_STYLE}</style>"
+        f"width='{width:.0f}' viewBox='0 0 {width:.0f} {height:.0f}' style='--natural:{width:.0f}px'>"
+        f"<style>{_STYLE}</style>"
     ]
     lines = list(_lines(scene, boxes))
     for channel, ends in lines:
         parts.append(_pipe(channel, ends))
-    for channel, ends in lines:
-        parts += _marbles(channel, ends)
+    parts += _marbles(lines)
     for box in boxes.values():
         parts += _box(box, scene)
     return "".join([*parts, "</svg>"])
@@ -96,7 +101,7 @@ def _places(scene: Scene) -> dict[str, _Box]:
         outs[channel.source] = outs.get(channel.source, 0) + 1
     heights = {
         task.name: max(
-            26 + LINE * (len(task.state) + 1 + (len(task.operators) > 1)),
+            26 + LINE * (len(task.state) + 1 + (len(task.operators) > 1)) + _copy_height(task),
             PORT * ins.get(task.name, 0),
             PORT * outs.get(task.name, 0),
         )
@@ -173,22 +178,72 @@ def _pipe(channel: ChannelScene, ends: _Ends) -> str:
     return "".join(parts)
 
 
-def _marbles(channel: ChannelScene, ends: _Ends) -> Iterator[str]:
-    """The marbles from the receiver backwards; those that find no space are counted."""
-    first = SPACING * (2.6 if channel.blocked else 0.7)
-    room = max(1, int((ends.length - first - 16) // SPACING) + 1)
-    shown = channel.marbles if len(channel.marbles) + channel.more <= room else channel.marbles[: room - 1]
-    for place, marble in enumerate(shown):
-        x, y = ends.before_end(first + place * SPACING)
-        yield _marble(marble, x, y, ends.angle)
-    rest = len(channel.marbles) + channel.more - len(shown)
-    if rest:
-        x, y = ends.before_end(first + len(shown) * SPACING)
-        yield f"<text class='name halo' text-anchor='middle' x='{x:.0f}' y='{y + 4:.0f}'>+{rest}</text>"
+@dataclass(frozen=True, slots=True)
+class _Area:
+    """Where something is written or drawn."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: _Area) -> bool:
+        """Whether they overlap."""
+        beside = self.right <= other.left or other.right <= self.left
+        return not (beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
-def _marble(marble: Marble, x: float, y: float, angle: float) -> str:
-    place = f"transform='translate({x:.1f} {y:.1f})'"
+def _area(marble: Marble, x: float, y: float) -> _Area:
+    """Where a marble is, with what stands above and below it."""
+    if marble.kind == "record":
+        lines = _under(marble)
+        half = max([float(RADIUS), *(len(line) * LETTER / 2 for line in lines)])
+        return _Area(x - half, y - RADIUS, x + half, y + RADIUS + 2 + 9 * len(lines))
+    return _Area(x - 19, y - 29, x + 19, y + 26)
+
+
+def _marbles(lines: Sequence[tuple[ChannelScene, _Ends]]) -> Iterator[str]:
+    """The marbles from the receivers backwards; those that find no space, or would cover another, are counted."""
+    waiting = {}
+    for channel, ends in lines:
+        first = SPACING * (2.6 if channel.blocked else 0.7)
+        room = max(1, int((ends.length - first - 16) // SPACING) + 1)
+        fits = len(channel.marbles) + channel.more <= room
+        waiting[id(channel)] = (first, list(channel.marbles if fits else channel.marbles[: room - 1]))
+    taken: list[_Area] = []
+    shown = {id(channel): 0 for channel, _ in lines}
+    for place in range(max((len(channel.marbles) for channel, _ in lines), default=0)):
+        for channel, ends in lines:
+            first, marbles = waiting[id(channel)]
+            if place != shown[id(channel)] or place >= len(marbles):
+                continue
+            x, y = ends.before_end(first + place * SPACING)
+            area = _area(marbles[place], x, y)
+            if place and any(area.meets(other) for other in taken):
+                continue
+            taken.append(area)
+            shown[id(channel)] += 1
+            yield _marble(marbles[place], x, y, ends, channel)
+    for channel, ends in lines:
+        first, _ = waiting[id(channel)]
+        drawn = shown[id(channel)]
+        rest = len(channel.marbles) + channel.more - drawn
+        if rest:
+            x, y = ends.before_end(min(first + drawn * SPACING, ends.length - 10) - 8)
+            yield f"<text class='name halo' text-anchor='middle' x='{x:.0f}' y='{y + 4:.0f}'>+{rest}</text>"
+
+
+def _glides(marble: Marble, x: float, y: float, ends: _Ends, channel: ChannelScene) -> str:
+    """Where a marble is, and what the page needs to let it glide there: who it is, and where its channel begins and
+    ends."""
+    who = f"{marble.kind} {marble.number if marble.kind == 'record' else marble.text}"
+    name = escape(f"{channel.source} {channel.target} {who}", quote=True)
+    way = f"{ends.x1:.0f} {ends.y1:.0f} {ends.x2:.0f} {ends.y2:.0f}"
+    return f"transform='translate({x:.1f} {y:.1f})' data-glides='{name}' data-way='{way}'"
+
+
+def _marble(marble: Marble, x: float, y: float, ends: _Ends, channel: ChannelScene) -> str:
+    place, angle = _glides(marble, x, y, ends, channel), ends.angle
     text = escape(marble.text)
     if marble.kind == "record":
         return _record(marble, place)
@@ -216,19 +271,27 @@ def _record(marble: Marble, place: str) -> str:
     values = "; ".join(f"{name}: {value}" for name, value in (marble.values or {}).items())
     about = [values[:400], *([f"event time {format_instant(marble.time_us)}"] if marble.time_us is not None else [])]
     text = marble.text if len(marble.text) <= 4 else marble.text[:3] + "…"
-    under = [
-        *([marble.key[:9]] if marble.key and marble.key != marble.text else []),
-        *([_clock(marble.time_us)] if marble.time_us is not None else []),
-    ]
     fill = colour_of(marble.key) if marble.key is not None else "#57606a"
     lines = [
         f"<text class='under halo' text-anchor='middle' y='{RADIUS + 9 + 9 * line}'>{escape(words)}</text>"
-        for line, words in enumerate(under)
+        for line, words in enumerate(_under(marble))
     ]
     return (
         f"<g {place}><title>{escape(' · '.join(about))}</title><circle r='{RADIUS}' fill='{fill}'/>"
         f"<text class='inside' text-anchor='middle' y='4'>{escape(text)}</text>{''.join(lines)}</g>"
     )
+
+
+def _under(marble: Marble) -> list[str]:
+    """What stands below a record: its key and its event time, as far as there is space."""
+    key = [_cut(marble.key, 9)] if marble.key and marble.key != marble.text else []
+    return key + ([_brief(marble.time_us)] if marble.time_us is not None else [])
+
+
+def _brief(us: int) -> str:
+    """The time of day; with parts of a second in the place of the hours."""
+    text = _clock(us)
+    return text if len(text) <= 9 else f"{text[3:8]}.{text[9:12]}" if text[8:9] == "." else _cut(text, 9)
 
 
 def _box(box: _Box, scene: Scene) -> Iterator[str]:
@@ -239,10 +302,11 @@ def _box(box: _Box, scene: Scene) -> Iterator[str]:
         f"<title>{escape(task.name)}: {task.status.lower()}</title></rect>"
     )
     y = box.y + 17
-    yield f"<text class='name' x='{x + 9:.0f}' y='{y:.0f}'>{escape(_cut(task.name, 20))}</text>"
-    badge = _badge(task, scene)
-    if badge:
-        yield f"<text class='soft' text-anchor='end' x='{x + BOX_WIDTH - 8:.0f}' y='{y:.0f}'>{badge}</text>"
+    status = "" if task.status == "RUNNING" else task.status.lower()
+    name = escape(_cut(task.name, 16 if status else 25))
+    yield f"<text class='name' x='{x + 9:.0f}' y='{y:.0f}'>{name}<title>{escape(task.name)}</title></text>"
+    if status:
+        yield f"<text class='soft' text-anchor='end' x='{x + BOX_WIDTH - 8:.0f}' y='{y:.0f}'>{status}</text>"
     lines: list[tuple[str, str | None]] = []
     if len(task.operators) > 1:
         lines.append((" → ".join(task.operators), None))
@@ -256,17 +320,35 @@ def _box(box: _Box, scene: Scene) -> Iterator[str]:
         if key is not None and (key in keyed or key not in ("offset", "committed")):
             yield f"<circle cx='{left + 4:.0f}' cy='{y - 4:.0f}' r='4' fill='{colour_of(key)}'/>"
             left += 12
-        shown = escape(_cut(text, 27))
+        shown = escape(_cut(text, 25))
         yield f"<text x='{left:.0f}' y='{y:.0f}'>{shown}<title>{escape(text[:400])}</title></text>"
+    yield from _copy(task, scene, x, y + 10)
 
 
-def _badge(task: TaskScene, scene: Scene) -> str:
-    if task.status != "RUNNING":
-        return task.status.lower()
+def _copy_height(task: TaskScene) -> int:
+    return 12 + LINE * (1 + len(task.copied)) if task.snapshot else 0
+
+
+def _copy(task: TaskScene, scene: Scene, x: float, top: float) -> Iterator[str]:
+    """The task's last snapshot, with what it contains: the state as it was at the barrier, whatever came since."""
     if not task.snapshot:
-        return ""
+        return
     acknowledged = any(number == task.snapshot and task.name in names for number, names in scene.in_progress)
-    return f"snapshot {task.snapshot}{' ✓' if acknowledged or task.snapshot <= scene.completed else ''}"
+    is_kept = acknowledged or task.snapshot <= scene.completed
+    said = ", ".join(f"{what}: {value}" for what, value in task.copied) or "no state"
+    about = f"snapshot {task.snapshot} of {task.name} contains {said}" + ("" if is_kept else "; not yet acknowledged")
+    left, height = x + 6, _copy_height(task) - 6
+    yield (
+        f"<g class='copy{'' if is_kept else ' open'}' tabindex='0' role='img' aria-label='{escape(about, quote=True)}'>"
+        f"<title>{escape(about)}</title>"
+        f"<rect x='{left:.0f}' y='{top:.0f}' width='{BOX_WIDTH - 12}' height='{height:.0f}' rx='4'/>"
+    )
+    lines = [f"snapshot {task.snapshot}{' ✓' if is_kept else ''}", *(f"{what}: {value}" for what, value in task.copied)]
+    for place, line in enumerate(lines):
+        style = "name" if not place else "soft"
+        y = top + 13 + LINE * place
+        yield f"<text class='{style}' x='{left + 8:.0f}' y='{y:.0f}'>{escape(_cut(line, 25))}</text>"
+    yield "</g>"
 
 
 def _clock(us: int | None) -> str:

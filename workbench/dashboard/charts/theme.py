@@ -33,6 +33,15 @@ COLOURS: dict[str, tuple[str, str]] = {
 }
 """Name: (light, dark). Text has a contrast of at least 4.5 to card and box; idle, busy and pressed are Flink's."""
 
+CONTRAST: dict[str, tuple[str, str]] = {
+    "ink": ("#000000", "#ffffff"),
+    "muted": ("#32383f", "#d8dee4"),
+    "line": ("#8c959f", "#8b949e"),
+    "card": ("#ffffff", "#000000"),
+    "box": ("#f2f5f8", "#15191e"),
+}
+"""Those that are stronger in lecture mode, where a projector takes contrast away; text has one of at least 10."""
+
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
 
@@ -40,8 +49,11 @@ def _rule(selector: str, values: Mapping[str, str]) -> str:
     return f"{selector} {{ {''.join(f'--wb-{name}:{value};' for name, value in values.items())} }}\n"
 
 
-VARIABLES = _rule(":host", {"font": FONT, **{name: light for name, (light, _) in COLOURS.items()}}) + _rule(
-    ":host(.wb-dark)", {name: dark for name, (_, dark) in COLOURS.items()}
+VARIABLES = (
+    _rule(":host", {"font": FONT, **{name: light for name, (light, _) in COLOURS.items()}})
+    + _rule(":host(.wb-dark)", {name: dark for name, (_, dark) in COLOURS.items()})
+    + _rule(":host([data-lecture])", {name: light for name, (light, _) in CONTRAST.items()})
+    + _rule(":host(.wb-dark[data-lecture])", {name: dark for name, (_, dark) in CONTRAST.items()})
 )
 """The style sheet of the root of a view that gives the other ones their colours and their font."""
 

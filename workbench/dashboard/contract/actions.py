@@ -113,6 +113,6 @@ def offer(select: Select, options: Sequence[str], last: bool = False) -> None:
         select.value = (options[-1] if last else options[0]) if options else ""
 
 
-def group(*children: Any) -> Row:
-    """Controls that belong together, in a line that wraps."""
-    return row(children, "controls_group", css_classes=["wb-group"])
+def group(*children: Any, name: str = "") -> Row:
+    """Controls that belong together, in a line that wraps; by its name a scene of a lecture shows it."""
+    return row(children, "controls_group", css_classes=["wb-group", *([f"wb-do-{name}"] if name else [])])

@@ -84,6 +84,12 @@ def _state(frame: Frame) -> str:
     )
 
 
+LECTURE = (
+    "<button type='button' class='lecture' data-opens='lecture' title='Lecture mode: one scene at a time, in large "
+    "type (key L)'>Lecture <kbd>L</kbd></button>"
+)
+
+
 def html(frame: Frame, name: str) -> str:
     """The whole head."""
     numbers = "".join(
@@ -98,7 +104,7 @@ def html(frame: Frame, name: str) -> str:
         failure = told if not failure_html(frame) else failure + told
     pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
-        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}</span>"
+        f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
     )
@@ -119,7 +125,7 @@ def slim_html(frame: Frame, name: str) -> str:
     name = wording.html_text(name)
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
-        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span></div>{failure_html(frame)}"
+        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span>{LECTURE}</div>{failure_html(frame)}"
         f"{interruption_html(frame)}"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,12 +50,16 @@ class Part:
         inputs: those of them that a person may change.
         rest_us: the shortest time between two frames of a running job that it shows. Nobody reads numbers that change
             more often, and writing and laying them out costs the kernel and the browser most.
+        asides: those of them that lecture mode leaves out, as they tell what the last row cannot read.
+        keys: letters that press a button of it.
         follows_unseen: it shows frames even where it is not on the screen, as controls do.
     """
 
     hint = ""
     models: Sequence[Any] = ()
     inputs: tuple[Any, ...] = ()
+    asides: Sequence[Any] = ()
+    keys: Mapping[str, Any] = {}
     rest_us = 350_000
     follows_unseen = False
 

@@ -36,11 +36,14 @@ class Pulse:
         self.source.data = {"beat": [self.count], "live": [0 if over else 1]}
 
 
-def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapping[str, Any]) -> CustomJS:
+def page_script(
+    root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapping[str, Any], lecture: Mapping[str, Any]
+) -> CustomJS:
     """What runs when the document is ready. `root` must refer to it, for example by its tags.
 
     Args:
         cards: the model that holds each part, by the part's name.
+        lecture: what the page is told about lecture mode.
     """
     choices = {name: choice.source for name, choice in texts.choices.items()}
     pieces = [[name, div, choices.get(name)] for name, div in texts.divs.items()]
@@ -49,5 +52,6 @@ def page_script(root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapp
         "sliders": list(root.select({"type": Slider})), "painted": paint.painted, "seen": pulse.seen,
         "answer_ms": 1e3 * ANSWER_S,
         "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
+        **lecture,
     }  # fmt: skip
     return CustomJS(args=args, code=f"{script('page')}\n{called('watchPage', args)}")

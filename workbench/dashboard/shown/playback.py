@@ -70,15 +70,17 @@ class PlaybackView(View):
     Args:
         recording: what is shown.
         moments: those of its frames that the slider offers; None: all.
-        hears: as for `View`; the slider is left as it is.
+        hears, scene: as for `View`; the slider is left as it is.
 
     Attributes:
         slider: over the moments.
     """
 
-    def __init__(self, recording: Recorded, moments: tuple[Frame, ...] | None = None, *, hears: bool = True) -> None:
+    def __init__(
+        self, recording: Recorded, moments: tuple[Frame, ...] | None = None, *, hears: bool = True, scene: str = ""
+    ) -> None:
         past: Any = PastJob(recording)
-        super().__init__(past, recording.frames, views=recorded_views(), hears=hears)
+        super().__init__(past, recording.frames, views=recorded_views(), hears=hears, scene=scene)
         self.moments = recording.frames if moments is None else moments
         self.slider = moment_slider(self.moments, "Moment of the run")
         grid = self.root.children[0]

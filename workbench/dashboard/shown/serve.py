@@ -28,6 +28,7 @@ from workbench.arguments import whole_number
 from workbench.dashboard.charts.static import page
 from workbench.dashboard.contract.job_port import Watched
 from workbench.dashboard.contract.view_table import VIEWS
+from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
@@ -118,11 +119,14 @@ class ServedPages:
         document.template = page("ground")
         jobs = self._jobs()
         arguments = document.session_context.request.arguments
-        name, view = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in ("job", "view"))
+        words = ("job", "view", "lecture")
+        name, view, scene = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in words)
         if not name and len(jobs) == 1:
             name = next(iter(jobs))
-        if name in jobs and view in ("", *VIEWS):
-            _show(document, jobs[name], self._share, view or None)
+        if name in jobs and view in ("", *VIEWS) and scene in ("", *SCENES):
+            _show(document, jobs[name], self._share, view or None, scene)
+        elif name in jobs and scene not in ("", *SCENES):
+            _list(document, jobs, unknown("scene", scene, SCENES))
         elif name in jobs:
             _list(document, jobs, unknown("view", view, VIEWS))
         else:
@@ -163,15 +167,15 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
     document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
 
 
-def _show(document: Document, job: Watched, share: Share, part: str | None) -> None:
+def _show(document: Document, job: Watched, share: Share, part: str | None, scene: str) -> None:
     """A live dashboard, or one view of it; a page that has not painted the last frame gets the next one later."""
     if isinstance(job, PastJob):
-        playback = PlaybackView(job.recording)
+        playback = PlaybackView(job.recording, scene=scene)
         document.title = f"{job.name}: recording"
         document.add_root(playback.root)
         document.js_on_event("document_ready", playback.script)
         return
-    view = View(job, job.recorder.frames(), part)
+    view = View(job, job.recorder.frames(), part, scene=scene)
     line = ServedLine(document, view)
     display = Display(job, view, line)
     view.easel.follow = display.turn_to

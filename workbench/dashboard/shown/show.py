@@ -10,6 +10,7 @@ from typing import Any
 from workbench.arguments import path_of
 from workbench.dashboard.contract.job_port import Watched
 from workbench.dashboard.contract.view_table import view_named
+from workbench.dashboard.lecture.scene_table import scene_named
 from workbench.dashboard.page.transport import Line
 from workbench.dashboard.shown.bundle import Shown
 from workbench.dashboard.shown.display import Display
@@ -30,6 +31,7 @@ class Dashboard(Shown):
     Args:
         job: the job to show and to control.
         part: the one part that is shown, such as ``"graph"``; None: all.
+        scene: the scene of lecture mode that each display begins with; None: none.
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
         carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
 
@@ -37,7 +39,7 @@ class Dashboard(Shown):
         begin: starts a job in this one's place, which every display then offers; None: nobody asks for that.
 
     Raises:
-        SettingError: no such part, or no such carrier.
+        SettingError: no such part, scene or carrier.
 
     Example:
         ``job.dashboard()`` at the end of a cell.
@@ -49,24 +51,26 @@ class Dashboard(Shown):
     )
 
     def __init__(
-        self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None
-    ) -> None:
+        self, job: Watched, part: str | None = None, pump: Pump | None = None, carrier: str | None = None,
+        scene: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(carrier)
         self.begin: Callable[[], Watched] | None = None
         self._job = job
         self._part = None if part is None else view_named(part).name
+        self._scene = "" if scene is None else scene_named(scene).name
         self._pump = PUMP if pump is None else pump
         self._displays: list[Display] = []
 
     def __repr__(self) -> str:
         frame = self._job.recorder.latest()
-        part = f", {self._part}" if self._part else ""
+        part = f", {self._part}" if self._part else f", lecture from {self._scene}" if self._scene else ""
         return f"<Dashboard of job {self._job.name!r}{part}: {frame.state if frame else 'no frame yet'}>"
 
     def view(self, hears: bool = True) -> View:
         """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
         begin = self.begin if hears else None
-        return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin)
+        return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin, scene=self._scene)
 
     def _connect(self, comms: Any = None) -> Line:
         """A line to a page, with a fresh set of figures that is fed from now on."""

@@ -19,6 +19,7 @@ from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
+from workbench.dashboard.lecture.stage import Stage
 from workbench.dashboard.page.page import Pulse, page_script
 from workbench.telemetry.frames import Frame
 
@@ -42,6 +43,7 @@ class View:
         hears: whether the kernel hears what somebody does on the page; if not, what would ask it does nothing and looks
             so.
         begin: starts a job in this one's place, for a cell that was run again; None: nobody asks for that.
+        scene: the scene of lecture mode that the page begins with; empty: none.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class View:
         views: Sequence[ViewSpec] | None = None,
         hears: bool = True,
         begin: Callable[[], Watched] | None = None,
+        scene: str = "",
     ) -> None:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
@@ -68,11 +71,17 @@ class View:
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
         holders: tuple[Part | Knobs, ...] = (*self.parts.values(), *self._knobs.values())
-        self.inputs = (self.pulse.echo, self.pulse.seen, *(item for one in holders for item in one.inputs))
+        self._stage = Stage(job.name, self.parts, scene)
+        self.inputs = (
+            self.pulse.echo,
+            self.pulse.seen,
+            self._stage.chosen,
+            *(item for one in holders for item in one.inputs),
+        )
         self._again = None if begin is None else Again(easel, begin)
         cards = {view.name: self._card(view) for view in views}
         self.root = self._lay_out(self._header.div, cards.values())
-        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards)
+        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards, self._stage.arguments(hears))
         self.root.tags = [self.script]
         for frame in spaced(history):
             for one in self.parts.values():
@@ -132,6 +141,7 @@ class View:
         for knobs in self._knobs.values():
             knobs.update(frame)
         self.easel.window.update(frame)
+        self._stage.update(frame)
 
     def _card(self, view: ViewSpec) -> Column:
         part = self.parts[view.name]
@@ -147,7 +157,7 @@ class View:
             html_attributes={"role": "status"},
         )  # fmt: skip
         again = [] if self._again is None else [self._again.model]
-        grid = column([quiet, *again, head, *cards], "alone" if self.easel.alone else "grid")
+        grid = column([quiet, *again, head, *cards], "alone" if self.easel.alone else "grid", "lecture_grid")
         root = column([grid], css_classes=["wb-root"])
-        root.stylesheets = [InlineStyleSheet(css=VARIABLES), sheet("root")]
+        root.stylesheets = [InlineStyleSheet(css=VARIABLES), sheet("root", "lecture")]
         return root

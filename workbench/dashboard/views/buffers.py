@@ -145,6 +145,7 @@ class BuffersPart(Part):
         self._draw(easel.paint)
         rooms = (320, 420) if easel.alone else (112, 150)
         self.models = [scrolled(self._pools.div, rooms[0]), scrolled(self.figure, rooms[1])]
+        self.asides = self.models[1:]
 
     def update(self, frame: Frame) -> None:
         self._pools.write(pools_html(frame))

@@ -59,8 +59,15 @@ class ControlsPart(Part):
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
         actions = row(
             [
-                group(self.pause, self.checkpoint, self.stop, self.answers["run"].div),
-                group(self.savepoint_name, self.savepoint, self.savepoints, self.restore, self.answers["save"].div),
+                group(self.pause, self.checkpoint, self.stop, self.answers["run"].div, name="run"),
+                group(
+                    self.savepoint_name,
+                    self.savepoint,
+                    self.savepoints,
+                    self.restore,
+                    self.answers["save"].div,
+                    name="save",
+                ),
                 group(
                     self.task,
                     self.fail,
@@ -68,9 +75,16 @@ class ControlsPart(Part):
                     self.fail_taskmanager,
                     self.fail_coordinator,
                     self.answers["fail"].div,
+                    name="fail",
                 ),
                 group(
-                    self.operator, self.rest, self.slow_down, self.stall, self._in_force.div, self.answers["slow"].div
+                    self.operator,
+                    self.rest,
+                    self.slow_down,
+                    self.stall,
+                    self._in_force.div,
+                    self.answers["slow"].div,
+                    name="slow",
                 ),
             ],
             "controls_actions",

@@ -67,6 +67,7 @@ class GraphPart(Part):
         bar = row([self.modes, hint.div], "graph_bar")
         self.models = [bar, scrolled(self.figure, 640 if easel.alone else 330, "graph_drawing")]
         self.inputs = (self.modes, self._tap.source)
+        self.asides = [hint.div]
 
     def update(self, frame: Frame) -> None:
         self._frame = frame

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from bokeh.models import Slider
+
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.static import sheet
 from workbench.dashboard.contract.actions import Answer, button, field, group
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.errors import SettingError
@@ -31,10 +34,17 @@ _VERBS = (
 """What each button says, the method of the job that it calls and with what, its hint and its kind."""
 
 
+_KEYS = (("n", "step ▶"), ("b", "◀ back"))
+"""Letters, and the label of the button that each presses."""
+
+
 class StepperPart(Part):
     """The picture of a stepping job and its verbs; see `Part`."""
 
-    hint = "the record nearest to its receiver is received next · ▲ barrier · W watermark · ‖ held back"
+    hint = (
+        "keys: N next, B back · the record nearest to its receiver is received next · ▲ barrier · "
+        "W watermark · ‖ held back"
+    )
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
@@ -42,6 +52,13 @@ class StepperPart(Part):
         self._answer = Answer("steps", easel.texts, easel.background)
         self._shown: tuple[object, int, str] | None = None
         on = [button(label, partial(self._verb, name, *by), hint, kind) for label, name, by, hint, kind in _VERBS]
+        self.keys = {key: one for one, verb in zip(on, _VERBS, strict=True) for key, label in _KEYS if label == verb[0]}
+        self._furthest = 0
+        self.slider = Slider(
+            start=0, end=1, step=1, value=0, title="Steps taken", margin=0, sizing_mode="stretch_width",
+            stylesheets=[sheet("slider")], html_attributes={"role": "group", "aria-label": "Steps taken"},
+        )  # fmt: skip
+        self.slider.on_change("value_throttled", lambda _attribute, _old, new: self._slid(int(new)))
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
         self._operator = field("Operator whose records are tested", "operator", 90)
         self._setting = field("Settings of the other job", "buffer_timeout=5ms", 150)
@@ -53,15 +70,17 @@ class StepperPart(Part):
             self._setting,
             button("fork here", self._fork, "Start another job from this step with other settings"),
         ]
-        self.inputs = (self._condition, self._operator, self._setting)
+        self.inputs = (self._condition, self._operator, self._setting, self.slider)
         rows = group(*on), group(*more, self._answer.div)
         rows[0].margin = rows[1].margin = (0, 0, 6, 0)
-        self.models = (*rows, self._picture.div)
+        self.models = (*rows, self.slider, self._picture.div)
+        self.asides = [rows[1]]
 
     def update(self, frame: Frame) -> None:
         """Redraw the moment if the job has moved."""
         self._answer.update()
         if self.easel.runs_live():
+            self.slider.visible = False
             self._picture.write(_LIVE)
             return
         shown = (self.easel.job.recorder, frame.sequence, frame.state)
@@ -71,15 +90,25 @@ class StepperPart(Part):
 
     def _draw(self) -> None:
         view = self.easel.job.stepper.scene()
+        step = view.scene.step
+        self._furthest = max(self._furthest, step)
+        self.slider.update(end=max(1, self._furthest), value=step, disabled=self._furthest == 0)
         self._picture.write(f"<p class='wb-words'>{view.headline()}</p><div class='wb-picture'>{view.svg}</div>")
 
     def _verb(self, name: str, *arguments: object) -> None:
         self._go(lambda: getattr(self.easel.job.stepper, name)(*arguments))
 
+    def _slid(self, step: int) -> None:
+        """Go back to a step that was taken, or on to one from which the job went back."""
+        away = step - self.easel.job.stepper.scene().scene.step
+        if away:
+            self._verb("step" if away > 0 else "back", abs(away))
+
     def _go(self, verb: Callable[[], object]) -> None:
         """Take steps, and say so when what was waited for did not happen."""
         reached: list[object] = []
         if not self._answer.ask(lambda: reached.append(verb()), "done"):
+            self._draw()  # the slider, too, is where the job is
             return
         if reached[0] is not None and not reached[0]:
             self._answer.refuse("this did not happen: the job has ended or makes no progress")

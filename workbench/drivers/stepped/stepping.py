@@ -33,12 +33,16 @@ from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.deployment import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
 
 STEPS_MAX = 1_000_000
 """After this many steps without the awaited event, a verb gives up."""
 TOLD = 200
 """The number of recent steps that are kept for description."""
+
+
+Held = tuple[tuple[str, str], ...]
 
 
 class ReachedError(Exception):
@@ -58,6 +62,7 @@ class SteppingDriver(SerialDriver):
     Args:
         clock: the job's.
         on_step: called after each step (telemetry samples here).
+        held_by: tells what a task holds, as (what, value) pairs.
 
     Attributes:
         lock: held during a step, because a cell and a button may both request one.
@@ -65,6 +70,7 @@ class SteppingDriver(SerialDriver):
         choices: the actors that were stepped out of turn, or until when time passed for a waiting caller, by the number
             of steps before.
         digests: a checksum of the run after each step, by which two runs are compared.
+        copies: of each task the checkpoint of its last snapshot, and what it held as it was copied.
         stop_at: after this many steps it raises `ReachedError` instead of taking another one; None: never.
 
     Example::
@@ -75,9 +81,13 @@ class SteppingDriver(SerialDriver):
         job.status()
     """
 
-    def __init__(self, clock: VirtualClock, on_step: Callable[[], None]) -> None:
+    def __init__(
+        self, clock: VirtualClock, on_step: Callable[[], None], held_by: Callable[[Task], Held] = lambda task: ()
+    ) -> None:
         super().__init__(clock)
         self._on_step = on_step
+        self._held_by = held_by
+        self.copies: dict[str, tuple[int, Held]] = {}
         self._turn = 0
         self.lock = threading.RLock()
         self.steps: deque[Step] = deque(maxlen=TOLD)
@@ -330,11 +340,14 @@ class SteppingDriver(SerialDriver):
         outs = [channel for output in task.outputs for channel in output.channels]
         before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
         lengths = [len(channel.elements) for channel in outs]
+        copied, held = task.snapshots.last_id, self._held_by(task) if isinstance(task, SourceTask) else ()
         self._stepping = threading.get_ident()
         try:
             outcome = self._step_task(task)
         finally:
             self._stepping = None
+        if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
+            self.copies[task.name] = task.snapshots.last_id, held or self._held_by(task)
         took = [
             Move(channel.source, seen.head)
             for channel, seen in zip(ins, before, strict=True)

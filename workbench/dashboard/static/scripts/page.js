@@ -1,5 +1,8 @@
 /** What a page does while it shows a view: writes texts, follows the theme, answers the kernel's pulse. */
 
+import { watchMarbles } from "./glide.js"
+import { listenToKeys } from "./hotkeys.js"
+import { lectureOf } from "./lecture.js"
 import { patchPlot } from "./patched_plots.js"
 import { become, isAimedAt, offer } from "./rows.js"
 
@@ -55,10 +58,17 @@ const nameStops = (plot) => {
  * @param {[Model, string, string, string][]} args.painted a property of a model, in light and in dark
  * @param {[string, Model, Model[]][]} args.cards the name of each part, its card, and its plots
  * @param {number} args.answer_ms the page answers the kernel no more often
+ * @param {[string, string, string[], string[]][]} args.scenes of lecture mode: name, title, views, and controls
+ * @param {Source} args.chosen gets the name of the scene that is shown
+ * @param {Source} args.said columns `caption` and `state`, HTML
+ * @param {string} args.job
+ * @param {[string, Model][]} args.keys a letter, and the button that it presses
+ * @param {Model[]} args.asides what lecture mode leaves out
+ * @param {[string, string][]} args.contrast the colours that are stronger in lecture mode
  * @param {{context: Context}} call
  */
 export const watchPage = (
-  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, answer_ms },
+  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, answer_ms, keys, contrast, ...stage },
   { context }
 ) => {
   /** @type {boolean | null} */
@@ -79,11 +89,16 @@ export const watchPage = (
     classes()
   }
   kernel?.statusChanged?.connect(watchKernel)
-  const follow = () => {
-    if (isDark() === dark) return
+  const stronger = new Map(contrast)
+  const lecture = lectureOf({ root, cards, ...stage }, context, () => follow(true))
+  const endKeys = listenToKeys(root, keys, context, lecture.isOpen)
+  const follow = (again = false) => {
+    if (isDark() === dark && !again) return
     dark = isDark()
-    for (const [model, attribute, inLight, inDark] of painted)
-      model.setv({ [attribute]: dark ? inDark : inLight }, { sync: false })
+    for (const [model, attribute, inLight, inDark] of painted) {
+      const usual = dark ? inDark : inLight
+      model.setv({ [attribute]: lecture.isOpen() ? (stronger.get(usual) ?? usual) : usual }, { sync: false })
+    }
     classes()
   }
 
@@ -159,7 +174,9 @@ export const watchPage = (
       offer(view.el, choice)
       if (isAimedAt(view.el)) continue
       draft.innerHTML = text
+      const move = watchMarbles(view.markup_el)
       become(view.markup_el, draft.content)
+      move()
       written.set(name, text)
     }
   }
@@ -192,6 +209,7 @@ export const watchPage = (
     heard = Date.now()
     knowNewViews()
     uncover()
+    lecture.begin()
     const beat = [...pulse.get_column("beat")]
     const begin = performance.now()
     let answered = false
@@ -210,7 +228,7 @@ export const watchPage = (
   }
 
   follow()
-  const theme = new MutationObserver(follow)
+  const theme = new MutationObserver(() => follow())
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] })
   document.addEventListener("visibilitychange", tell)
   pulse.properties.data.change.connect(listen)
@@ -223,6 +241,8 @@ export const watchPage = (
       clearInterval(timer)
       kernel?.statusChanged?.disconnect(watchKernel)
       theme.disconnect()
+      lecture.close()
+      endKeys()
       sight.disconnect()
       document.removeEventListener("visibilitychange", tell)
       return

@@ -76,6 +76,7 @@ class CheckpointsPart(Part):
             scrolled(self._gantt.figure, 360 if alone else 118), *self.tabs.models,
         ]  # fmt: skip
         self.inputs = (self._choice.source,)
+        self.asides = self.tabs.models
 
     def update(self, frame: Frame) -> None:
         before, self._frame = self._frame, frame

@@ -1,0 +1,165 @@
+"""Lecture mode in a real browser: keys go through the scenes, nothing is cut off, and the dashboard is as it was."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from browsing import CHROMIUM, chromium, jupyter, opened
+from lab_front import Front
+
+import workbench as wb
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
+
+SIZES = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    return within(document).filter(one => one.nodeName === "CANVAS" && one.offsetParent !== null)
+        .map(one => [one.getBoundingClientRect().width, one.getBoundingClientRect().height].map(Math.round))
+        .filter(([width]) => width > 0)
+}"""
+"""Of the plots that are seen."""
+
+STAGE = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    const root = within(document).find(one => one.hasAttribute("data-lecture") && one.hasAttribute("popover"))
+    if (root === undefined) return null
+    let top = document.elementFromPoint(innerWidth / 2, innerHeight - 30)
+    for (let one; (one = top?.shadowRoot?.elementFromPoint(innerWidth / 2, innerHeight - 30)) && one !== top;) top = one
+    const rect = root.getBoundingClientRect()
+    const caption = root.shadowRoot.querySelector(".caption")
+    const cards = within(root.shadowRoot).filter(one => one.classList.contains("wb-card") && one.offsetHeight > 0)
+    return {
+        scene: root.shadowRoot.querySelector(".title").textContent, caption: caption.textContent,
+        isWhole: rect.width === innerWidth && rect.height === innerHeight,
+        isOnTop: top?.closest('.caption') === caption,
+        letters: parseFloat(getComputedStyle(caption).fontSize) / innerHeight,
+        cards: cards.map(one => [...one.classList].find(name => /^wb-(?!card)/.test(name))),
+        overlap: Math.max(...cards.map(one => one.getBoundingClientRect().bottom))
+            - caption.getBoundingClientRect().top,
+    }
+}"""
+
+
+def lectured(page, scene, last=""):
+    """The stage, once it shows the scene with its caption, which is not that of the last one."""
+    shows = (
+        f"([scene, last]) => {{ const stage = ({STAGE})();"
+        " return stage?.scene === scene && stage.caption && stage.caption !== last }"
+    )
+    page.wait_for_function(shows, arg=[scene, last])
+    return page.evaluate(STAGE)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def served():
+    clicks = pa.table({"user": [f"u{n % 7}" for n in range(40_000)], "t": range(0, 40_000_000_000, 1_000_000)})
+    stream = wb.Stream.from_table(clicks, event_time="t", rate=50.0).key_by("user").window(wb.tumbling("10s"))
+    job = stream.aggregate(n=wb.count()).sink_to(wb.TableSink("counts")).run("taught", parallelism=2)
+    pages = wb.serve(job)
+    yield pages
+    pages.stop()
+    job.cancel()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
+def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(browser, served, width, height):
+    page = opened(browser, served.url)
+    page.set_viewport_size({"width": width, "height": height})
+    page.locator(".badge:visible").wait_for()
+    page.wait_for_timeout(300)
+    before = page.evaluate(SIZES)
+    page.keyboard.press("l")
+    seen = [lectured(page, "Dataflow")]
+    for title in ("Buffer timeout and latency", "Event time", "Backpressure", "Checkpoints", "Failure and recovery"):
+        page.keyboard.press("ArrowRight")
+        seen.append(lectured(page, title, seen[-1]["caption"]))
+    assert [stage["cards"] for stage in seen] == [
+        ["wb-graph"], ["wb-latency"], ["wb-watermarks"], ["wb-graph", "wb-buffers", "wb-controls"],
+        ["wb-checkpoints", "wb-controls"], ["wb-graph", "wb-controls", "wb-events"],
+    ]  # fmt: skip
+    for stage in seen:
+        assert stage["isWhole"]
+        assert stage["isOnTop"]
+        assert stage["letters"] >= 1 / 34, "a letter of the caption is a thirtieth of the picture's height"
+    page.keyboard.press("2")
+    lectured(page, "Buffer timeout and latency")
+    page.wait_for_function(f"() => ({STAGE})().overlap <= 0")
+    page.keyboard.press("End")
+    assert lectured(page, "Results")["cards"] == ["wb-sink"]
+    page.keyboard.press("ArrowRight")
+    assert lectured(page, "Results")
+    page.keyboard.press("Escape")
+    page.wait_for_function(f"() => ({STAGE})() === null")
+    page.wait_for_function(f"before => String(({SIZES})()) === String(before)", arg=before)
+    assert page.problems == []
+    page.close()
+
+
+def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(browser, served):
+    page = opened(browser, f"{served.url}&lecture=latency")
+    lectured(page, "Buffer timeout and latency")
+    assert page.get_by_role("slider").filter(visible=True).count() == 1
+    handle = page.get_by_role("slider", name="Buffer timeout", exact=True)
+    handle.focus()
+    handle.press("Home")
+    page.wait_for_function(f"() => ({STAGE})().caption.includes('sent at once')")
+    handle.press("ArrowRight")
+    page.wait_for_function(f"() => ({STAGE})().caption.includes('waits at most')")
+    assert lectured(page, "Buffer timeout and latency")
+    page.goto(f"{served.url.replace('localhost', '127.0.0.1')}&lecture=failure")
+    lectured(page, "Failure and recovery")
+    labels = page.get_by_role("button").filter(visible=True).all_inner_texts()
+    assert {"Fail task", "Fail TaskManager", "Fail coordinator"} <= set(labels)
+    assert "Savepoint" not in labels
+    page.get_by_role("button", name="Fail task", exact=True).click()
+    page.wait_for_function(f"() => /After 1 failure/.test(({STAGE})().caption)")
+    assert page.problems == []
+    page.close()
+
+
+def test_in_jupyterlab_it_is_above_everything_and_keys_do_not_reach_the_notebook(browser, tmp_path):
+    home, root = tmp_path / "home", tmp_path / "root"
+    home.mkdir()
+    root.mkdir()
+    start = (
+        "import pyarrow as pa, workbench as wb\n"
+        "%load_ext workbench\n"
+        'numbers = wb.Stream.from_table(pa.table({"n": range(100_000)}), rate=50.0)\n'
+        'job = numbers.key_by("n").aggregate(count=wb.count()).sink_to(wb.TableSink("counts")).run("taught")'
+    )
+    with jupyter(home, root) as url:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        front = Front(page, url, root)
+        front.open("lecture.ipynb", start, "%stream lecture taught latency", "job.cancel()")
+        front.run_cell(0)
+        front.run_cell(1)
+        stage = lectured(page, "Buffer timeout and latency")
+        assert stage["isWhole"]
+        assert stage["isOnTop"]
+        cells = "() => window.jupyterapp.shell.currentWidget.content.widgets.length"
+        count = page.evaluate(cells)
+        for key in ("d", "d", "a", "x", "ArrowRight"):
+            page.keyboard.press(key)
+        lectured(page, "Event time")
+        assert page.evaluate(cells) == count
+        page.keyboard.press("l")
+        page.wait_for_function(f"() => ({STAGE})() === null")
+        page.get_by_role("button", name="Lecture L").first.click()
+        lectured(page, "Dataflow")
+        page.keyboard.press("Escape")
+        page.wait_for_function(f"() => ({STAGE})() === null")
+        front.run_cell(2)
+        page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+        page.close()

@@ -1,0 +1,76 @@
+"""What a page is told about lecture mode: the scenes that it can show, and the caption of the one that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bokeh.models import ColumnDataSource
+
+from workbench.dashboard.charts.theme import COLOURS, CONTRAST
+from workbench.dashboard.contract.header import BADGES
+from workbench.dashboard.contract.part import Part
+from workbench.dashboard.lecture.scene_table import scenes_of
+from workbench.telemetry.frames import Frame
+
+REST_US = 700_000
+"""The shortest time between two captions: nobody reads one that changes more often."""
+
+
+class Stage:
+    """Lecture mode of one view.
+
+    Args:
+        name: of the job.
+        parts: those that the page has, by name.
+        start: the scene that is shown at once; empty: the page begins as a dashboard.
+
+    Attributes:
+        chosen: the page writes there which ``scene`` it shows, empty for none.
+        said: the ``caption`` of the scene, and the ``state`` of the job.
+    """
+
+    def __init__(self, name: str, parts: Mapping[str, Part], start: str = "") -> None:
+        self._name = name
+        self._scenes = {scene.name: scene for scene in scenes_of(parts)}
+        self.chosen = ColumnDataSource({"scene": [start if start in self._scenes else ""]})
+        self.said = ColumnDataSource({"caption": [""], "state": [""]})
+        self._asides = [model for part in parts.values() for model in part.asides]
+        self._keys = [[key, model] for part in parts.values() for key, model in part.keys.items()]
+        self._frame: Frame | None = None
+        self._told: tuple[str, Frame] | None = None
+        self.chosen.on_change("data", lambda _attribute, _old, _new: self._tell())
+
+    def update(self, frame: Frame) -> None:
+        """Write the caption of the scene that is shown, if any."""
+        self._frame = frame
+        self._tell()
+
+    def arguments(self, acts: bool) -> dict[str, Any]:
+        """For the page's script; where nobody acts on the page it has no lecture mode."""
+        scenes = [[one.name, one.title, list(one.views), list(one.controls)] for one in self._scenes.values()]
+        stronger = [list(pair) for name in CONTRAST for pair in zip(COLOURS[name], CONTRAST[name], strict=True)]
+        return {
+            "scenes": scenes if acts else [], "chosen": self.chosen, "said": self.said, "job": self._name,
+            "contrast": stronger, "asides": self._asides,
+            "keys": self._keys if acts else [],
+        }  # fmt: skip
+
+    def _tell(self) -> None:
+        scene, frame = str(self.chosen.data["scene"][0]), self._frame
+        if frame is None or scene not in self._scenes or self._is_fresh(scene, frame):
+            return
+        self._told = scene, frame
+        _, sign = BADGES[frame.state]
+        state = f"{sign} {'PAUSED' if frame.paused and frame.state == 'RUNNING' else frame.state}"
+        said = {"caption": [self._scenes[scene].load()(frame)], "state": [state]}
+        if said != self.said.data:
+            self.said.data = said
+
+    def _is_fresh(self, scene: str, frame: Frame) -> bool:
+        """Whether what is written was written a moment ago for the same scene."""
+        if self._told is None or self._told[0] != scene:
+            return False
+        last = self._told[1]
+        same = (last.state, last.paused, last.settings) == (frame.state, frame.paused, frame.settings)
+        return same and 0 <= frame.time_us - last.time_us < REST_US and last.started_us == frame.started_us

@@ -1,0 +1,408 @@
+/**
+ * Lecture mode: one scene fills the window, in large type, above everything else on the page.
+ *
+ * The cards of the dashboard stay what they are: those of the scene are shown, the others hidden. HTML is enlarged by
+ * the style `zoom`. Plots measure themselves in pixels of the window, which that would spoil, so their heights, letters
+ * and lines grow instead and stay sharp.
+ */
+
+/** The window for which the sizes of the dashboard are right: larger ones enlarge all that there is. */
+const WIDTH = 1000
+const HEIGHT = 560
+
+const KEYS = "← → scenes · F full screen · + − size · Esc leaves"
+
+/** Elements that take keys themselves. */
+const FIELDS = "input, select, textarea, [contenteditable=true]"
+const MOVED = "[role=slider], [role=tab]"
+
+const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
+
+/**
+ * @param {string} tag
+ * @param {string} name of the class
+ * @param {string} text
+ */
+const made = (tag, name, text = "") => {
+  const element = document.createElement(tag)
+  element.className = name
+  element.textContent = text
+  return element
+}
+
+/**
+ * A size as a property has it: a number, such as 2, or pixels, such as "11px", alone or as the value of a glyph.
+ *
+ * @param {any} size
+ * @param {number} factor
+ * @returns {any}
+ */
+const grown = (size, factor) => {
+  if (typeof size === "number") return size * factor
+  if (typeof size === "string" && /^[\d.]+px$/.test(size)) return `${(parseFloat(size) * factor).toFixed(2)}px`
+  if (size !== null && typeof size === "object" && "value" in size) return { ...size, value: grown(size.value, factor) }
+  return size
+}
+
+/**
+ * @param {object} args
+ * @param {any} args.root of the view
+ * @param {[string, any, any[]][]} args.cards the name of each part, its card, and its plots
+ * @param {[string, string, string[], string[]][]} args.scenes name, title, views, and groups of controls
+ * @param {Source} args.chosen gets the name of the scene that is shown
+ * @param {Source} args.said columns `caption` and `state`, HTML
+ * @param {string} args.job
+ * @param {any[]} args.asides what is left out
+ * @param {Context} context
+ * @param {() => void} repaint gives the plots their colours
+ */
+export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, context, repaint) => {
+  let at = -1
+  let size = 1
+  let isFitting = false
+  /** @type {Map<any, {[property: string]: any}>} what plots and their parts were like before */
+  const usual = new Map()
+  /** @type {Map<any, {height: number, min_width: number | null}>} the size that a plot has got here */
+  const fitted = new Map()
+  /** @type {Map<HTMLElement, string>} what scrolls, and the height from which on it did so before */
+  const rooms = new Map()
+  /** @type {Map<any, boolean>} what is left out, and whether it was visible before */
+  const hidden = new Map()
+  let factor = 1
+  /** @type {Element | null} */
+  let focused = null
+
+  const bar = made("header", "bar")
+  const title = made("h2", "title")
+  const state = made("span", "state")
+  const place = made("span", "place")
+  const caption = made("p", "caption")
+  caption.setAttribute("aria-live", "polite")
+  const go = (/** @type {string} */ label, /** @type {string} */ name, /** @type {() => void} */ act) => {
+    const button = /** @type {HTMLButtonElement} */ (made("button", "go", label))
+    button.type = "button"
+    button.title = name
+    button.setAttribute("aria-label", name)
+    button.addEventListener("click", act)
+    return button
+  }
+  const elementOf = (/** @type {any} */ model) => context.index.find_one(model)?.el
+  const isOpen = () => at >= 0
+
+  const tell = () => {
+    caption.innerHTML = said.get_column("caption")[0]
+    state.innerHTML = said.get_column("state")[0]
+  }
+  const choose = (/** @type {string} */ scene) => {
+    if (chosen.get_column("scene")[0] !== scene) chosen.data = { scene: [scene] }
+  }
+
+  // Sizes -------------------------------------------------------------------------------------------------------
+
+  const enlarge = (/** @type {any} */ model, /** @type {number} */ factor) => {
+    const before = usual.get(model) ?? {}
+    usual.set(model, before)
+    /** @type {{[property: string]: any}} */
+    const values = {}
+    for (const name of Object.keys(model.properties)) {
+      if (!GROWS.test(name)) continue
+      before[name] ??= model[name]
+      values[name] = grown(before[name], factor)
+    }
+    model.setv(values, { sync: false })
+  }
+
+  /**
+   * A drawing is laid out for a least width, so all of it grows alike; of a chart what is written and drawn.
+   *
+   * @param {any} plot
+   * @param {number} factor
+   * @param {number | null} height in pixels; null: as high as the factor makes it
+   */
+  const fitPlot = (plot, factor, height) => {
+    const before = usual.get(plot) ?? {}
+    usual.set(plot, before)
+    const given = fitted.get(plot)
+    if (plot.height !== given?.height) before.height = plot.height
+    if (plot.min_width !== given?.min_width) before.min_width = plot.min_width
+    const isDrawing = before.min_width !== null
+    const widest = (window.innerWidth - 60) / (before.min_width ?? 1)
+    const most = isDrawing ? Math.max(1, Math.min(widest, height === null ? factor : height / before.height)) : factor
+    const times = Math.min(most, 1.8 * factor)
+    for (const part of plot.references()) if (part.type !== "ColumnDataSource") enlarge(part, times)
+    const values = {
+      height: Math.floor(isDrawing || height === null ? before.height * times : height),
+      min_width: isDrawing ? Math.floor(before.min_width * times) : null,
+    }
+    fitted.set(plot, values)
+    plot.setv(values, { sync: false })
+  }
+
+  /** The cards of the scene, its controls among them. */
+  const present = () => {
+    const [, , views, controls] = scenes[at]
+    return cards.filter(([name]) => views.includes(name) || (name === "controls" && controls.length > 0))
+  }
+
+  const fit = () => {
+    if (!isOpen()) return
+    isFitting = true
+    factor = Math.max(1, Math.min(window.innerWidth / WIDTH, window.innerHeight / HEIGHT)) * size
+    elementOf(root)?.style.setProperty("--wb-type", String(factor))
+    for (const [, card, plots] of present()) {
+      for (const { toolbar } of plots) if (toolbar.visible) hide(toolbar, true)
+      for (const plot of plots) fitPlot(plot, factor, null)
+      for (const model of card.references()) {
+        if (!("stylesheets" in model.properties) || "renderers" in model.properties) continue
+        const el = elementOf(model)
+        if (el === undefined) continue
+        if (!("children" in model.properties)) el.style.zoom = String(factor)
+        else if (el.style.getPropertyValue("--wb-room")) {
+          if (!rooms.has(el)) rooms.set(el, el.style.getPropertyValue("--wb-room"))
+          const isPlot = model.children.some((/** @type {any} */ one) => "renderers" in one.properties)
+          el.style.setProperty("--wb-room", isPlot ? "100vh" : `${factor * parseFloat(rooms.get(el) ?? "0")}px`)
+        }
+      }
+    }
+    isFitting = false
+  }
+
+  /** Plots take the height that is left, or give up what is missing. */
+  const stretch = () => {
+    if (!isOpen()) return
+    const grid = elementOf(root.children[0])
+    const plots = present().flatMap(([, , plots]) => plots).filter((plot) => elementOf(plot)?.offsetParent != null)
+    const shown = [...(grid?.shadowRoot?.children ?? [])].map((one) => one.getBoundingClientRect())
+    const end = Math.max(...shown.filter((one) => one.height > 0).map((one) => one.bottom))
+    if (grid === undefined || plots.length === 0 || !Number.isFinite(end)) return
+    const spare = grid.getBoundingClientRect().bottom - end - 2
+    isFitting = true
+    for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / plots.length))
+    isFitting = false
+  }
+  const fitSoon = () => {
+    fit()
+    requestAnimationFrame(() => requestAnimationFrame(stretch))
+  }
+
+  const restore = () => {
+    isFitting = true
+    for (const [model, before] of usual) model.setv(before, { sync: false })
+    for (const [model, visible] of hidden) {
+      model.setv({ visible }, { sync: false })
+      elementOf(model)?.removeAttribute("data-away")
+    }
+    for (const [el, room] of rooms) el.style.setProperty("--wb-room", room)
+    for (const [, card] of cards)
+      for (const model of card.references())
+        if ("stylesheets" in model.properties)
+          for (const name of ["zoom", "flex", "max-width"]) elementOf(model)?.style.removeProperty(name)
+    for (const known of [usual, fitted, rooms, hidden]) known.clear()
+    isFitting = false
+  }
+
+  // Scenes ------------------------------------------------------------------------------------------------------
+
+  const hide = (/** @type {any} */ model, /** @type {boolean} */ isHidden) => {
+    if (!hidden.has(model)) hidden.set(model, model.visible)
+    model.setv({ visible: !isHidden && hidden.get(model) }, { sync: false })
+    elementOf(model)?.toggleAttribute("data-away", isHidden) // for styles that are stronger than Bokeh's
+  }
+
+  /**
+   * Shows the groups of controls that are named; whether anything of the model is shown.
+   *
+   * @param {any} model
+   * @param {string[]} named
+   * @returns {boolean}
+   */
+  const keepGroups = (model, named) => {
+    const group = model.css_classes.find((/** @type {string} */ one) => one.startsWith("wb-do-"))
+    const kept = group === undefined ? (model.children ?? []).map((/** @type {any} */ one) => keepGroups(one, named)) : []
+    const isKept = kept.includes(true) || named.includes(group?.slice("wb-do-".length))
+    hide(model, !isKept)
+    return isKept
+  }
+
+  const arrange = () => {
+    const [, , views, named] = scenes[at]
+    const shown = new Set()
+    for (const [name, card] of cards) {
+      if (name === "controls") {
+        if (keepGroups(card, named)) shown.add(card)
+      } else if (views.includes(name)) {
+        shown.add(card)
+        for (const model of card.references())
+          if (model.css_classes?.includes("wb-knob")) {
+            elementOf(model)?.style.setProperty("flex", "0 1 60%")
+            elementOf(model)?.style.setProperty("max-width", "none")
+            hide(model, ![...model.references()].some((one) => one.type === "Slider" && named.includes(one.name)))
+          }
+      }
+    }
+    for (const model of asides) hide(model, true)
+    for (const model of root.children[0].children) {
+      if (model.css_classes.includes("wb-silence") || model.type === "Slider") continue
+      elementOf(model)?.style.setProperty("display", shown.has(model) ? "" : "none", "important")
+    }
+  }
+
+  const show = (/** @type {number} */ next) => {
+    at = Math.max(0, Math.min(scenes.length - 1, next))
+    title.textContent = scenes[at][1]
+    place.textContent = `${at + 1} / ${scenes.length}`
+    arrange()
+    choose(scenes[at][0])
+    fitSoon()
+  }
+
+  const raise = (/** @type {HTMLElement} */ el) => {
+    if (el.matches(":popover-open")) el.hidePopover()
+    el.showPopover()
+    el.focus({ preventScroll: true })
+  }
+
+  const open = (/** @type {number} */ scene) => {
+    const el = elementOf(root)
+    if (el?.shadowRoot == null || scenes.length === 0) return
+    if (!isOpen()) {
+      focused = document.activeElement
+      el.setAttribute("data-lecture", "")
+      el.setAttribute("data-lm-suppress-shortcuts", "true") // keys are not to act on the notebook behind it
+      el.setAttribute("popover", "manual")
+      el.tabIndex = -1
+      elementOf(root.children[0])?.setAttribute("data-lecture", "")
+      el.shadowRoot.prepend(bar)
+      el.shadowRoot.append(caption)
+      raise(el)
+    }
+    show(scene)
+    tell()
+    repaint()
+  }
+
+  const leave = () => {
+    if (!isOpen()) return
+    at = -1
+    if (document.fullscreenElement !== null) void document.exitFullscreen()
+    choose("")
+    restore()
+    for (const model of [root.children[0], ...root.children[0].children]) {
+      elementOf(model)?.style.removeProperty("display")
+      elementOf(model)?.removeAttribute("data-lecture")
+    }
+    bar.remove()
+    caption.remove()
+    const el = elementOf(root)
+    if (el !== undefined) {
+      if (el.matches(":popover-open")) el.hidePopover()
+      for (const name of ["data-lecture", "data-lm-suppress-shortcuts", "popover"]) el.removeAttribute(name)
+    }
+    if (focused instanceof HTMLElement) focused.focus({ preventScroll: true })
+    repaint()
+  }
+
+  // The popover was there before the page filled the screen, and would be behind it.
+  const fill = () => {
+    if (document.fullscreenElement !== null) void document.exitFullscreen()
+    else void document.documentElement.requestFullscreen()
+  }
+  const refill = () => {
+    const el = isOpen() ? elementOf(root) : undefined
+    if (el !== undefined) raise(el)
+    fitSoon()
+  }
+
+  const resize = (/** @type {number} */ factor) => {
+    size = Math.max(0.5, Math.min(2, size * factor))
+    fitSoon()
+  }
+
+  /** @type {{[key: string]: () => void}} */
+  const acts = {
+    ArrowRight: () => show(at + 1), PageDown: () => show(at + 1), ArrowLeft: () => show(at - 1),
+    PageUp: () => show(at - 1), Home: () => show(0), End: () => show(scenes.length - 1),
+    Escape: leave, l: leave, f: fill, "+": () => resize(1.1), "-": () => resize(1 / 1.1),
+  }
+
+  const onKey = (/** @type {KeyboardEvent} */ event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey || scenes.length === 0 || root.document == null) return
+    const el = elementOf(root)
+    if (el === undefined) return
+    const path = event.composedPath()
+    const [origin] = path
+    const isInside = path.includes(el)
+    const key = event.key.length === 1 ? event.key.toLowerCase() : event.key
+    const take = () => {
+      event.preventDefault()
+      event.stopImmediatePropagation()
+    }
+    const types = origin instanceof Element && origin.matches(FIELDS)
+    if (!isOpen()) {
+      const isAlone = document.body.dataset.jpThemeLight === undefined && origin === document.body
+      if (key !== "l" || types || !(isInside || isAlone)) return
+      take()
+      open(0)
+      return
+    }
+    const isArrow = key.startsWith("Arrow") || ["Home", "End", "PageUp", "PageDown"].includes(key)
+    if (isInside && (types || (isArrow && origin instanceof Element && origin.matches(MOVED)))) {
+      if (key === "Escape" && types) {
+        take()
+        el.focus()
+      }
+      return
+    }
+    if (acts[key] !== undefined) {
+      take()
+      acts[key]()
+    } else if (/^[1-9]$/.test(key) && Number(key) <= scenes.length) {
+      take()
+      show(Number(key) - 1)
+    } else if (!isInside) event.stopImmediatePropagation() // it would act on what is behind
+  }
+
+  const onClick = (/** @type {MouseEvent} */ event) => {
+    const el = elementOf(root)
+    const path = event.composedPath()
+    const pressed = path.some((one) => one instanceof HTMLElement && one.dataset.opens === "lecture")
+    if (pressed && el !== undefined && path.includes(el)) open(0)
+  }
+
+  const controls = made("nav", "scenes")
+  const back = go("‹", "Previous scene", () => show(at - 1))
+  const forth = go("›", "Next scene", () => show(at + 1))
+  controls.append(back, place, forth, go("✕", "Leave lecture mode", leave))
+  bar.append(title, made("span", "job", job), state, made("small", "keys", KEYS), controls)
+
+  window.addEventListener("keydown", onKey, true)
+  window.addEventListener("resize", fitSoon)
+  window.addEventListener("click", onClick)
+  document.addEventListener("fullscreenchange", refill)
+  said.properties.data.change.connect(tell)
+  for (const [, , plots] of cards)
+    for (const plot of plots)
+      for (const property of [plot.properties.height, plot.properties.min_width])
+        property.change.connect(() => {
+          if (isOpen() && !isFitting) requestAnimationFrame(fitSoon) // the kernel has laid it out anew
+        })
+
+  let hasBegun = false
+  return {
+    isOpen,
+    /** Once the kernel is heard: shows the scene that the page is to begin with. */
+    begin: () => {
+      if (hasBegun || !elementOf(root)?.isConnected) return
+      hasBegun = true
+      const first = scenes.findIndex(([name]) => name === chosen.get_column("scene")[0])
+      if (first >= 0) open(first)
+    },
+    close: () => {
+      leave()
+      window.removeEventListener("keydown", onKey, true)
+      window.removeEventListener("resize", fitSoon)
+      window.removeEventListener("click", onClick)
+      document.removeEventListener("fullscreenchange", refill)
+    },
+  }
+}
