@@ -57,8 +57,12 @@ class Records:
         """The rows of all parts, of one schema, in order; if only some have timestamps the others get NO_TIME."""
         if len(parts) == 1:
             return parts[0]
-        batch = pa.concat_batches([part.batch for part in parts])
-        given = [part.timestamps for part in parts if part.timestamps is not None]
+        batches, given = [], []
+        for part in parts:
+            batches.append(part.batch)
+            if part.timestamps is not None:
+                given.append(part.timestamps)
+        batch = pa.concat_batches(batches)
         if not given:
             return Records(batch)
         if len(given) == len(parts):

@@ -83,13 +83,14 @@ class KeyIndex:
             codes = np.where(known, pairs.find(np.where(known, codes << 32 | others, 0)), _NO_CODE)
         return codes
 
-    def plain_numbers(self, batch: pa.RecordBatch) -> tuple[KeyTable, Int64s] | None:
-        """The table and the numbers of a batch's keys if a key is one number and no null was seen; otherwise None."""
-        if len(self._columns) != 1 or not isinstance(self._columns[0], _NumberColumn):
+    def plain_numbers(self, keys: Sequence[pa.Array]) -> tuple[KeyTable, Int64s] | None:
+        """The table and the numbers of a batch's key columns if a key is one number and no null was seen; otherwise
+        None."""
+        if len(keys) != 1 or keys[0].null_count:
             return None
-        column = batch.column(self._schema.names[0])
-        table = self._columns[0].plain_table()
-        return None if column.null_count or table is None else (table, to_ints(column))
+        column = self._columns[0]
+        table = column.plain_table() if isinstance(column, _NumberColumn) else None
+        return None if table is None else (table, to_ints(keys[0]))
 
     def keys_table(self, codes: Int64s | None = None) -> pa.RecordBatch:
         """The key columns of these codes (by default all), in their own types."""

@@ -70,13 +70,14 @@ class _RollingAggregate(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         batch = records.batch
-        plain = self._index.plain_numbers(batch)
+        columns = [batch.column(name) for name in self._keys]
+        plain = self._index.plain_numbers(columns)
         values = None if plain is None else self._accumulators.roll(*plain, batch)
         if values is None:
             codes = self._index.codes(batch)
             self._accumulators.grow(len(self._index))
             values = self._accumulators.running(codes, batch)
-        columns = [batch.column(name) for name in self._keys] + values
+        columns += values
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), records.timestamps))
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:

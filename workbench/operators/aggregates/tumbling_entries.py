@@ -60,11 +60,12 @@ class TumblingEntries:
         (array([ 0, 10]), array([0, 1]))
     """
 
-    __slots__ = ("_counting", "_entries", "_recent", "_window", "_windows", "counts", "fired", "index")
+    __slots__ = ("_counting", "_entries", "_keys", "_recent", "_window", "_windows", "counts", "fired", "index")
 
     def __init__(self, window: Tumbling, keys: Sequence[str], schema: pa.Schema, *, counting: bool = False) -> None:
         warm_up(place_in_tumbling)
         self._window = window
+        self._keys = tuple(keys)
         self.index = KeyIndex(keys, schema)
         self._windows = KeyTable()  # window start -> window code
         self._entries = KeyTable()  # window code and key code -> entry
@@ -90,7 +91,7 @@ class TumblingEntries:
         Returns:
             None, with only some records placed, if there would be more entries than that.
         """
-        plain = self.index.plain_numbers(batch)
+        plain = self.index.plain_numbers([batch.column(name) for name in self._keys])
         numbers = KeyTable() if plain is None else plain[0]
         keys = self.index.codes(batch) if plain is None else plain[1]
         tables = {KEYS: numbers, WINDOWS: self._windows, ENTRIES: self._entries}

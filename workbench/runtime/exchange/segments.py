@@ -55,10 +55,10 @@ class Segment:
         timed = len(widths) > len(columns)
         self._times = np.frombuffer(memory, np.int64, capacity, offsets[-2]) if timed else None
 
-    def take(self) -> Records:
-        """The rows written since the last call, at least one."""
-        begin, end, times = self.begin, self.end, self._times
-        self.begin = self.limit = end
+    def take_to(self, end: int) -> Records:
+        """The rows written since the last call, at least one; the last one is before `end`."""
+        begin, times = self.begin, self._times
+        self.begin = self.end = self.limit = end
         return Records(self._rows.slice(begin, end - begin), None if times is None else times[begin:end])
 
 
@@ -198,14 +198,10 @@ class Spreader:
             segments.append(segment)
         self._write(0)
         self._taken = None
-        parts: list[Records | None] = []
-        for segment, end in zip(segments, self._ends.tolist(), strict=True):
-            if end > segment.end:
-                segment.end = end
-                parts.append(segment.take())
-            else:
-                parts.append(None)
-        return parts
+        ends = self._ends.tolist()
+        return [
+            segment.take_to(end) if end > segment.end else None for segment, end in zip(segments, ends, strict=True)
+        ]
 
     def _begin_segment(self, target: int, rows: int) -> Segment:
         segment = Segment(self._widths.tolist(), self._schema, max(rows, _SMALLEST))
@@ -235,6 +231,6 @@ class Spreader:
         segment = self._segments[target]
         if segment is None or segment.begin == segment.end:
             return None
-        part = segment.take()
+        part = segment.take_to(segment.end)
         self._limits[target] = segment.limit
         return part

@@ -151,7 +151,7 @@ class SourceTask(Task):
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
 
-    def _rest_with_buffers(self, rows: int, now_us: int) -> None:
+    def _rest_with_buffers(self, rows: int, now_us: int, timeout_us: int) -> None:
         """Poll again when the first buffer is due: until then further records would only wait in it.
 
         The first records after all buffers are empty may wait as long as if they had been read at once. The task polls
@@ -161,11 +161,8 @@ class SourceTask(Task):
         Args:
             rows: records that this step has read.
             now_us: start of the step.
+            timeout_us: how long a record waits for its buffer to fill.
         """
-        timeout_us = self._ship_after_us
-        if not timeout_us:
-            self._rested_us, self._unread_us = now_us, 0
-            return  # no record waits
         self._found += rows
         self._handled_us += self._now_us() - now_us
         wait_us = self._wait_until_us
@@ -231,8 +228,7 @@ class SourceTask(Task):
 
     def _next_read_us(self) -> int | None:
         """When a step is due if the task waits for nothing but a time."""
-        due = super().next_due_us()
-        first_us = MAX_TIME if due is None else due  # no step for a latency marker alone: it goes with what flows
+        first_us = super().next_due_us() or MAX_TIME  # no step for a latency marker alone: it goes with what flows
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
         if self.watermarks is not None and self._watermark_due_us < first_us:
@@ -304,7 +300,8 @@ class SourceTask(Task):
             case Exhausted():
                 self._drain()
                 return Outcome.PROGRESSED
-        self._follow_splits(now_us)
+        if self.reader.splits() is not self._live:
+            self._follow_splits(now_us)
         if now_us >= self._marker_due_us:
             self._marker_due_us = self._next_marker_us(now_us)
             self._emit_marker(LatencyMarker(self._marked_us(now_us), self.name))
@@ -323,7 +320,10 @@ class SourceTask(Task):
             self._told_at_us, self._watermark_due_us = now_us, self._event_time_moves_us(now_us)
             if self._tell_event_time(now_us):
                 worked = True
-        self._rest_with_buffers(found, now_us)
+        if self._ship_after_us:
+            self._rest_with_buffers(found, now_us, self._ship_after_us)
+        else:  # no record waits for a time
+            self._rested_us, self._unread_us = now_us, 0
         self._kept = not self.pool.has_room  # it may take long until a step finds room
         return Outcome.PROGRESSED if worked else Outcome.WAITING
 
@@ -348,7 +348,10 @@ class SourceTask(Task):
         A split may end with its last record or because a seek skipped the rest.
         """
         live = self.reader.splits()
-        if live is self._live or list(self.splits) == list(live):
+        if live is self._live:
+            return
+        self._live = live if isinstance(live, tuple) else None
+        if list(self.splits) == list(live):
             return
         self._event_time_moved()
         shared: SplitTime | None = None
@@ -362,7 +365,6 @@ class SourceTask(Task):
             splits[split] = time
         self.splits = splits
         self._times = tuple({id(time): time for time in splits.values()}.values())
-        self._live = live if isinstance(live, tuple) else None
 
     def _new_generator(self) -> WatermarkGenerator:
         return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)
