@@ -2,6 +2,7 @@
 
 import { patchPlot } from "./patched_plots.js"
 import { become, isAimedAt, offer } from "./rows.js"
+import { watchStage } from "./stage.js"
 
 const SILENT_MS = 6000
 
@@ -54,11 +55,12 @@ const nameStops = (plot) => {
  * @param {Model[]} args.sliders
  * @param {[Model, string, string, string][]} args.painted a property of a model, in light and in dark
  * @param {[string, Model, Model[]][]} args.cards the name of each part, its card, and its plots
+ * @param {[Buttons, Model, Source, string[], string] | null} args.stage what chooses between the cards
  * @param {number} args.answer_ms the page answers the kernel no more often
  * @param {{context: Context}} call
  */
 export const watchPage = (
-  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, answer_ms },
+  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, stage, answer_ms },
   { context }
 ) => {
   /** @type {boolean | null} */
@@ -210,6 +212,7 @@ export const watchPage = (
   }
 
   follow()
+  watchStage(stage, cards)
   const theme = new MutationObserver(follow)
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] })
   document.addEventListener("visibilitychange", tell)
