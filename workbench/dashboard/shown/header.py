@@ -11,16 +11,13 @@ from workbench.dashboard.views.event_time.watermarks import vertex_lags
 from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
+from workbench.telemetry.news import failure_now
 
 BADGES = {
     "CREATED": ("muted", "○"), "INITIALIZING": ("accent", "◔"), "RUNNING": ("good", "●"), "FAILING": ("bad", "▲"),
     "RESTARTING": ("warn", "↺"), "CANCELLING": ("warn", "◑"), "CANCELED": ("muted", "■"), "FINISHED": ("accent", "✓"),
     "FAILED": ("bad", "✗"), "SUSPENDED": ("warn", "❚❚"),
 }  # fmt: skip
-
-
-FAILURE_S = 60
-"""How long the head tells of a failure from which the job has recovered; the view of the events keeps it."""
 
 
 def late_records(frame: Frame) -> int:
@@ -70,13 +67,6 @@ def headline(frame: Frame) -> str:
     return " ".join(told)
 
 
-def past_failure(frame: Frame) -> str:
-    """The failure from which the job has recovered, as long as it is news."""
-    failed = [event.time_us for event in frame.events if event.kind == "failure"]
-    is_news = failed and frame.time_us - failed[-1] < FAILURE_S * 1_000_000
-    return frame.failure if is_news and frame.failure else ""
-
-
 def replay_share(replay: ReplayFrame) -> float:
     """How much of the history has been read, 0 to 1: by records where their number is known, else by time."""
     if replay.records_total > 0:
@@ -120,7 +110,7 @@ def html(frame: Frame, name: str) -> str:
     )
     replay = "" if frame.replay is None else replay_html(frame.replay)
     failure = failure_html(frame)
-    if not failure and (past := past_failure(frame)):
+    if not failure and (past := failure_now(frame)):
         failure = f"<p class='past'>last failure: {wording.html_text(past)}</p>"
     pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
