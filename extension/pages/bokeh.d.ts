@@ -23,6 +23,12 @@ interface Source extends Model {
   get_column(name: string): any[];
 }
 
+interface Buttons extends Model {
+  active: number;
+  readonly labels: string[];
+  readonly properties: { active: { change: Signal } };
+}
+
 interface View {
   readonly el: HTMLElement;
   readonly is_displayed: boolean;

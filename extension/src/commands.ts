@@ -61,7 +61,7 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
     label: 'Change a Setting of a Job…',
     execute: async args => {
       const job = await choose(args, alive);
-      const settings = job === null ? null : await chooseSettings(args, model.jobs.find(known => known.name === job));
+      const settings = job === null ? null : await chooseSettings(args, model, job);
       return job !== null && settings !== null && (await model.perform({ request: 'tune', job, settings }));
     }
   });
@@ -69,7 +69,7 @@ export function addJobCommands(commands: CommandRegistry, model: JobsModel, reve
     label: 'Fail a Task of a Job…',
     execute: async args => {
       const job = await choose(args, alive);
-      const task = job === null ? null : await chooseTask(args, job);
+      const task = job === null ? null : await chooseTask(args, model, job);
       return job !== null && task !== null && (await model.perform({ request: 'fail', job, task }));
     }
   });
@@ -114,33 +114,39 @@ export async function chooseJob(
 
 async function chooseSettings(
   args: ReadonlyPartialJSONObject,
-  job: JobSummary | undefined
+  model: JobsModel,
+  job: string
 ): Promise<Settings | null> {
   if (typeof args.settings === 'object' && args.settings !== null) {
     return args.settings as Settings;
   }
-  const names = Object.keys(job?.settings ?? {});
-  const name = (await InputDialog.getItem({ title: 'Which setting?', items: names })).value;
-  if (name === null) {
+  const inForce = model.jobs.find(known => known.name === job)?.settings ?? {};
+  const items = model.settings.filter(({ name }) => name in inForce && inForce[name] !== null);
+  const title = (await InputDialog.getItem({ title: 'Which setting?', items: items.map(item => item.title) })).value;
+  const setting = items.find(item => item.title === title);
+  if (!setting) {
     return null;
   }
-  const now = job?.settings[name];
-  const value = (await InputDialog.getText({ title: `New value of ${name}`, text: String(now ?? '') })).value;
-  return value === null ? null : { [name]: typeof now === 'number' && value.trim() !== '' ? Number(value) : value };
+  const now = setting.values.indexOf(String(inForce[setting.name]));
+  const asked = `New value of ${setting.title}, now ${inForce[setting.name]}`;
+  const value = (await InputDialog.getItem({ title: asked, items: setting.values, current: Math.max(0, now) })).value;
+  return value === null ? null : { [setting.name]: value };
 }
 
-async function chooseTask(args: ReadonlyPartialJSONObject, job: string): Promise<string | null> {
+async function chooseTask(args: ReadonlyPartialJSONObject, model: JobsModel, job: string): Promise<string | null> {
   if (typeof args.task === 'string') {
     return args.task;
   }
   const title = `Which task of ${job} should fail?`;
-  return (await InputDialog.getText({ title, placeholder: 'for example aggregate[1]' })).value || null;
+  const items = model.jobs.find(known => known.name === job)?.tasks ?? [];
+  return (await InputDialog.getItem({ title, items: [...items], current: items.length - 1 })).value || null;
 }
 
 async function chooseName(args: ReadonlyPartialJSONObject, job: string): Promise<string | null> {
   if (typeof args.name === 'string') {
     return args.name;
   }
-  const title = `Name of the savepoint of ${job}`;
-  return (await InputDialog.getText({ title, placeholder: "letters, digits, '.', '-' and '_'" })).value || null;
+  const title = `Name of the savepoint of ${job}: letters, digits, '.', '-' and '_'`;
+  const text = `savepoint-${new Date().toISOString().slice(0, 19).replace(/:/g, '')}`;
+  return (await InputDialog.getText({ title, text })).value || null;
 }

@@ -1,4 +1,4 @@
-import { ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
+import { ILabShell, ILayoutRestorer, type JupyterFrontEnd, type JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import { IMainMenu } from '@jupyterlab/mainmenu';
@@ -27,7 +27,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
   description: 'Streaming jobs of the active notebook: list, control, docked dashboards and views, notices.',
   autoStart: true,
   requires: [INotebookTracker],
-  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry, IStatusBar, ILauncher, IMainMenu],
+  optional: [ICommandPalette, ILayoutRestorer, ISettingRegistry, IStatusBar, ILauncher, IMainMenu, ILabShell],
   activate: (
     app: JupyterFrontEnd,
     notebooks: INotebookTracker,
@@ -36,10 +36,11 @@ const plugin: JupyterFrontEndPlugin<void> = {
     registry: ISettingRegistry | null,
     statusBar: IStatusBar | null,
     launcher: ILauncher | null,
-    mainMenu: IMainMenu | null
+    mainMenu: IMainMenu | null,
+    labShell: ILabShell | null
   ) => {
     const { commands, shell } = app;
-    const model = new JobsModel(notebooks);
+    const model = new JobsModel(notebooks, labShell !== null);
     const preferences = new Preferences();
     const sidebar = new JobsSidebar(model, commands);
     const docking = new Docking(shell, notebooks, model);
@@ -101,8 +102,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     }
     announceFailures(model, preferences, job => void docking.open(job, '', undefined));
     onNewJobs(model, job => {
-      if (preferences.dockNewJobs) {
-        void docking.open(job, '', undefined, false);
+      if (job.dock || preferences.dockNewJobs) {
+        void docking.open(job.name, '', undefined, false);
       }
     });
     if (registry) {

@@ -7,7 +7,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { Asking } from './asking';
 import { RunningCell } from './cells';
 import { KernelTalk, LostError, sentence } from './kernelTalk';
-import type { JobSummary, Report, Request, ViewInfo } from './protocol';
+import type { JobSummary, Report, Request, SettingInfo, ViewInfo } from './protocol';
 
 /** While a cell runs, it may load the workbench at any line of it. */
 const RETRY_WHILE_CELL_RUNS_MS = 4_000;
@@ -29,8 +29,10 @@ export type Situation = 'no-notebook' | 'kernel-away' | 'connecting' | 'not-load
  * one kernel at a time: with another notebook, kernel or restart both comms are closed and opened anew.
  */
 export class JobsModel implements IDisposable {
-  constructor(tracker: INotebookTracker) {
+  /** @param docks whether dashboards are docked beside notebooks: where they are, cells need not show them. */
+  constructor(tracker: INotebookTracker, docks: boolean) {
     this._tracker = tracker;
+    this._docks = docks;
     tracker.currentChanged.connect(this._followNotebook, this);
     this._followNotebook();
   }
@@ -52,6 +54,11 @@ export class JobsModel implements IDisposable {
   /** The views that each job has, as the last kernel that answered has told; none before that. */
   get views(): readonly ViewInfo[] {
     return this._views;
+  }
+
+  /** The settings of running jobs that have usual values. */
+  get settings(): readonly SettingInfo[] {
+    return this._settings;
   }
 
   /** The title of a view; its name where no kernel has told of it. */
@@ -151,7 +158,7 @@ export class JobsModel implements IDisposable {
     this._jobs = [];
     if (this._watched && this._kernel && isUsable(this._kernel)) {
       this._turn = this._asking.begin();
-      this._talk = new KernelTalk(this._kernel);
+      this._talk = new KernelTalk(this._kernel, this._docks);
       this._talk.reported.connect(this._onReport, this);
       this._talk.stateChanged.connect(this._onTalkState, this);
     }
@@ -230,6 +237,7 @@ export class JobsModel implements IDisposable {
 
   private _onReport(_: KernelTalk, report: Report): void {
     this._jobs = report.jobs;
+    this._settings = report.settings;
     this._views = report.views;
     this._changed.emit();
   }
@@ -253,10 +261,12 @@ export class JobsModel implements IDisposable {
   }
 
   private readonly _tracker: INotebookTracker;
+  private readonly _docks: boolean;
   private readonly _changed = new Signal<this, void>(this);
   private _notebook: NotebookPanel | null = null;
   private _talk: KernelTalk | null = null;
   private _jobs: readonly JobSummary[] = [];
+  private _settings: readonly SettingInfo[] = [];
   private _views: readonly ViewInfo[] = [];
   private _refusal = '';
   private readonly _watchers = new Set<object>();

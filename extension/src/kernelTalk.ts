@@ -42,8 +42,9 @@ export type TalkState = 'opening' | 'open' | 'absent' | 'failed';
  * The second comm is opened once the first is answered, so a kernel without the workbench refuses one, not two.
  */
 export class KernelTalk implements IDisposable {
-  constructor(kernel: Kernel.IKernelConnection) {
+  constructor(kernel: Kernel.IKernelConnection, docks: boolean) {
     this._kernel = kernel;
+    this._docks = docks;
     this._open().catch(reason => this._end('failed', sentence(reason)));
   }
 
@@ -128,7 +129,7 @@ export class KernelTalk implements IDisposable {
       }
       this._control = control;
       control.comm.onMsg = message => this._receive(() => this._settle(parseReply(message.content.data)));
-      control.open({ version: PROTOCOL_VERSION });
+      control.open({ version: PROTOCOL_VERSION, docks: this._docks });
       try {
         return await this.request({ request: 'list' });
       } catch (reason) {
@@ -230,6 +231,7 @@ export class KernelTalk implements IDisposable {
   }
 
   private readonly _kernel: Kernel.IKernelConnection;
+  private readonly _docks: boolean;
   private _control: SubshellComm | null = null;
   private _telemetry: SubshellComm | null = null;
   private _state: TalkState = 'opening';

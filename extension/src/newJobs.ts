@@ -1,8 +1,9 @@
 import type { JobsModel } from './jobsModel';
+import type { JobSummary } from './protocol';
 import { isOver } from './wording';
 
 /** Tells of each job that starts while somebody looks at its kernel; what ran when we first looked is not new. */
-export function onNewJobs(model: JobsModel, tell: (job: string) => void): void {
+export function onNewJobs(model: JobsModel, tell: (job: JobSummary) => void): void {
   let kernel: string | null = null;
   let looked = false;
   const runs = new Set<string>();
@@ -25,7 +26,7 @@ export function onNewJobs(model: JobsModel, tell: (job: string) => void): void {
       if (job.started_us !== null && !runs.has(run)) {
         runs.add(run);
         if (looked && !isOver(job)) {
-          tell(job.name);
+          tell(job);
         }
       }
     }

@@ -44,6 +44,10 @@ export interface JobSummary {
   backpressure: string;
   settings: Settings;
   failure: string | null;
+  /** The cell that started it asks for its dashboard beside the notebook. */
+  dock: boolean;
+  /** Names of its tasks, of which each can be failed. */
+  tasks: string[];
 }
 
 /** A view that each job has. */
@@ -54,9 +58,17 @@ export interface ViewInfo {
   help: string;
 }
 
+/** A setting of a running job that has usual values. */
+export interface SettingInfo {
+  name: string;
+  title: string;
+  values: string[];
+}
+
 /** What a kernel tells of itself. */
 export interface Report {
   jobs: JobSummary[];
+  settings: SettingInfo[];
   /** In the order of menus. */
   views: ViewInfo[];
 }
@@ -105,7 +117,11 @@ function versioned(message: unknown): Fields {
 }
 
 function parseReport(message: Fields): Report {
-  return { jobs: list(message, 'jobs').map(parseJob), views: list(message, 'views').map(parseView) };
+  return {
+    jobs: list(message, 'jobs').map(parseJob),
+    settings: list(message, 'settings').map(parseSetting),
+    views: list(message, 'views').map(parseView)
+  };
 }
 
 function list(message: Fields, key: string): Fields[] {
@@ -118,6 +134,10 @@ function list(message: Fields, key: string): Fields[] {
 
 function parseView(view: Fields): ViewInfo {
   return { name: text(view, 'name'), title: text(view, 'title'), help: text(view, 'help') };
+}
+
+function parseSetting(setting: Fields): SettingInfo {
+  return { name: text(setting, 'name'), title: text(setting, 'title'), values: texts(setting, 'values') };
 }
 
 function parseJob(job: Fields): JobSummary {
@@ -135,7 +155,9 @@ function parseJob(job: Fields): JobSummary {
     watermarkLag: numberOrNull(job, 'watermarkLag'),
     backpressure: text(job, 'backpressure'),
     settings: parseSettings(job.settings),
-    failure: job.failure === null ? null : text(job, 'failure')
+    failure: job.failure === null ? null : text(job, 'failure'),
+    dock: job.dock === true,
+    tasks: texts(job, 'tasks')
   };
 }
 
@@ -157,6 +179,14 @@ function text(fields: Fields, key: string): string {
   const value = fields[key];
   if (typeof value !== 'string') {
     throw new ProtocolError(`the kernel sent '${key}' that is not a text: ${JSON.stringify(value)}`);
+  }
+  return value;
+}
+
+function texts(fields: Fields, key: string): string[] {
+  const value = fields[key];
+  if (!Array.isArray(value) || !value.every(item => typeof item === 'string')) {
+    throw new ProtocolError(`the kernel sent '${key}' that is not a list of texts: ${JSON.stringify(value)}`);
   }
   return value;
 }

@@ -37,7 +37,7 @@ export class SubshellComm {
   }
 
   /** Tell the kernel of the comm. The future is done when the kernel has handled that, or could not. */
-  open(data: { version: number }): Kernel.IShellFuture {
+  open(data: { version: number; docks?: boolean }): Kernel.IShellFuture {
     this._isOpen = true;
     return this.comm.open(data);
   }

@@ -27,7 +27,7 @@ test('each request is built as the kernel expects it', () => {
 
 test('telemetry is read without loss', () => {
   for (const message of golden.telemetry) {
-    assert.deepEqual(protocol.parseTelemetry(message), { jobs: message.jobs, views: message.views });
+    assert.deepEqual(protocol.parseTelemetry(message), { jobs: message.jobs, settings: message.settings, views: message.views });
   }
 });
 
@@ -41,5 +41,5 @@ test('a message that cannot be trusted is refused in a sentence', () => {
   for (const { why, message } of golden.malformed) {
     assert.throws(() => protocol.parseTelemetry(message), protocol.ProtocolError, why);
   }
-  assert.throws(() => protocol.parseReply({ version: golden.version, ok: true, jobs: [], views: [] }), /'id' that is not a text/);
+  assert.throws(() => protocol.parseReply({ version: golden.version, ok: true, jobs: [], settings: [], views: [] }), /'id' that is not a text/);
 });

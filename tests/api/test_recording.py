@@ -189,9 +189,9 @@ def test_the_slider_shows_the_moment_as_it_was(recording: Recording) -> None:
     view = PlaybackView(recording)
     assert list(view.parts) == [
         "graph",
+        "latency",
         "watermarks",
         "event_time",
-        "latency",
         "buffers",
         "checkpoints",
         "events",

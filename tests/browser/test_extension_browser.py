@@ -435,3 +435,24 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
     assert first.is_visible()
     upper, lower = first.bounding_box(), second.bounding_box()
     assert upper["y"] + upper["height"] <= lower["y"]
+
+
+MAGIC = """%%stream flow --checkpoint-interval 500ms
+wb.Stream.from_table(pa.table({"n": range(1_000_000)}), rate=500.0).filter("n % 2 = 0")"""
+
+
+def test_a_stream_cell_docks_its_dashboard_beside_the_notebook_or_shows_it_as_chosen(front):
+    start = "%load_ext workbench\nimport pyarrow as pa, workbench as wb"
+    cells = [start, MAGIC, "%stream display cell", MAGIC.replace("flow", "here")]
+    front.open("stream.ipynb", *cells)
+    front.run_cell(0)
+    front.appears(".wb-Explanation[data-situation=ready]")  # the list is there: the kernel knows that this page docks
+    front.run_cell(1)
+    front.appears(f"{front.docked('flow')} .wb-graph")
+    in_cells = ".jp-Notebook .jp-OutputArea .wb-graph"
+    assert front.page.locator(in_cells).count() == 0
+    assert "is beside the notebook" in front.page.locator(".jp-Notebook .jp-OutputArea").nth(1).inner_text()
+    front.run_cell(2)
+    front.run_cell(3)
+    front.appears(in_cells)
+    assert front.page.locator(front.docked("here")).count() == 0

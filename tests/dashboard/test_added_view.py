@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 from added_view import RATES, RatesPart
-from bokeh.models import Div
+from bokeh.models import Div, RadioButtonGroup
 
 import workbench as wb
 from workbench.dashboard.contract.view_table import VIEWS, ViewSpec, add_view
@@ -32,14 +32,16 @@ def texts(view):
     return "".join(div.text for div in view.root.select({"type": Div}))
 
 
-def test_it_is_shown_alone_and_in_the_dashboard_with_its_title_and_size(added, job):
+def test_it_is_shown_alone_and_in_the_dashboard_behind_a_button_of_its_title(added, job):
     alone = job.view("rates").view()
     assert [type(part) for part in alone.parts.values()] == [RatesPart]
     assert "<td>10</td>" in texts(alone)
     whole = Dashboard(job).view()
     assert list(whole.parts)[-1] == "rates"
     [card] = whole.root.select({"css_classes": ["wb-card", "wb-rates"]})
-    assert card.styles == {"--wb-wide": "4", "--wb-medium": "6"}
+    [buttons] = whole.root.select({"type": RadioButtonGroup, "name": "views"})
+    assert buttons.labels[-2:] == ["Rates", "All"]
+    assert not card.visible, "it is on the screen before somebody has pressed its button"
     assert "<span>Rates</span>" in card.children[0].text
 
 

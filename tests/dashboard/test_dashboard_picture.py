@@ -11,7 +11,7 @@ import pytest
 
 from workbench.dashboard.charts import time_chart, wording
 from workbench.dashboard.charts.sources import ceiling, ceiling_s
-from workbench.dashboard.contract import header
+from workbench.dashboard.shown import header
 from workbench.dashboard.views import buffers, events, graph, latency
 from workbench.dashboard.views.checkpoints import checkpoints, checkpoints_history
 from workbench.dashboard.views.event_time import holders, watermarks
@@ -346,7 +346,9 @@ def test_tunings_are_marked_where_they_happened_and_the_latest_is_named():
 def test_the_head_has_the_numbers_of_the_frame():
     assert header.figures(FRAME) == (
         ("records in", "12.3k", "/s"),
-        ("records out", "41", "/s"),
+        ("latency p50", "11 ms", ""),
+        ("latency p99", "41 ms", ""),
+        ("event-time lag", "2 h", ""),
         ("running", "1 min 15 s", ""),
         ("restarts", "2", ""),
         ("late records", "7", ""),
@@ -366,8 +368,19 @@ def test_every_state_has_a_badge(state):
 def test_a_failure_that_ended_the_job_is_an_alert_and_an_earlier_one_is_told():
     failed = replace(FRAME, state="FAILED", failure="aggregate[1]: boom")
     assert "role='alert'>✗ aggregate[1]: boom" in header.html(failed, "delays")
-    recovered = replace(FRAME, failure="aggregate[1]: boom")
-    assert "last failure: aggregate[1]: boom" in text_of(header.html(recovered, "delays"))
+    for seconds, told in ((59, True), (60, False)):
+        event = EventFrame(FRAME.time_us - seconds * 1_000_000, "failure", "aggregate[1]: boom")
+        recovered = replace(FRAME, failure="aggregate[1]: boom", events=(event,))
+        assert ("last failure: aggregate[1]: boom" in text_of(header.html(recovered, "delays"))) == told
+
+
+def test_the_headline_says_what_a_job_does_in_words():
+    assert header.headline(FRAME) == (
+        "Reads 12.3k records/s. Half of them reach a sink within 11 ms, 99 % within 41 ms. "
+        "Event time at the sinks is 2 h behind the furthest source."
+    )
+    assert header.headline(replace(FRAME, paused=True)).startswith("Paused: the sources read nothing")
+    assert header.headline(replace(FRAME, state="FINISHED")) == ""
 
 
 def test_the_log_shows_the_last_twelve_newest_first():

@@ -19,9 +19,9 @@ from test_dashboard_picture import FRAME, SIX, text_of
 import workbench as wb
 from workbench.api.pictures.scene_svg import scene_svg
 from workbench.dashboard.charts import wording
-from workbench.dashboard.contract import header
 from workbench.dashboard.measured.chaos import ChaosRun, chaos_page
 from workbench.dashboard.measured.sweep import sweep_page
+from workbench.dashboard.shown import header
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.shown.view import View
 from workbench.dashboard.views import latency_part

@@ -14,7 +14,7 @@ import pytest
 from waiting import until
 
 import workbench as wb
-from workbench.dashboard.contract import header
+from workbench.dashboard.shown import header
 from workbench.dashboard.views import buffers, graph, graph_modes, subtasks
 from workbench.dashboard.views.checkpoints import checkpoints, gantt, inflight
 from workbench.dashboard.views.event_time import holders, watermarks

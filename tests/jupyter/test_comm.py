@@ -23,7 +23,7 @@ from workbench.jupyter.protocol import (
     parse_request,
     summarise,
 )
-from workbench.telemetry.frames import Frame, VertexFrame
+from workbench.telemetry.frames import EventFrame, Frame, VertexFrame
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/support/golden/comm-protocol.json").read_text())
@@ -55,6 +55,7 @@ FRAME = Frame(
     ),
     backpressure="no task is held back",
     failure="task aggregate[1] was failed on request",
+    events=(EventFrame(1_700_000_012_000_000, "failure", "task aggregate[1] was failed on request"),),
 )
 
 
@@ -158,6 +159,7 @@ def test_golden_telemetry_is_what_a_frame_becomes():
         assert message.keys() == golden.keys()
         assert message["jobs"] == golden["jobs"]
         assert [view for view in message["views"] if view["name"] == "events"] == golden["views"]
+        assert [each for each in message["settings"] if each["name"] == "checkpoint_mode"] == golden["settings"]
         assert [view["name"] for view in message["views"]] == list(VIEWS)
 
 
@@ -166,6 +168,13 @@ def test_golden_telemetry_is_what_a_frame_becomes():
 def test_a_field_that_is_not_a_text_is_refused(field, value):
     with pytest.raises(ProtocolError, match=f"needs '{field}'"):
         parse_request({"version": 1, "id": "1", "request": "fail", "job": "delays", "task": "a[0]", field: value})
+
+
+def test_a_failure_ages_out_once_the_job_has_recovered():
+    minute = replace(FRAME, time_us=FRAME.time_us + 60_000_000)
+    assert summarise("delays", FakeJob(FRAME)).failure == FRAME.failure
+    assert summarise("delays", FakeJob(minute)).failure is None
+    assert summarise("delays", FakeJob(replace(minute, state="RESTARTING"))).failure == FRAME.failure
 
 
 def test_numbers_that_json_cannot_carry_are_left_out():

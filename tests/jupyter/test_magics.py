@@ -592,6 +592,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream st", {"stall", "state", "status", "step", "stop"}),
         ("%stream pause ", {"delays"}),
         ("%stream he", {"help"}),
+        ("%stream display ", {"cell", "dock"}),
         ("%stream help savep", {"savepoint", "savepoints"}),
         ("%stream set speed = m", {"max"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),

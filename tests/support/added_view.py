@@ -23,4 +23,4 @@ class RatesPart(Part):
         self._piece.write(table(("vertex", "records in"), rows))
 
 
-RATES = ViewSpec("rates", "Rates", "Records of every vertex", f"{__name__}:RatesPart", wide=4, medium=6)
+RATES = ViewSpec("rates", "Rates", "Records of every vertex", f"{__name__}:RatesPart")

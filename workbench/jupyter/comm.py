@@ -15,6 +15,7 @@ from typing import Any, Protocol, cast
 from workbench.api.job.job import Job
 from workbench.errors import JobError, unknown
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
+from workbench.jupyter.docked import front_closed, front_opened
 from workbench.jupyter.protocol import (
     JobSummary,
     Request,
@@ -205,8 +206,8 @@ class _Service:
         self._comm_manager.unregister_target(TELEMETRY_TARGET, self._open_telemetry)
         self._pump.stop()
         for comm in tuple(self._controls.values()):
+            self._forget_control(comm.comm_id)
             _close(comm)
-        self._controls.clear()
 
     def _open_control(self, comm: Comm, message: dict[str, Any]) -> None:
         def answer_message(message: dict[str, Any]) -> None:
@@ -217,11 +218,15 @@ class _Service:
         comm.handle_msg = answer_message
         comm.on_close(lambda message: self._forget_control(comm.comm_id))
         self._controls[comm.comm_id] = comm
+        front_opened(comm.comm_id, message["content"].get("data"))
         if len(self._controls) > MAX_FRONT_ENDS:
-            _close(self._controls.pop(next(iter(self._controls))))
+            oldest = self._controls[next(iter(self._controls))]
+            self._forget_control(oldest.comm_id)
+            _close(oldest)
 
     def _forget_control(self, comm_id: str) -> None:
         self._controls.pop(comm_id, None)
+        front_closed(comm_id)
 
     def _open_telemetry(self, comm: Comm, message: dict[str, Any]) -> None:
         comm.on_close(lambda message: self._pump.remove(comm.comm_id))

@@ -14,6 +14,7 @@ import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.lecture.scene_table import SCENES
+from workbench.jupyter.docked import PLACES
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.settings import TABLE
@@ -60,6 +61,8 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
     verb, *rest = before
     if verb == "help":
         return () if rest else sorted([*VERBS, *WITHOUT_JOB])
+    if verb == "display":
+        return () if rest else PLACES
     named = bool(rest) and rest[0] in jobs
     meant, own = ([jobs[rest[0]]], rest[1:]) if named else (list(jobs.values()), rest)
     found = [] if rest or verb == "list" else list(jobs)

@@ -24,6 +24,7 @@ from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import MISSING, run_body
+from workbench.jupyter.docked import dock
 from workbench.jupyter.interrupts import interrupts_held
 from workbench.jupyter.verbs import RUN, about_verbs, run_verb
 from workbench.jupyter.words import words_of
@@ -140,7 +141,8 @@ class StreamMagics(Magics):
             return self._show(running, options, begin)
         refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        return self._show(self._begin(pipeline, options, cell), options)
+        docked = not options.no_dashboard and dock(options.name)
+        return self._show(self._begin(pipeline, options, cell), options, docked=docked)
 
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
         """Start the job, in the place of one of its name that runs."""
@@ -156,14 +158,20 @@ class StreamMagics(Magics):
                 self.shell.user_ns[options.output] = job
         return job
 
-    def _show(self, job: wb.types.Job, options: Any, begin: Callable[[], wb.types.Job] | None = None) -> Any:
-        """The job, or its dashboard where that can be drawn; `begin` starts one in its place, if it was running."""
+    def _show(
+        self, job: wb.types.Job, options: Any, begin: Callable[[], wb.types.Job] | None = None, docked: bool = False
+    ) -> Any:
+        """The job, or its dashboard where that can be drawn and is not docked; `begin` starts one in its place, if it
+        was running."""
         if options.no_dashboard or not hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
             if begin is not None:
                 name = job.name
                 what = f"'%%stream {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
                 display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
             return job
+        if docked:
+            where = f"The dashboard of {job.name!r} is beside the notebook"
+            return Advice(f"{where}: '%stream dashboard {job.name}' shows it here, '%stream display cell' always does.")
         view = job.dashboard()
         view.begin = begin
         display(view)

@@ -15,7 +15,10 @@ from typing import Any
 from workbench.api.job.job import Job
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
+from workbench.jupyter.docked import is_docked
+from workbench.runtime.settings.settings import OF_TUNE
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.news import failure_now
 
 PROTOCOL_VERSION = 1
 
@@ -70,7 +73,9 @@ class JobSummary:
         watermarkLag: microseconds; the largest of its vertices.
         backpressure: one sentence.
         settings: what is in force, by name.
-        failure: the message of the failure that ended or restarted it.
+        failure: the message of the failure that ended it, or that it has recovered from a moment ago.
+        dock: the cell that started it asks for its dashboard beside the notebook.
+        tasks: their names, by which each can be failed.
     """
 
     name: str
@@ -87,6 +92,8 @@ class JobSummary:
     backpressure: str = ""
     settings: Mapping[str, str | int | None] = field(default_factory=dict)
     failure: str | None = None
+    dock: bool = False
+    tasks: list[str] = field(default_factory=list)
 
 
 def parse_request(message: object) -> Request:
@@ -136,10 +143,12 @@ def summarise(name: str, job: Job) -> JobSummary:
 
 def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
     """What the telemetry comm carries: all jobs of this kernel, in the order in which they were started, and the views
-    that each of them has.
+    that each of them has, and the settings that have usual values.
     """
     views = [{"name": view.name, "title": view.title, "help": view.help} for view in VIEWS.values()]
-    return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs], "views": views}
+    usual = ((name, each) for name, each in OF_TUNE.items() if each.steps)
+    settings = [{"name": name, "title": each.title, "values": list(each.choices)} for name, each in usual]
+    return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs], "settings": settings, "views": views}
 
 
 def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:
@@ -154,7 +163,7 @@ def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
 
 def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) -> JobSummary:
     if frame is None:
-        return JobSummary(name=name, state=state, paused=paused)
+        return JobSummary(name=name, state=state, paused=paused, dock=is_docked(name))
     lags = [lag for vertex in frame.vertices if (lag := _number(vertex.metrics.get("watermarkLag"))) is not None]
     late = [_number(vertex.metrics.get("numLateRecordsDropped")) or 0 for vertex in frame.vertices]
     return JobSummary(
@@ -171,7 +180,9 @@ def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) 
         watermarkLag=int(max(lags)) if lags else None,
         backpressure=frame.backpressure,
         settings=dict(frame.settings),
-        failure=frame.failure,
+        failure=failure_now(frame),
+        dock=is_docked(name),
+        tasks=[task.name for task in frame.tasks],
     )
 
 

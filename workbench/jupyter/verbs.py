@@ -11,6 +11,7 @@ from workbench.api.kept.job_record import Cell
 from workbench.api.running.found_jobs import FoundJob
 from workbench.errors import JobError, SettingError, unknown
 from workbench.jupyter.advice import Advice
+from workbench.jupyter.docked import choose_display
 from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
@@ -270,6 +271,7 @@ RUN = "--run"
 WITHOUT_JOB = {
     "help": ("help [VERB]", "all verbs, or how one of them is written"),
     "list": ("list", "every job"),
+    "display": ("display [dock|cell]", "where %%stream shows dashboards: docked beside the notebook, or in the cell"),
     "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
 }
 """How the verbs that read their words themselves are written, and one line about each."""
@@ -345,6 +347,8 @@ def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
         return set_settings(rest)
     if verb == "resume":
         return resume(rest, offer)
+    if verb == "display":
+        return choose_display(rest)
     if verb == "help":
         if len(rest) > 1:
             raise SettingError(f"%stream help takes [VERB], not {len(rest)} words")

@@ -110,11 +110,7 @@ def _box(kind: Any, children: Iterable[Any], styles: Sequence[str], more: Mappin
 
 
 def scrolled(model: Any, pixels: int, *styles: str, **more: Any) -> Column:
-    """A model that scrolls where it is higher than that; it takes more where its card has room to spare.
-
-    Its height depends on its own only up to `pixels`, so a card does not grow, and nothing jumps, while rows come and
-    go.
-    """
+    """A model that scrolls where it is higher than that, and than what its place on the screen allows anyway."""
     return column([model], "scrolled", *styles, styles={"--wb-room": f"{pixels}px"}, **more)
 
 

@@ -16,7 +16,7 @@ ALL = "All"
 def button_group(label: str, names: Sequence[str], active: int) -> RadioButtonGroup:
     """A row of buttons of which one is pressed; `label` is for assistive technology."""
     return RadioButtonGroup(
-        labels=list(names), active=active, margin=0, height=24, stylesheets=[sheet("button_group")],
+        labels=list(names), active=active, margin=0, stylesheets=[sheet("button_group")],
         html_attributes={"role": "group", "aria-label": label},
     )  # fmt: skip
 

@@ -9,7 +9,7 @@ from typing import Any
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, FixedTicker, HoverTool, Range1d
 
 from workbench.dashboard.charts.bands import Bands
-from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.html import Texts, column
 from workbench.dashboard.charts.line_key import LineKey
 from workbench.dashboard.charts.sources import ceiling, refresh, stretch
 from workbench.dashboard.charts.static import ticks as formatter
@@ -88,7 +88,7 @@ class TimeLines:
         kind: further arguments of the figure.
 
     Attributes:
-        models: the key and the figure.
+        models: the key and the figure below it, as one.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class TimeLines:
             paint.set(line.glyph, line_color=colour)
         self._bands = Bands(paint, plot, labelled=isinstance(self, TimeChart))
         self._key = LineKey(texts, label, series)
-        self.models = (self._key.div, plot)
+        self.models = (column([self._key.div, plot]),)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
         plot.add_tools(self._hover)
         plot.xaxis.ticker.desired_num_ticks = 4

@@ -27,7 +27,7 @@ class ViewSpec:
         part: its `Part` as ``"module:Class"``, imported when it is first shown.
         needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
             on the stepping driver.
-        wide, medium: how many of twelve columns it takes in the dashboard, from 1160 and from 760 pixels on; all below.
+        pinned: the dashboard always shows it, above the row of buttons by which one of the other views is chosen.
         knobs: settings that change what it shows: their sliders stand in its card.
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
     """
@@ -37,8 +37,7 @@ class ViewSpec:
     help: str
     part: str
     needs: Needs = "frames"
-    wide: int = 12
-    medium: int = 12
+    pinned: bool = False
     knobs: tuple[str, ...] = ()
     in_dashboard: bool = True
 
@@ -88,40 +87,40 @@ def recorded_views() -> list[ViewSpec]:
 for _view in (
     ViewSpec(
         "stepper", "Stepper", "A stepping job, record by record, and buttons to go on, back and aside",
-        f"{_HERE}.stepper_part:StepperPart", "stepping",
+        f"{_HERE}.stepper_part:StepperPart", "stepping", pinned=True,
     ),
     ViewSpec(
         "graph", "Dataflow", "The dataflow graph with rates, load and buffers",
-        f"{_HERE}.graph_part:GraphPart", wide=8, knobs=("parallelism",),
+        f"{_HERE}.graph_part:GraphPart", pinned=True, knobs=("parallelism",),
+    ),
+    ViewSpec(
+        "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
+        f"{_HERE}.latency_part:LatencyPart", knobs=("buffer_timeout", "buffer_size"),
     ),
     ViewSpec(
         "watermarks", "Watermarks", "The watermark of every channel, what holds event time back, and late records",
-        f"{_HERE}.event_time.watermarks_part:WatermarksPart", wide=4, medium=6, knobs=("speed",),
+        f"{_HERE}.event_time.watermarks_part:WatermarksPart", knobs=("speed",),
     ),
     ViewSpec(
         "event_time", "Event time", "Records, watermark and windows by event time and processing time, and lateness",
         f"{_HERE}.event_time.event_time_part:EventTimePart", in_dashboard=False,
     ),
     ViewSpec(
-        "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
-        f"{_HERE}.latency_part:LatencyPart", wide=4, medium=6, knobs=("buffer_timeout", "buffer_size"),
-    ),
-    ViewSpec(
         "buffers", "Buffers", "The buffer pools of every task and the queue of every channel",
-        f"{_HERE}.buffers:BuffersPart", wide=4, medium=6, knobs=("rate",),
+        f"{_HERE}.buffers:BuffersPart", knobs=("rate",),
     ),
     ViewSpec(
         "checkpoints", "Checkpoints", "The checkpoint in progress, the history, and what each subtask did",
-        f"{_HERE}.checkpoints.checkpoints_part:CheckpointsPart", wide=4, medium=6,
+        f"{_HERE}.checkpoints.checkpoints_part:CheckpointsPart",
         knobs=("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout"),
     ),
     ViewSpec(
         "state", "State", "The keyed state of an operator, queried while it runs",
-        f"{_HERE}.state_part:StatePart", "job", wide=4, medium=6,
+        f"{_HERE}.state_part:StatePart", "job",
     ),
     ViewSpec(
         "sink", "Results", "The latest committed rows of a TableSink",
-        f"{_HERE}.sink_part:SinkPart", "job", wide=4, medium=6,
+        f"{_HERE}.sink_part:SinkPart", "job",
     ),
     ViewSpec(
         "controls", "Controls", "Settings, checkpoints, savepoints and failures of the running job",

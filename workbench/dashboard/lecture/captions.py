@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.sources import number_of, whole_of
-from workbench.dashboard.contract.header import late_records
+from workbench.dashboard.views.event_time.holders import late_records
 from workbench.dashboard.views.latency import percentiles
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
@@ -44,7 +44,7 @@ def event_time(frame: Frame) -> str:
     """How far event time has come, and what holds it back."""
     receivers = [task for task in frame.tasks if "currentInputWatermark" in task.metrics]
     reached = [(us, task) for task in receivers if (us := whole_of(task.metrics, "currentInputWatermark")) is not None]
-    late = late_records(frame)
+    late = sum(late_records(frame).values())
     dropped = f"<b>{wording.count(late)}</b> {'record was' if late == 1 else 'records were'} dropped as late."
     if not reached:
         return f"No watermark has arrived yet, so no window can fire. {dropped}"

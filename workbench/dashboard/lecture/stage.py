@@ -7,8 +7,8 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource
 
+from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.theme import COLOURS, CONTRAST
-from workbench.dashboard.contract.header import BADGES
 from workbench.dashboard.contract.part import Part
 from workbench.dashboard.lecture.scene_table import scenes_of
 from workbench.telemetry.frames import Frame

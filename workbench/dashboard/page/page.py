@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS, Plot, Slider
@@ -37,12 +37,19 @@ class Pulse:
 
 
 def page_script(
-    root: Any, pulse: Pulse, texts: Texts, paint: Paint, cards: Mapping[str, Any], lecture: Mapping[str, Any]
+    root: Any,
+    pulse: Pulse,
+    texts: Texts,
+    paint: Paint,
+    cards: Mapping[str, Any],
+    stage: Sequence[Any] | None,
+    lecture: Mapping[str, Any],
 ) -> CustomJS:
     """What runs when the document is ready. `root` must refer to it, for example by its tags.
 
     Args:
         cards: the model that holds each part, by the part's name.
+        stage: what chooses between them; None: nothing.
         lecture: what the page is told about lecture mode.
     """
     choices = {name: choice.source for name, choice in texts.choices.items()}
@@ -50,7 +57,7 @@ def page_script(
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
         "sliders": list(root.select({"type": Slider})), "painted": paint.painted, "seen": pulse.seen,
-        "answer_ms": 1e3 * ANSWER_S,
+        "answer_ms": 1e3 * ANSWER_S, "stage": stage,
         "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
         **lecture,
     }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.document import Document
@@ -13,14 +13,15 @@ from workbench.dashboard.charts.static import sheet
 from workbench.dashboard.charts.theme import VARIABLES
 from workbench.dashboard.charts.time_chart import spaced
 from workbench.dashboard.contract.again import Again
-from workbench.dashboard.contract.header import HeaderView
 from workbench.dashboard.contract.job_port import Watched
 from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
-from workbench.dashboard.lecture.stage import Stage
+from workbench.dashboard.lecture.stage import Stage as Lecture
 from workbench.dashboard.page.page import Pulse, page_script
+from workbench.dashboard.shown.header import HeaderView
+from workbench.dashboard.shown.stage import Stage
 from workbench.telemetry.frames import Frame
 
 SILENT = (
@@ -71,17 +72,21 @@ class View:
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
         holders: tuple[Part | Knobs, ...] = (*self.parts.values(), *self._knobs.values())
-        self._stage = Stage(job.name, self.parts, scene)
+        self._lecture = Lecture(job.name, self.parts, scene)
         self.inputs = (
             self.pulse.echo,
             self.pulse.seen,
-            self._stage.chosen,
+            self._lecture.chosen,
             *(item for one in holders for item in one.inputs),
         )
         self._again = None if begin is None else Again(easel, begin)
         cards = {view.name: self._card(view) for view in views}
-        self.root = self._lay_out(self._header.div, cards.values())
-        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards, self._stage.arguments(hears))
+        on_stage = [] if easel.alone else [view for view in views if not view.pinned]
+        self._stage = Stage(job.name, on_stage, cards) if on_stage else None
+        self.root = self._lay_out(self._header.div, cards)
+        stage = None if self._stage is None else self._stage.script
+        lecture = self._lecture.arguments(hears)
+        self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards, stage, lecture)
         self.root.tags = [self.script]
         for frame in spaced(history):
             for one in self.parts.values():
@@ -132,6 +137,8 @@ class View:
         """Draw a frame on these parts; None: on all."""
         self._frame = frame
         self._header.update(frame)
+        if self._stage is not None:
+            self._stage.update(frame)
         self.easel.background.settle()
         if self._again is not None:
             self._again.update(frame)
@@ -141,23 +148,25 @@ class View:
         for knobs in self._knobs.values():
             knobs.update(frame)
         self.easel.window.update(frame)
-        self._stage.update(frame)
+        self._lecture.update(frame)
 
     def _card(self, view: ViewSpec) -> Column:
         part = self.parts[view.name]
         knobs = self._knobs[view.name].models if view.name in self._knobs else []
-        made = card(view.title, part.hint, [*knobs, *part.models], f"wb-{view.name}")
-        made.styles = {"--wb-wide": str(view.wide), "--wb-medium": str(view.medium)}
-        return made
+        beside, above = (knobs, []) if view.pinned else ([], knobs)
+        body = column([*beside, *part.models], "body")
+        return card(view.title, part.hint, [*above, body], f"wb-{view.name}")
 
-    def _lay_out(self, header: Div, cards: Iterable[Any]) -> Column:
+    def _lay_out(self, header: Div, cards: Mapping[str, Any]) -> Column:
         head = column([header], "card", css_classes=["wb-card", "wb-header"])
         quiet = Div(
             text=SILENT, css_classes=["wb-silence"], sizing_mode="stretch_width", margin=0,
             html_attributes={"role": "status"},
         )  # fmt: skip
         again = [] if self._again is None else [self._again.model]
-        grid = column([quiet, *again, head, *cards], "alone" if self.easel.alone else "grid", "lecture_grid")
+        names, stage = ([], []) if self._stage is None else (self._stage.names, self._stage.models)
+        fixed = [made for name, made in cards.items() if name not in names]
+        grid = column([quiet, *again, head, *fixed, *stage], "layout", "lecture_grid")
         root = column([grid], css_classes=["wb-root"])
         root.stylesheets = [InlineStyleSheet(css=VARIABLES), sheet("root", "lecture")]
         return root

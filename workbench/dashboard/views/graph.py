@@ -13,9 +13,9 @@ from workbench.telemetry.frames import EdgeFrame, Frame, VertexFrame
 
 BOX_HEIGHT = 104
 ROW_HEIGHT = 118
-LOWEST = 190
+LOWEST = 126
 COLUMN_WIDTH = 175
-WIDTHS = (470, 470, 705, 760)
+WIDTHS = (470, 470, 640, 760)
 """Pixels that a graph of one, two, three or four columns is laid out for; beyond these each has a column's width.
 Heights are exact, widths scale."""
 CROWDED = 16
@@ -72,7 +72,7 @@ def width(frame: Frame) -> int:
 def half_width(frame: Frame) -> float:
     """Half the width of a box, as a share of the drawing's width."""
     count = columns(frame)
-    return min(0.38, (0.78 if count <= 3 else 0.7) / count) / 2
+    return min(0.38, {3: 0.84}.get(count, 0.7 if count > 3 else 0.78) / count) / 2
 
 
 def places(frame: Frame) -> dict[str, tuple[float, float]]:

@@ -65,7 +65,7 @@ class GraphPart(Part):
         taps = "click a box to show its subtasks; " if easel.hears else ""
         hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
         bar = row([self.modes, hint.div], "graph_bar")
-        self.models = [bar, scrolled(self.figure, 640 if easel.alone else 330, "graph_drawing")]
+        self.models = [bar, scrolled(self.figure, 640 if easel.alone else 480, "whole", "graph_drawing")]
         self.inputs = (self.modes, self._tap.source)
         self.asides = [hint.div]
 

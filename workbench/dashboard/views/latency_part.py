@@ -47,7 +47,7 @@ def _cells(change: ChangeFrame) -> str:
 class LatencyPart(Part):
     """Percentiles of the latency of markers, records per second in and out, and before and after."""
 
-    hint = "latency of markers, without time spent in windows"
+    hint = "without time spent in windows"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from bokeh.models import ColumnDataSource, DataRange1d, DatetimeTickFormatter, HoverTool
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import none, scrolled
+from workbench.dashboard.charts.html import column, none, scrolled
 from workbench.dashboard.charts.html import table as html_table
 from workbench.dashboard.charts.line_key import LineKey
 from workbench.dashboard.charts.sources import refresh
@@ -183,7 +183,7 @@ class SinkPart(Part):
         self.figure.add_tools(HoverTool(tooltips=[("value", "@y{0,0.[000]}")], mode="mouse"))
         easel.paint.plot(self.figure)
         self.models = [
-            group(self.table, self.column, self._count.div), self._key.div, self.figure,
+            column([group(self.table, self.column, self._count.div), self._key.div, self.figure]),
             scrolled(self._html.div, 520 if easel.alone else 150),
         ]  # fmt: skip
         self.inputs = (self.table, self.column)

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.html import none, scrolled, table
+from workbench.dashboard.charts.html import column, none, scrolled, table
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
@@ -140,8 +140,10 @@ class StatePart(Part):
         self.operator.on_change("value", lambda _attribute, _old, _new: self._forget())
         self.by.on_change("value", lambda _attribute, _old, _new: self._show())
         self.models = [
-            group(self.operator, self.by, self.key, self.look, self._answer.div),
-            self._summary.div, scrolled(self._value.div, 120 if easel.alone else 54),
+            column([
+                group(self.operator, self.by, self.key, self.look, self._answer.div),
+                self._summary.div, scrolled(self._value.div, 120 if easel.alone else 54),
+            ]),
             scrolled(self._table.div, 600 if easel.alone else 170),
         ]  # fmt: skip
         self.inputs = (self.operator, self.by, self.key)

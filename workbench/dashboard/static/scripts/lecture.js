@@ -88,6 +88,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   }
   const elementOf = (/** @type {any} */ model) => context.index.find_one(model)?.el
   const isOpen = () => at >= 0
+  const isStage = (/** @type {any} */ model) => model.css_classes.includes("wb-stage")
+  /** @returns {any[]} what the page is made of: its parts, and the cards on the stage */
+  const laidOut = () => root.children[0].children.flatMap((/** @type {any} */ one) => (isStage(one) ? [one, ...one.children] : [one]))
 
   const tell = () => {
     caption.innerHTML = said.get_column("caption")[0]
@@ -241,9 +244,15 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
       }
     }
     for (const model of asides) hide(model, true)
-    for (const model of root.children[0].children) {
+    for (const card of shown) {
+      if (!hidden.has(card)) hidden.set(card, card.visible) // the dashboard may not show it now
+      card.setv({ visible: true }, { sync: false })
+    }
+    for (const model of laidOut()) {
       if (model.css_classes.includes("wb-silence") || model.type === "Slider") continue
-      elementOf(model)?.style.setProperty("display", shown.has(model) ? "" : "none", "important")
+      const isShown = shown.has(model) || (isStage(model) && model.children.some((/** @type {any} */ one) => shown.has(one)))
+      elementOf(model)?.style.setProperty("display", isShown ? "" : "none", "important")
+      elementOf(model)?.toggleAttribute("data-lecture", isStage(model))
     }
   }
 
@@ -287,7 +296,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     if (document.fullscreenElement !== null) void document.exitFullscreen()
     choose("")
     restore()
-    for (const model of [root.children[0], ...root.children[0].children]) {
+    for (const model of [root.children[0], ...laidOut()]) {
       elementOf(model)?.style.removeProperty("display")
       elementOf(model)?.removeAttribute("data-lecture")
     }

@@ -5,6 +5,7 @@ import { listenToKeys } from "./hotkeys.js"
 import { lectureOf } from "./lecture.js"
 import { patchPlot } from "./patched_plots.js"
 import { become, isAimedAt, offer } from "./rows.js"
+import { watchStage } from "./stage.js"
 
 const SILENT_MS = 6000
 
@@ -57,6 +58,7 @@ const nameStops = (plot) => {
  * @param {Model[]} args.sliders
  * @param {[Model, string, string, string][]} args.painted a property of a model, in light and in dark
  * @param {[string, Model, Model[]][]} args.cards the name of each part, its card, and its plots
+ * @param {[Buttons, Model, Source, string[], string] | null} args.stage what chooses between the cards
  * @param {number} args.answer_ms the page answers the kernel no more often
  * @param {[string, string, string[], string[]][]} args.scenes of lecture mode: name, title, views, and controls
  * @param {Source} args.chosen gets the name of the scene that is shown
@@ -68,7 +70,7 @@ const nameStops = (plot) => {
  * @param {{context: Context}} call
  */
 export const watchPage = (
-  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, answer_ms, keys, contrast, ...stage },
+  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, stage, answer_ms, keys, contrast, ...scenes },
   { context }
 ) => {
   /** @type {boolean | null} */
@@ -90,7 +92,7 @@ export const watchPage = (
   }
   kernel?.statusChanged?.connect(watchKernel)
   const stronger = new Map(contrast)
-  const lecture = lectureOf({ root, cards, ...stage }, context, () => follow(true))
+  const lecture = lectureOf({ root, cards, ...scenes }, context, () => follow(true))
   const endKeys = listenToKeys(root, keys, context, lecture.isOpen)
   const follow = (again = false) => {
     if (isDark() === dark && !again) return
@@ -228,6 +230,7 @@ export const watchPage = (
   }
 
   follow()
+  watchStage(stage, cards)
   const theme = new MutationObserver(() => follow())
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] })
   document.addEventListener("visibilitychange", tell)

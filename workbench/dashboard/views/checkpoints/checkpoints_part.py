@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, LinearAxis, Range1d
 
-from workbench.dashboard.charts.html import Choice, scrolled
+from workbench.dashboard.charts.html import Choice, column, scrolled
 from workbench.dashboard.charts.sources import ceiling, refresh, stretch
 from workbench.dashboard.charts.static import ticks
 from workbench.dashboard.charts.tabs import Tabs
@@ -72,9 +72,10 @@ class CheckpointsPart(Part):
             together=alone,
         )
         self.models = [
-            self._progress.div, scrolled(self._cut.div, 230 if alone else 83), self._words.div,
-            scrolled(self._gantt.figure, 360 if alone else 118), *self.tabs.models,
-        ]  # fmt: skip
+            column([self._progress.div, scrolled(self._cut.div, 230 if alone else 83)]),
+            column([self._words.div, scrolled(self._gantt.figure, 360 if alone else 118)]),
+            column(self.tabs.models),
+        ]
         self.inputs = (self._choice.source,)
         self.asides = self.tabs.models
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.dashboard.charts.html import scrolled
+from workbench.dashboard.charts.html import column, scrolled
 from workbench.dashboard.charts.sources import ceiling_s
 from workbench.dashboard.charts.time_chart import TimeChart
 from workbench.dashboard.charts.wording import fit
@@ -14,7 +14,7 @@ from workbench.telemetry.frames import Frame
 
 
 class WatermarksPart(Part):
-    """Sentences, table, late records where there is room for them, and two charts."""
+    """Sentences, table, late records, and two charts."""
 
     hint = "UTC; lag behind the furthest watermark"
 
@@ -26,16 +26,18 @@ class WatermarksPart(Part):
         self._table = easel.texts.piece("Watermarks of every input channel", "watermarks")
         self._lags = TimeChart(
             easel.paint, easel.texts, easel.window, LAGS, ticks="shortSeconds", label="Watermark lag over time",
-            unit="{0,0} s", pixels=140 if easel.alone else 76, top=ceiling_s,
+            unit="{0,0} s", pixels=140, top=ceiling_s,
         )  # fmt: skip
         self._lags.show({})
         self._lines: dict[str, str] = {}
-        self._event_time = EventTimeChart(easel.paint, easel.texts, easel.window, pixels=150 if easel.alone else 76)
+        self._event_time = EventTimeChart(easel.paint, easel.texts, easel.window, pixels=140)
         rooms = 420 if easel.alone else 129
-        table = scrolled(self._table.div, rooms)
-        self._late = easel.texts.piece("The last late records", "late_records") if easel.alone else None
-        listed = [] if self._late is None else [scrolled(self._late.div, 260)]
-        self.models = [self._words.div, table, *listed, *self._lags.models, *self._event_time.models]
+        table = scrolled(self._table.div, rooms, "detail")
+        self._late = easel.texts.piece("The last late records", "late_records")
+        self.models = [
+            column([self._words.div, *self._lags.models, *self._event_time.models]),
+            table, scrolled(self._late.div, 260, "detail"),
+        ]  # fmt: skip
 
     def remember(self, frame: Frame) -> None:
         lags = watermarks.vertex_lags(frame)
@@ -52,5 +54,4 @@ class WatermarksPart(Part):
         self._table.write(watermarks.html(frame))
         self._lags.interrupt(frame)
         self._event_time.interrupt(frame)
-        if self._late is not None:
-            self._late.write(late.html(frame))
+        self._late.write(late.html(frame))

@@ -1,42 +1,61 @@
-"""The head of the dashboard: which job, how it is, how fast it runs, and what holds it back."""
+"""The head of the dashboard: which job, how it is, how fast it runs, in numbers and in words."""
 
 from __future__ import annotations
 
 import math
 
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import number_of
+from workbench.dashboard.views.event_time.holders import late_records
+from workbench.dashboard.views.event_time.watermarks import vertex_lags
+from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
-
-BADGES = {
-    "CREATED": ("muted", "○"), "INITIALIZING": ("accent", "◔"), "RUNNING": ("good", "●"), "FAILING": ("bad", "▲"),
-    "RESTARTING": ("warn", "↺"), "CANCELLING": ("warn", "◑"), "CANCELED": ("muted", "■"), "FINISHED": ("accent", "✓"),
-    "FAILED": ("bad", "✗"), "SUSPENDED": ("warn", "❚❚"),
-}  # fmt: skip
-
-
-def late_records(frame: Frame) -> int:
-    """Records that came too late for every window, over all tasks."""
-    return sum(int(task.metrics.get("numLateRecordsDropped") or 0) for task in frame.tasks)
+from workbench.telemetry.news import failure_now
 
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
     """The head's numbers: (label, value, unit)."""
-    rate_in, rate_out, running, restarts = (
-        number_of(frame.metrics, name)
-        for name in ("numRecordsInPerSecond", "numRecordsOutPerSecond", "runningTime", "numRestarts")
+    rate_in, running, restarts = (
+        number_of(frame.metrics, name) for name in ("numRecordsInPerSecond", "runningTime", "numRestarts")
     )
+    latency = percentiles(frame)
     figures_ = [
         ("records in", wording.short(rate_in), "/s"),
-        ("records out", wording.short(rate_out), "/s"),
+        ("latency p50", wording.milliseconds(latency["p50"]), ""),
+        ("latency p99", wording.milliseconds(latency["p99"]), ""),
+        ("event-time lag", wording.span(lag_us(frame)), ""),
         ("running", wording.span(None if running is None else int(running * 1000)), ""),
         ("restarts", wording.count(restarts), ""),
-        ("late records", wording.count(late_records(frame)), ""),
+        ("late records", wording.count(sum(late_records(frame).values())), ""),
     ]
     figures_.extend((f"rows in {name}", wording.count(rows), "") for name, rows in list(frame.tables.items())[:3])
     return tuple(figures_)
+
+
+def lag_us(frame: Frame) -> int | None:
+    """How far the sink that is furthest behind is behind the furthest watermark, in event time; None: no watermark."""
+    ends = {vertex.name for vertex in frame.vertices if vertex.id in sinks(frame)}
+    lags = [behind for name, behind in vertex_lags(frame).items() if name in ends]
+    return round(max(lags) * 1e6) if lags else None
+
+
+def headline(frame: Frame) -> str:
+    """What a running job does, in words; empty for others, whose state says it."""
+    if frame.state != "RUNNING":
+        return ""
+    if frame.paused:
+        return "Paused: the sources read nothing, and what is in flight is still processed."
+    told = [f"Reads {wording.short(number_of(frame.metrics, 'numRecordsInPerSecond'))} records/s."]
+    latency, behind = percentiles(frame), lag_us(frame)
+    if latency["p50"] is not None:
+        half, most = (wording.milliseconds(latency[name]) for name in ("p50", "p99"))
+        told.append(f"Half of them reach a sink within {half}, 99 % within {most}.")
+    if behind:
+        told.append(f"Event time at the sinks is {wording.span(behind)} behind the furthest source.")
+    return " ".join(told)
 
 
 def replay_share(replay: ReplayFrame) -> float:
@@ -98,15 +117,16 @@ def html(frame: Frame, name: str) -> str:
     )
     replay = "" if frame.replay is None else replay_html(frame.replay)
     failure = failure_html(frame)
-    if not failure and frame.failure:
-        failure = f"<p class='past'>last failure: {wording.html_text(frame.failure)}</p>"
+    if not failure and (past := failure_now(frame)):
+        failure = f"<p class='past'>last failure: {wording.html_text(past)}</p>"
     if told := interruption_html(frame):
         failure = told if not failure_html(frame) else failure + told
     pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
-        f"<div class='next'><span class='pressure'>{pressure}</span>{replay}</div>{failure}"
+        f"<div class='next'><span class='said'>{wording.html_text(headline(frame))}</span>{replay}</div>"
+        f"<p class='pressure'>{pressure}</p>{failure}"
     )
 
 

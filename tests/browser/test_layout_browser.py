@@ -1,0 +1,103 @@
+"""How the dashboard is laid out in a real browser: what it opens with, what a button shows, and that nothing is cut."""
+
+from __future__ import annotations
+
+import pytest
+from browsing import CHROMIUM, READY, chromium
+from layout_job import start_job
+
+import workbench as wb
+
+pytest.importorskip("playwright.sync_api")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
+]
+
+WIDTHS = (700, 1000, 1440, 1920)
+EVERY = """const every = node => [...(node.shadowRoot ?? node).querySelectorAll("*")].flatMap(one =>
+    [one, ...(one.shadowRoot ? every(one) : [])])
+const seen = () => every(document.body).filter(one => one.checkVisibility())"""
+CARDS = f"""() => {{ {EVERY}
+    return seen().filter(one => one.classList.contains("wb-card"))
+        .flatMap(one => [...one.classList].filter(name => name.startsWith("wb-") && name !== "wb-card"))
+        .map(name => name.slice(3)) }}"""
+SCROLLING = f"""() => {{ {EVERY}
+    return seen().filter(one => {{
+        const {{ overflowX, overflowY }} = getComputedStyle(one)
+        const down = ["auto", "scroll"].includes(overflowY) && one.scrollHeight > one.clientHeight + 1
+        return down || (["auto", "scroll"].includes(overflowX) && one.scrollWidth > one.clientWidth + 1)
+    }}).map(one => `${{one.tagName}} ${{one.className}} ${{one.innerText?.slice(0, 60)}}`) }}"""
+WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
+"""By how many pixels the page is wider than its window."""
+
+
+@pytest.fixture(scope="module")
+def job():
+    job = start_job()
+    yield job
+    job.cancel()
+
+
+@pytest.fixture(scope="module")
+def url(job):
+    pages = wb.serve()
+    yield pages.url.replace("localhost", "127.0.0.1") + f"&job={job.name}"
+    pages.stop()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser, url):
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(60_000)
+    page.goto(url)
+    page.wait_for_function(READY)
+    page.get_by_text("RUNNING", exact=False).first.wait_for()
+    yield page
+    page.close()
+
+
+def press(page, title):
+    page.get_by_role("group", name="Views").get_by_text(title, exact=True).click()
+
+
+def shows(page, *cards):
+    page.wait_for_function(f"cards => JSON.stringify(({CARDS})()) === JSON.stringify(cards)", arg=list(cards))
+
+
+def test_it_opens_with_the_headline_the_graph_and_what_matters_now(page):
+    shows(page, "header", "graph", "latency", "watermarks", "sink")
+    page.get_by_text("Half of them reach a sink within").wait_for()
+
+
+def test_a_slider_its_chart_and_the_headline_are_on_one_screen(page):
+    for name in ("Buffer timeout", "Latency percentiles over time", "Before and after each tuning"):
+        box = page.get_by_label(name, exact=True).first.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900, name
+
+
+def test_a_button_shows_its_view_alone_and_the_page_remembers_it(page):
+    press(page, "Checkpoints")
+    shows(page, "header", "graph", "checkpoints")
+    page.reload()
+    page.wait_for_function(READY)
+    shows(page, "header", "graph", "checkpoints")
+    press(page, "Now")
+    shows(page, "header", "graph", "latency", "watermarks", "sink")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    for title in ("Now", "Latency and throughput", "Watermarks", "Buffers", "Checkpoints", "Results", "Controls"):
+        press(page, title)
+        page.wait_for_function(f"title => ({CARDS})().length === (title === 'Now' ? 5 : 3)", arg=title)
+        assert page.evaluate(SCROLLING) == [], title
+        assert page.evaluate(WIDER) <= 0, title

@@ -1,0 +1,53 @@
+"""Where ``%%stream`` shows the dashboard of its job: docked beside the notebook, or in the cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from workbench.errors import SettingError
+from workbench.jupyter.advice import Advice
+
+DOCK, CELL = "dock", "cell"
+PLACES = {
+    DOCK: "docked beside the notebook, in JupyterLab with the workbench's extension; elsewhere in the cell",
+    CELL: "in the cell",
+}
+
+_chosen = [DOCK]
+_fronts: set[str] = set()
+_jobs: set[str] = set()
+
+
+def choose_display(words: Sequence[str]) -> Advice:
+    """``%stream display``: choose one of `PLACES`, or tell which one is chosen.
+
+    Raises:
+        SettingError: another word.
+    """
+    if len(words) > 1 or (words and words[0] not in PLACES):
+        raise SettingError(f"%stream display takes {' or '.join(PLACES)}, not {' '.join(words)!r}")
+    _chosen[:] = words or _chosen
+    return Advice(f"%%stream shows dashboards {PLACES[_chosen[0]]} (display {_chosen[0]}).")
+
+
+def front_opened(comm_id: str, told: object) -> None:
+    """A front end is there; it says on opening its comm whether it docks."""
+    if isinstance(told, dict) and told.get("docks") is True:
+        _fronts.add(comm_id)
+
+
+def front_closed(comm_id: str) -> None:
+    """A front end is gone."""
+    _fronts.discard(comm_id)
+
+
+def dock(job: str) -> bool:
+    """Decide where the next job of that name is shown, before it starts; True: a front end docks it."""
+    is_docked = _chosen[0] == DOCK and bool(_fronts)
+    (_jobs.add if is_docked else _jobs.discard)(job)
+    return is_docked
+
+
+def is_docked(job: str) -> bool:
+    """Whether a front end is to dock the job."""
+    return job in _jobs
