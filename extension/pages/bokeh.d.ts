@@ -48,5 +48,6 @@ interface Window {
   notebook: any;
   workbench: { painted: { [view: string]: number }; bytes: number };
   workbench_bokeh?: Promise<void>;
+  workbench_moving?: WeakMap<object, any>;
   workbench_plots?: Set<string>;
 }

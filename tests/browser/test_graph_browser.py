@@ -115,3 +115,36 @@ def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
         pages.stop()
         job.cancel()
         job.wait("30s")
+
+
+MOVING = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    return within(document).filter(one => one.closest(".wb-moves") && one.matches("g, path"))
+        .map(one => one.getAttribute("class") ?? one.tagName)
+}"""
+
+
+def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome():
+    numbers = wb.Stream.from_table(pa.table({"n": range(600_000)}), rate=20.0)
+    job = (
+        numbers.key_by("n").aggregate(count=wb.count()).sink_to(wb.DiscardSink()).run("moves", checkpoint_interval="2s")
+    )
+    pages = wb.serve(job)
+    try:
+        with chromium() as browser:
+            page = opened(browser, f"{pages.url}&view=graph")
+            for kind in ("record", "barrier"):
+                page.wait_for_function(f"kind => ({MOVING})().includes(kind)", arg=kind)
+            page.get_by_text("One of 5 records is drawn").wait_for()
+            job.tune(rate=6_000)
+            page.wait_for_function(f"() => ({MOVING})().includes('path')")
+            still = opened(browser, f"{pages.url}&view=graph")
+            still.emulate_media(reduced_motion="reduce")
+            still.wait_for_timeout(2_000)
+            assert "record" not in still.evaluate(MOVING)
+            assert [*page.problems, *still.problems] == []
+    finally:
+        pages.stop()
+        job.cancel()
+        job.wait("60s")

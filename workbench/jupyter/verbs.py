@@ -230,9 +230,7 @@ VERBS: dict[str, Verb] = {
     "fork": Verb(
         _fork, "another job that goes on from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
     ),
-    "compare": Verb(
-        lambda job, words: wb.compare(job, wb.job(words[0])), "two stepping jobs, side by side", "OTHER", 1, 1
-    ),
+    "compare": Verb(lambda job, words: wb.compare(job, wb.job(words[0])), "two jobs, side by side", "OTHER", 1, 1),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),

@@ -6,36 +6,16 @@ from collections.abc import Iterator
 
 from workbench.api.job.job import Job
 from workbench.api.pictures.scene_view import Comparison
-from workbench.arguments import as_given
 from workbench.durations import format_instant
-from workbench.errors import JobError
 from workbench.telemetry.scene import Scene
 
 
-def compare(left: Job, right: Job) -> Comparison:
-    """Show two stepping jobs side by side, with a table of what differs.
-
-    Source: E10, what-if: two versions from one moment.
-
-    Args:
-        left, right: the jobs, for example one and its `Stepper.fork`.
+def compare_steps(left: Job, right: Job) -> Comparison:
+    """Two stepping jobs side by side, with a table of what differs.
 
     Raises:
-        JobError: one of them runs live, or is not a job.
-
-    Example:
-        >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
-        >>> job = numbers.sink_to(wb.TableSink("n")).run("left", driver="stepping", buffer_size=1)
-        >>> other = job.stepper.fork(name="right", buffer_timeout="5ms")
-        >>> print(wb.compare(job, other))
-        left | right
-        setting buffer_timeout: 100ms | 5ms
-        steps: 0 | 1
-        >>> job.cancel(); other.cancel()
+        JobError: one of them runs live.
     """
-    for job in (left, right):
-        if not isinstance(job, Job):
-            raise JobError(f"compare got {as_given(job)}, which is no job: pass two, such as wb.job('a'), wb.job('b')")
     one, other = left.stepper.scene(), right.stepper.scene()
     settings = [_settings(left), _settings(right)]
     names = sorted({*settings[0], *settings[1]})

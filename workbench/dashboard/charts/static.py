@@ -46,6 +46,11 @@ def callback(function: str, **args: Any) -> CustomJS:
     return CustomJS(args=args, code=f"{_alone('callbacks', function)}\n{called(function, args)}")
 
 
+def whole_callback(module: str, function: str, **args: Any) -> CustomJS:
+    """A callback on the page as `callback` makes it, from a module whose functions need each other."""
+    return CustomJS(args=args, code=f"{script(module)}\n{called(function, args)}")
+
+
 def called(function: str, args: Any) -> str:
     """JavaScript that calls a function with the arguments of a CustomJS by name."""
     return f"{function}({{{', '.join(args)}}}, {{object: cb_obj, data: cb_data, context: cb_context}})"

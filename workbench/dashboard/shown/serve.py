@@ -28,10 +28,12 @@ from workbench.arguments import whole_number
 from workbench.dashboard.charts.static import page
 from workbench.dashboard.contract.job_port import Watched
 from workbench.dashboard.contract.view_table import VIEWS
+from workbench.dashboard.lanes.lanes import Lanes
 from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
+from workbench.dashboard.shown.lanes_dashboard import lanes_view
 from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.shown.served_line import ServedLine
 from workbench.dashboard.shown.view import View
@@ -119,8 +121,14 @@ class ServedPages:
         document.template = page("ground")
         jobs = self._jobs()
         arguments = document.session_context.request.arguments
-        words = ("job", "view", "lecture")
-        name, view, scene = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in words)
+        words = ("job", "view", "lecture", "compare")
+        name, view, scene, lanes = (arguments.get(word, [b""])[0].decode("utf-8", "replace") for word in words)
+        compared = [lane for lane in lanes.split(",") if lane]
+        if len(compared) > 1 and set(compared) <= set(jobs):
+            together: Any = Lanes({lane: jobs[lane] for lane in compared})
+            _feed(document, together, lanes_view(together), self._share)
+            document.title = f"{together.name}: side by side"
+            return
         if not name and len(jobs) == 1:
             name = next(iter(jobs))
         if name in jobs and view in ("", *VIEWS) and scene in ("", *SCENES):
@@ -162,6 +170,8 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
         f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
         for name, job in jobs.items()
     ]
+    if len(jobs) > 1:
+        lines.append(f'<p><a href="?compare={quote(",".join(jobs))}">all of them side by side</a></p>')
     lines += [] if jobs else ["<p>No job has been started in this process yet.</p>"]
     text = "<h1>Streaming Workbench</h1>" + "".join(lines)
     document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
@@ -175,11 +185,15 @@ def _show(document: Document, job: Watched, share: Share, part: str | None, scen
         document.add_root(playback.root)
         document.js_on_event("document_ready", playback.script)
         return
-    view = View(job, job.recorder.frames(), part, scene=scene)
+    _feed(document, job, View(job, job.recorder.frames(), part, scene=scene), share)
+    document.title = f"{job.name}: {part or 'dashboard'}"
+
+
+def _feed(document: Document, job: Watched, view: View, share: Share) -> None:
+    """Show a view, and keep it up to date."""
     line = ServedLine(document, view)
     display = Display(job, view, line)
     view.easel.follow = display.turn_to
-    document.title = f"{job.name}: {part or 'dashboard'}"
     document.add_root(view.root)
     document.js_on_event("document_ready", line.script)
     feeding: Any = None

@@ -210,6 +210,7 @@ def edge_columns(frame: Frame) -> Columns:
         crowded = len(others) > CROWDED or sum(abs(other - level) < CLOSE for other in others) > 1
         gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
         curves.append({
+            "id": edge.id,
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
             "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": "" if crowded else edge.exchange,
@@ -226,7 +227,7 @@ def edge_columns(frame: Frame) -> Columns:
 
 
 EDGE_NAMES = (
-    "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", "head_x", "head_y", "width", "name", "exchange", "middle",
+    "id", "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", "head_x", "head_y", "width", "name", "exchange", "middle",
     "exchange_y", "rate", "rate_y", "gauge_left", "gauge_right", "gauge_fill", "gauge_top", "gauge_bottom", "buffers",
     "buffers_y", "usage", "tip",
 )  # fmt: skip

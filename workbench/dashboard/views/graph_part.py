@@ -16,7 +16,7 @@ from bokeh.models import (
 
 from workbench.dashboard.charts.html import KEY_IDLE_BUSY, Choice, row, scrolled
 from workbench.dashboard.charts.sources import refresh
-from workbench.dashboard.charts.static import callback
+from workbench.dashboard.charts.static import callback, sheet, whole_callback
 from workbench.dashboard.charts.tabs import button_group
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.contract.part import Easel, Part
@@ -32,6 +32,7 @@ from workbench.dashboard.views.graph import (
     width,
 )
 from workbench.dashboard.views.graph_modes import MODES, look
+from workbench.dashboard.views.graph_moves import MOVES_NAMES, moves_columns, moves_html
 from workbench.telemetry.frames import Frame
 
 
@@ -49,13 +50,20 @@ class GraphPart(Part):
         self._boxes = ColumnDataSource({**{name: [] for name in BOX_NAMES}, "details": []})
         self._edges = ColumnDataSource({name: [] for name in EDGE_NAMES})
         self._details_us = 0
+        self._moves = ColumnDataSource({name: [] for name in MOVES_NAMES})
         self._rows = Range1d(0, LOWEST)
         self.modes = button_group("Level of detail of the graph", MODES, MODES.index("Physical"))
         self.modes.on_change("active", lambda _attribute, _old, _new: self._draw())
         self._tap = Choice(self._tapped)
         self.figure = paint.drawing(
-            "Dataflow graph: operators, rates, load and buffers", self._rows, min_width=WIDTHS[0]
-        )
+            "Dataflow graph: operators, rates, load and buffers", self._rows, min_width=WIDTHS[0],
+            stylesheets=[sheet("graph_moves")],
+        )  # fmt: skip
+        move = whole_callback("moves", "moveRecords", figure=self.figure, edges=self._edges, moves=self._moves)
+        self.figure.tags = [self._moves]  # what nothing refers to does not reach the page
+        for change in ("data", "patching"):
+            self._moves.js_on_change(change, move)
+        self._told = easel.texts.piece("What moves along the edges", "graph_told", role="note")
         self._add_tools()
         self._draw_edges(paint)
         self._draw_boxes(paint)
@@ -65,7 +73,8 @@ class GraphPart(Part):
         taps = "click a box to show its subtasks; " if easel.hears else ""
         hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
         bar = row([self.modes, hint.div], "graph_bar")
-        self.models = [bar, scrolled(self.figure, 640 if easel.alone else 480, "whole", "graph_drawing")]
+        drawing = scrolled(self.figure, 640 if easel.alone else 480, "whole", "graph_drawing")
+        self.models = [bar, drawing, self._told.div]
         self.inputs = (self.modes, self._tap.source)
         self.asides = [hint.div]
 
@@ -91,6 +100,8 @@ class GraphPart(Part):
             self.figure.min_width = width(frame)
         refresh(self._boxes, boxes)
         refresh(self._edges, edge_columns(frame))
+        self._told.write(moves_html(self._frame))
+        refresh(self._moves, moves_columns(self._frame, frame))
 
     def _tapped(self, box: str) -> None:
         """A click on a box takes it apart into its subtasks; a click on one of these puts them together again."""

@@ -1,0 +1,100 @@
+"""Jobs of one pipeline on common axes, what differs in words, and a column of controls for each."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workbench.api.pictures.side_by_side import FIGURES, differences, figures, settings_that_differ
+from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import column, none, row, written
+from workbench.dashboard.charts.time_chart import SPACING_MS, WINDOW_MS, TimeChart
+from workbench.dashboard.contract.header import BADGES
+from workbench.dashboard.contract.knobs import Knobs
+from workbench.dashboard.contract.part import Easel, Part
+from workbench.telemetry.frames import Frame
+
+STYLES = (("accent", "solid"), ("violet", "dashed"), ("good", "dotted"), ("warn", "solid"), ("bad", "dashed"))
+"""The line of each lane, in all charts."""
+KNOBS = ("buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_mode", "rate", "speed")
+CHARTS = {
+    "p50": ("Latency, p50", "shortMilliseconds", "{0.0} ms"),
+    "p99": ("Latency, p99", "shortMilliseconds", "{0.0} ms"),
+    "records per second": ("Records in per second", "shortNumber", "{0.0a} rec/s"),
+    "buffers per second": ("Buffers per second", "shortNumber", "{0.0a} buffers/s"),
+}
+"""Of each figure that is drawn: what stands above it, how its ticks are written, and its unit."""
+
+
+class LanesPart(Part):
+    """The lanes; its job is a `Lanes`."""
+
+    hint = "one line for each lane, on the same axes"
+    rest_us = 350_000
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        lanes = easel.job.jobs  # type: ignore[attr-defined]
+        lines = {lane: STYLES[place % len(STYLES)] for place, lane in enumerate(lanes)}
+        self._words = easel.texts.piece("What differs", "lanes_words", role="status")
+        self._charts = {
+            name: TimeChart(
+                easel.paint, easel.texts, easel.window, lines, ticks=ticks, label=title, unit=unit, pixels=150
+            )
+            for name, (title, ticks, unit) in CHARTS.items()
+        }
+        self._heads = {lane: easel.texts.piece(f"Lane {lane}", "lanes_head") for lane in lanes}
+        self._knobs = {lane: Knobs(replace(easel, job=job), KNOBS) for lane, job in lanes.items()}
+        drawn = [
+            column([written(f"<h4>{CHARTS[name][0]}</h4>", "lanes_title"), *chart.models], "lanes_cell")
+            for name, chart in self._charts.items()
+        ]
+        controls = [column([self._heads[lane].div, *self._knobs[lane].models], "lanes_cell") for lane in lanes]
+        self.models = [self._words.div, row(drawn, "lanes_row"), row(controls, "lanes_row")]
+        self.inputs = tuple(item for knobs in self._knobs.values() for item in knobs.inputs)
+        self._lines = lines
+        for time_us, frames in self._past():
+            self._append(time_us, frames)
+
+    def update(self, frame: Frame) -> None:
+        """Draw the newest frame of every lane."""
+        frames = self.easel.job.newest()  # type: ignore[attr-defined]
+        self._append(max(own.time_us for own in frames.values()), frames)
+        told = "".join(f"<p>{wording.html_text(sentence)}</p>" for sentence in differences(frames))
+        self._words.write(told or none("The lanes have not reported yet."))
+        differ = settings_that_differ(list(frames.values()))
+        for lane, own in frames.items():
+            self._heads[lane].write(self._head(lane, own, differ))
+            self._knobs[lane].update(own)
+
+    def _past(self) -> list[tuple[int, dict[str, Frame]]]:
+        """What the charts can show of the history, as far apart as their points are."""
+        found: list[tuple[int, dict[str, Frame]]] = []
+        history = self.easel.job.history()  # type: ignore[attr-defined]
+        for time_us, frames in history:
+            recent = history[-1][0] - time_us <= WINDOW_MS * 1_000
+            if recent and (not found or time_us - found[-1][0] >= SPACING_MS * 1_000):
+                found.append((time_us, frames))
+        return found
+
+    def _append(self, time_us: int, frames: dict[str, Frame]) -> None:
+        measured = {lane: figures(frame) for lane, frame in frames.items()}
+        for name, chart in self._charts.items():
+            chart.append(time_us, {lane: own[name] for lane, own in measured.items()})
+
+    def _head(self, lane: str, frame: Frame, differ: list[str]) -> str:
+        """The lane's line, name and state, what only it is set to, and its figures."""
+        colour, dash = self._lines[lane]
+        tone, sign = BADGES[frame.state]
+        own = figures(frame)
+        told = {
+            name: wording.milliseconds(own[name]) if not name.endswith("second") else wording.short(own[name])
+            for name in FIGURES
+        }
+        numbers = "".join(f"<td class='n'><b>{value}</b><small>{name}</small></td>" for name, value in told.items())
+        options = ", ".join(f"{name} {frame.settings.get(name)}" for name in differ)
+        return (
+            f"<h4><i style='border-top:4px {dash} var(--wb-{colour})'></i>{wording.html_text(lane)} "
+            f"<span class='{tone}'>{sign} {frame.state}</span></h4>"
+            f"<p class='muted'>{wording.html_text(options)}&nbsp;</p>"
+            f"<table><tr>{numbers}</tr></table>"
+        )
