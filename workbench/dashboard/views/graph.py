@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -187,7 +188,7 @@ def box_columns(frame: Frame) -> Columns:
         idle, busy, pressed = shares(vertex)
         bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
         first, second = ("", "") if is_compact else operator_lines(vertex, room)
-        title = wording.fit(vertex.name, room - (74 if is_compact else 30), 13)
+        title = wording.fit(vertex.name, room - (54 if is_compact else 30), 13)
         parallelism = f"{wording.short(_received(vertex))}/s" if is_compact else f"×{vertex.parallelism}"
         boxes.append({
             "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - tall,
@@ -222,7 +223,7 @@ def edge_columns(frame: Frame) -> Columns:
         x0, x1 = x0 + half, x1 - half
         bend = (x0 + x1) / 2
         middle, level, amount = shown[edge.id]
-        gauge = min(0.052, (x1 - x0) * 0.7) if amount == 2 else 0.0
+        gauge = min(0.052, (x1 - x0) * 0.7) if amount == 2 else math.nan
         curves.append({
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": bend, "cy0": y0, "cx1": bend, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
