@@ -10,7 +10,9 @@ from itertools import pairwise
 import pytest
 
 from workbench.dashboard.charts import time_chart, wording
+from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import ceiling, ceiling_s
+from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.shown import header
 from workbench.dashboard.views import buffers, events, graph, latency
 from workbench.dashboard.views.checkpoints import checkpoints, checkpoints_history
@@ -182,6 +184,55 @@ def test_an_edge_runs_from_box_to_box_and_tells_exchange_rate_and_buffers():
     assert drawn["width"] == [6.0, 1.5, 1.5]
 
 
+def drawn_graph(columns, edges):
+    """A frame with boxes in columns, each a list of their heights from 0 to 1, and edges between their names."""
+    last = max(1, len(columns) - 1)
+    boxes = [(f"{x}{place}", x / last, y) for x, column in enumerate(columns) for place, y in enumerate(column)]
+    vertices = tuple(replace(FRAME.vertices[0], id=name, name=name, x=x, y=y) for name, x, y in boxes)
+    return replace(
+        FRAME,
+        vertices=vertices,
+        edges=tuple(replace(FRAME.edges[0], id=f"{a}{b}", source=a, target=b) for a, b in edges),
+    )
+
+
+def test_what_is_written_on_edges_overlaps_nothing_and_no_box():
+    rows = [0.0, 0.5, 1.0]
+    everyone = [(f"0{a}", f"1{b}") for a in range(3) for b in range(3)]
+    for columns, edges in (
+        ([rows, rows], everyone),
+        ([[0.5], [0.5], [0.5]], [("00", "10"), ("10", "20"), ("00", "20")]),  # the last one runs behind a box
+    ):
+        frame = drawn_graph(columns, edges)
+        centres, half = graph.places(frame), graph.half_width(frame)
+        found = graph.labels(frame, frame.edges, centres)
+        assert any(amount == 2 for _, _, amount in found)
+        boxes = []
+        for x, y, amount in found:
+            if amount:
+                wide, above, below = graph.LABELS[2 - amount]
+                boxes.append(
+                    (x - wide / 2 / graph.width(frame), x + wide / 2 / graph.width(frame), y - below, y + above)
+                )
+            for x0, y0 in centres.values():
+                assert not (amount and abs(x - x0) < half and abs(y - y0) < 30), "it stands on a box"
+        for place, first in enumerate(boxes):
+            for second in boxes[:place]:
+                apart = first[1] <= second[0] or second[1] <= first[0] or first[3] <= second[2] or second[3] <= first[2]
+                assert apart, (first, second)
+
+
+def test_many_boxes_in_a_column_are_low_enough_to_be_seen_at_once():
+    frame = drawn_graph([[place / 7 for place in range(8)]], [])
+    assert graph.height(frame) <= 480
+    drawn = graph.box_columns(frame)
+    assert set(drawn["first"]) == {""}
+    assert set(drawn["parallelism"]) == {"12.3k/s"}
+    for names in (("top", "title_y"), ("title_y", "bar_top"), ("bar_bottom", "shares_y"), ("shares_y", "bottom")):
+        for above, below in zip(*(drawn[name] for name in names), strict=True):
+            assert above > below
+
+
 def test_a_gauge_never_leaves_its_track_when_a_step_overshoots():
     over = replace(FRAME, edges=(replace(FRAME.edges[0], usage=1.09),))
     drawn = graph.edge_columns(over)
@@ -339,8 +390,24 @@ def test_throughput_is_read_and_received():
 def test_tunings_are_marked_where_they_happened_and_the_latest_is_named():
     assert time_chart.tunings(FRAME.events) == {
         "x": [1_699_999_960_000.0, 1_699_999_970_000.0],
-        "text": ["", "speed = 600x"],
+        "text": ["buffer_timeout = 50ms", "speed = 600x"],
+        "drop": [15, 1],
     }
+
+
+def test_tunings_at_the_same_time_are_written_below_each_other_and_on_the_side_that_has_room():
+    window = time_chart.TimeWindow()
+    window.range.update(start=0, end=30_000)
+    chart = time_chart.TimeChart(
+        Paint(), Texts(), window, {"p50": ("good", "solid")}, ticks="shortNumber", label="", unit="", pixels=128
+    )
+    chart.append(29_000_000, {"p50": 1.0})
+    tuned = [EventFrame(us, "tune", f"at {us}") for us in (1_000_000, 2_000_000, 3_000_000, 28_000_000)]
+    chart.mark(tuned)
+    marks = next(one.data_source.data for one in chart.figure.renderers if "align" in one.data_source.data)
+    assert marks["text"] == ["", "at 2000000", "at 3000000", "at 28000000"]
+    assert marks["align"] == ["left", "left", "left", "right"]
+    assert len(set(marks["drop"][1:])) == 3
 
 
 def test_the_head_has_the_numbers_of_the_frame():

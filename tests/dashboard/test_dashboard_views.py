@@ -47,8 +47,8 @@ HOSTILE = (
 RATES = {"numRecordsIn": 10, "numRecordsOut": 4, "numRecordsInPerSecond": 5.0, "numRecordsOutPerSecond": 2.0}
 OPERATORS = (
     OperatorFrame("source", "replay", "", "v1", (), RATES, 0.0, 0.5),
-    OperatorFrame("clean", "filter", "x > 1", "v1", (OperatorInput("source", "forward"),), RATES, 0.3, 0.5),
-    OperatorFrame("aggregate", "window aggregate", "", "v2", (OperatorInput("clean", "hash"),), RATES, 0.6, 0.5),
+    OperatorFrame("clean", "filter", "x > 1", "v1", (OperatorInput("source", "forward"),), RATES, 0.5, 0.5),
+    OperatorFrame("aggregate", "window aggregate", "", "v2", (OperatorInput("clean", "hash"),), RATES, 1.0, 0.5),
 )
 
 
@@ -269,12 +269,17 @@ def test_every_control_asks_the_job_for_what_it_says():
 
 def test_what_is_refused_is_said_beside_the_control():
     view = shown(Job(FRAME), "controls")
-    press(view, "Savepoint")
-    view.page.receive()
-    assert "✗ a savepoint needs a name" in view.page.texts()
     view.page.change(view.view.parts["controls"].knobs.sliders["speed"].exact, "value", "max")
     view.page.receive()
     assert "✗ speed is &lt;img" in view.page.texts()
+
+
+def test_a_savepoint_without_a_name_gets_the_next_free_one():
+    view = shown(Job(FRAME), "controls")
+    settled(view)
+    view.view.parts["controls"].savepoints.options = ["before-fix", "savepoint-1"]
+    press(view, "Savepoint")
+    assert "✓ savepoint savepoint-2 is complete" in settled(view)
 
 
 def test_savepoints_are_listed_anew_after_a_restart_for_what_the_coordinator_before_completed_last():

@@ -31,15 +31,25 @@ SHORT_TIMES = {
 LONG_TIMES = {**SHORT_TIMES, "days": "%b %d", "months": "%b %Y", "years": "%Y"}
 """How a `DatetimeTickFormatter` writes instants of minutes, and of any time."""
 
+LABELLED = 3
+"""So many of the latest tunings are named."""
+LABEL_PX = 14
+
 LOW_PX = 90
 """A chart lower than that has room for three ticks only."""
 
 
 def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
-    """Where someone tuned the job: ``x`` in milliseconds since 1970, and what was changed (for the latest alone)."""
+    """Where someone tuned the job: ``x`` in milliseconds since 1970, what was changed, and how far below the upper edge
+    that stands, so that one text is not written over another; only for the latest.
+    """
     tuned = [event for event in events if event.kind == "tune"]
-    texts = [""] * (len(tuned) - 1) + [fit(event.text, 180, 11) for event in tuned[-1:]]
-    return {"x": [event.time_us / 1000 for event in tuned], "text": texts}
+    ages = range(len(tuned) - 1, -1, -1)
+    return {
+        "x": [event.time_us / 1000 for event in tuned],
+        "text": [fit(event.text, 180, 11) if age < LABELLED else "" for event, age in zip(tuned, ages, strict=True)],
+        "drop": [1 + LABEL_PX * min(age, LABELLED) for age in ages],
+    }
 
 
 def quarters(end: float, parts: int = 4) -> list[float]:
@@ -157,14 +167,15 @@ class TimeChart(TimeLines):
     ) -> None:  # fmt: skip
         super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels)
         self._top, self._parts = top, 4 if pixels >= LOW_PX else 2
-        self._marks = ColumnDataSource({"x": [], "text": [], "y": [], "align": [], "shift": []})
+        self._window = window.range
+        self._marks = ColumnDataSource({name: [] for name in ("x", "text", "drop", "y", "align", "shift")})
         plot = self.figure
         plot.yaxis.formatter = formatter(ticks)
         plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0, self._parts))
         span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
         paint.set(span.glyph, line_color="violet")
         text = paint.text(
-            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset=1,
+            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset="drop",
             text_baseline="top", background_fill_alpha=0.8,
         )  # fmt: skip
         paint.set(text, background_fill_color="card")
@@ -172,7 +183,7 @@ class TimeChart(TimeLines):
     def mark(self, events: Sequence[EventFrame]) -> None:
         """Show where the job was tuned."""
         marks = tunings(events)
-        middle = self._points.data["t"][-1] - WINDOW_MS / 2 if len(self._points.data["t"]) else 0.0
+        middle = (self._window.start + self._window.end) / 2
         right = [x < middle for x in marks["x"]]
         refresh(
             self._marks,

@@ -25,19 +25,22 @@ from tornado.httpserver import HTTPServer
 from tornado.ioloop import IOLoop
 
 from workbench.arguments import whole_number
-from workbench.dashboard.charts.static import page
+from workbench.dashboard.charts.badges import BADGES
+from workbench.dashboard.charts.static import page, sheet
 from workbench.dashboard.contract.job_port import Watched
-from workbench.dashboard.contract.view_table import VIEWS
+from workbench.dashboard.contract.view_table import VIEWS, dashboard_views, recorded_views
 from workbench.dashboard.lanes.lanes import Lanes
 from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
+from workbench.dashboard.shown.header import headline
 from workbench.dashboard.shown.lanes_dashboard import lanes_view
 from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.shown.served_line import ServedLine
 from workbench.dashboard.shown.view import View
 from workbench.errors import SettingError, unknown
+from workbench.telemetry.news import failure_now
 
 Jobs = Callable[[], Mapping[str, Watched]]
 """Gives the jobs that are shown, by name."""
@@ -164,17 +167,31 @@ def _check_free(port: int) -> None:
 def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:
     """The jobs that there are; `problem` tells what is not there."""
     document.title = "Streaming Workbench"
-    lines = [f"<p>{escape(problem)}</p>"] if problem else []
-    lines += [
-        f'<p><a href="?job={quote(name)}">{escape(name)}</a> {escape(job.state)} '
-        f'<a href="?job={quote(name)}&amp;view=subtasks">vertices and subtasks</a></p>'
-        for name, job in jobs.items()
-    ]
+    lines = [f"<p class='problem' role='alert'>{escape(problem)}</p>"] if problem else []
+    lines += [_entry(name, job) for name, job in jobs.items()]
     if len(jobs) > 1:
         lines.append(f'<p><a href="?compare={quote(",".join(jobs))}">all of them side by side</a></p>')
     lines += [] if jobs else ["<p>No job has been started in this process yet.</p>"]
-    text = "<h1>Streaming Workbench</h1>" + "".join(lines)
-    document.add_root(Div(text=text, sizing_mode="stretch_width", disable_math=True))  # a $ is one, and fetches nothing
+    text = "<h1>Streaming jobs</h1>" + "".join(lines)
+    listed = Div(text=text, sizing_mode="stretch_width", disable_math=True)  # a $ is one, and fetches nothing
+    listed.stylesheets = [sheet("job_list")]
+    document.add_root(listed)
+
+
+def _entry(name: str, job: Watched) -> str:
+    """A job in the list: its dashboard, its state, what it does in words, and its views."""
+    frame = job.recorder.latest()
+    colour, sign = BADGES[job.state]
+    said = "" if frame is None else f"<p>{escape(failure_now(frame) or headline(frame))}</p>"
+    link = f"?job={quote(name)}"
+    views = "".join(
+        f'<a href="{link}&amp;view={view.name}" title="{escape(view.help)}">{escape(view.title)}</a>'
+        for view in (recorded_views() if isinstance(job, PastJob) else dashboard_views(job.live))
+    )
+    return (
+        f"<article><h2><a href='{link}'>{escape(name)}</a><span class='{colour}'>{sign} {escape(job.state)}</span></h2>"
+        f"{said}<nav aria-label='Views of {escape(name)}'>{views}</nav></article>"
+    )
 
 
 def _show(document: Document, job: Watched, share: Share, part: str | None, scene: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from bokeh.models import Button
@@ -13,14 +14,13 @@ from workbench.dashboard.contract.actions import Answer, button, choice, field, 
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
+from workbench.dashboard.contract.slowness import HOW, Slowness
 from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
 from workbench.telemetry.frames import Frame, VertexFrame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
 STALL, RELEASE = "Stall", "Release"
-SLOW = "50ms"
-"""A rest after each buffer that shows: at the usual buffer timeouts it takes most of a task's time."""
 
 
 def busiest(frame: Frame) -> str:
@@ -47,6 +47,7 @@ class ControlsPart(Part):
         self._kept: object = None
         self._proposes = True
         own = ("restart_delay",)  # the others stand with what they change
+        self._slowness = Slowness()
         self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else own)
         self.timeline = Timeline(self._seek, self._answer("seek"))
         self._buttons: list[Button] = []
@@ -79,6 +80,7 @@ class ControlsPart(Part):
                 ),
                 group(
                     self.operator,
+                    self.how,
                     self.rest,
                     self.slow_down,
                     self.stall,
@@ -92,7 +94,7 @@ class ControlsPart(Part):
         self.models = [column([*self.knobs.models, self.timeline.model, actions], spacing=8)]
         self.inputs = (
             *self.knobs.inputs, self.timeline.slider,
-            self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.rest,
+            self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.how, self.rest,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
@@ -101,12 +103,14 @@ class ControlsPart(Part):
         self.timeline.update(frame.replay, over)
         self._paused = frame.paused
         self.pause.label = RESUME if self._paused else PAUSE
-        for one in (*self._buttons, self.task, self.taskmanager, self.operator, self.rest, self.savepoint_name):
+        lists = self.task, self.taskmanager, self.operator, self.how
+        for one in (*self._buttons, *lists, self.rest, self.savepoint_name):
             one.disabled = over
         offer(self.task, [task.name for task in frame.tasks], last=True)
         offer(self.taskmanager, sorted({task.slot.partition("/")[0] for task in frame.tasks}))
         self._offer_operators(frame)
         self._offer_savepoints(frame)
+        self._slowness.update(frame)
         self._show_slowness(frame)
         for answer in self.answers.values():
             answer.update()
@@ -153,8 +157,11 @@ class ControlsPart(Part):
         )  # fmt: skip
 
     def _make_slowness(self) -> None:
-        self.operator, self.rest = choice("Operator to slow down or stall"), field("Rest after each buffer", SLOW, 70)
-        self.slow_down = self._button("Slow down", self._slow, "Pause the operator after each buffer; 0ms turns it off")
+        self.operator = choice("Operator to slow down or stall")
+        self.rest = field("Rest after each buffer", "or a rest", 80)
+        self.how = choice("How much slower", 150)
+        offer(self.how, HOW)
+        self.slow_down = self._button("Slow down", self._slow, "Let the operator rest after each buffer")
         self.stall = self._button(
             STALL, self._stall_or_release, "Stop the operator from taking records until you release it"
         )
@@ -185,8 +192,8 @@ class ControlsPart(Part):
     def _take_savepoint(self) -> None:
         job, name = self.easel.job, self.savepoint_name.value.strip()
         if not name:
-            self.answers["save"].refuse("a savepoint needs a name: enter one in the field beside the button")
-            return
+            taken = set(self.savepoints.options)
+            name = next(free for number in count(1) if (free := f"savepoint-{number}") not in taken)
         self.answers["save"].ask_slowly("savepoint", lambda: job.savepoint(name), f"savepoint {name} is complete")
 
     def _restore(self) -> None:
@@ -199,8 +206,11 @@ class ControlsPart(Part):
         )
 
     def _slow(self) -> None:
-        job, uid, rest = self.easel.job, self.operator.value, self.rest.value.strip() or SLOW
-        self.answers["slow"].ask(lambda: job.faults.slow_down(uid, rest), f"requested: slow down {uid} by {rest}")
+        job, uid = self.easel.job, self.operator.value
+        rest = self.rest.value.strip() or self._slowness.rest(uid, self.how.value)
+        self.answers["slow"].ask(
+            lambda: job.faults.slow_down(uid, rest), f"requested: {uid} rests {rest} after each buffer, not each record"
+        )
 
     def _stall_or_release(self) -> None:
         job, uid = self.easel.job, self.operator.value

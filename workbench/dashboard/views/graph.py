@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from workbench.dashboard.charts import wording
@@ -20,8 +21,14 @@ WIDTHS = (470, 470, 640, 760)
 Heights are exact, widths scale."""
 CROWDED = 16
 """With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
-CLOSE = 44
-"""So close to each other, in pixels, what is written on two edges would overlap: again the hover tells it."""
+COMPACT = (44, 54)
+MANY_ROWS = 4
+"""With more boxes than that in a column all are as high as `COMPACT` says, with their place: they show less text."""
+LABELS = ((66, 18, 38), (50, 2, 20))
+"""Width of what is written on an edge, and how far it reaches above and below its place on the curve, in pixels: all of
+it, or the rate alone where there is no room for more."""
+ALONG = (0.5, 0.36, 0.64, 0.24, 0.76)
+"""Where on a curve it may stand, in order of preference."""
 
 SHARES = (
     ("idle", "idleTimeMsPerSecond"),
@@ -52,10 +59,19 @@ _INPUT = re.compile(r"currentInput\d+Watermark")
 Columns = dict[str, list[Any]]
 
 
+def rows(frame: Frame) -> int:
+    """How many boxes the fullest column has, at least one."""
+    return max(Counter(round(vertex.x, 3) for vertex in frame.vertices).values(), default=1)
+
+
+def box_heights(frame: Frame) -> tuple[int, int]:
+    """Pixels of a box, and of a box with its place."""
+    return COMPACT if rows(frame) > MANY_ROWS else (BOX_HEIGHT, ROW_HEIGHT)
+
+
 def height(frame: Frame) -> int:
     """Pixels that the graph needs: as many rows as the fullest column has boxes."""
-    rows = max(Counter(round(vertex.x, 3) for vertex in frame.vertices).values(), default=1)
-    return max(LOWEST, rows * ROW_HEIGHT)
+    return max(LOWEST, rows(frame) * box_heights(frame)[1])
 
 
 def columns(frame: Frame) -> int:
@@ -81,7 +97,8 @@ def places(frame: Frame) -> dict[str, tuple[float, float]]:
     Boxes stand where the layout says, except that those of one column are pushed apart until none overlaps.
     """
     pad, pixels = half_width(frame) + 0.008, height(frame)
-    margin = ROW_HEIGHT / 2
+    place = box_heights(frame)[1]
+    margin = place / 2
     found: dict[str, tuple[float, float]] = {}
     stacks: dict[float, list[VertexFrame]] = {}
     for vertex in frame.vertices:
@@ -89,7 +106,7 @@ def places(frame: Frame) -> dict[str, tuple[float, float]]:
     for x, members in stacks.items():
         members.sort(key=lambda vertex: vertex.y)
         wanted = [margin + vertex.y * (pixels - 2 * margin) for vertex in members]
-        for vertex, down in zip(members, apart(wanted, ROW_HEIGHT, pixels - margin), strict=True):
+        for vertex, down in zip(members, apart(wanted, place, pixels - margin), strict=True):
             found[vertex.id] = (pad + x * (1 - 2 * pad), pixels - down)
     return found
 
@@ -162,20 +179,23 @@ def box_columns(frame: Frame) -> Columns:
     """One row per vertex: its box, its texts, and where the three parts of its load bar begin and end."""
     half, centres = half_width(frame), places(frame)
     room = 2 * half * width(frame) - 20
+    tall, is_compact = box_heights(frame)[0], rows(frame) > MANY_ROWS
+    bar_y, title_y, shares_y = (20, 11, 37) if is_compact else (71, 15, 93)
     boxes = []
     for vertex in frame.vertices:
         x, y = centres[vertex.id]
-        left, top = x - half, y + BOX_HEIGHT / 2
+        left, top = x - half, y + tall / 2
         idle, busy, pressed = shares(vertex)
         bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
-        first, second = operator_lines(vertex, room)
-        title = wording.fit(vertex.name, room - 30, 13)
+        first, second = ("", "") if is_compact else operator_lines(vertex, room)
+        title = wording.fit(vertex.name, room - (54 if is_compact else 30), 13)
+        parallelism = f"{wording.short(_received(vertex))}/s" if is_compact else f"×{vertex.parallelism}"
         boxes.append({
-            "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - BOX_HEIGHT,
-            "id": vertex.id, "name": vertex.name, "title": title, "parallelism": f"×{vertex.parallelism}",
-            "right_x": bar_left + bar, "first": first, "second": second, "rates": rates(vertex),
-            "title_y": top - 15, "first_y": top - 31, "second_y": top - 44, "rates_y": top - 61,
-            "bar_top": top - 71, "bar_bottom": top - 82, "shares_y": top - 93,
+            "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - tall,
+            "id": vertex.id, "name": vertex.name, "title": title, "parallelism": parallelism,
+            "right_x": bar_left + bar, "first": first, "second": second, "rates": "" if is_compact else rates(vertex),
+            "title_y": top - title_y, "first_y": top - 31, "second_y": top - 44, "rates_y": top - 61,
+            "bar_top": top - bar_y, "bar_bottom": top - bar_y - 11, "shares_y": top - shares_y,
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
             "pressed_1": bar_left + bar * (idle + busy + pressed),
             "shares": told_shares(idle, busy, pressed, room),
@@ -195,32 +215,27 @@ def edge_columns(frame: Frame) -> Columns:
     half, centres = half_width(frame), places(frame)
     names = {vertex.id: vertex.name for vertex in frame.vertices}
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
-    levels: dict[tuple[float, float], list[float]] = {}
-    for edge in frame.edges:
-        if edge.source in centres and edge.target in centres:
-            levels.setdefault(_between(edge, centres), []).append(_level(edge, centres))
+    drawn = [edge for edge in frame.edges if edge.source in centres and edge.target in centres]
+    shown = dict(zip((edge.id for edge in drawn), labels(frame, drawn, centres), strict=True))
     curves = []
-    for edge in frame.edges:
-        if edge.source not in centres or edge.target not in centres:
-            continue
+    for edge in drawn:
         (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
         x0, x1 = x0 + half, x1 - half
-        middle, level = (x0 + x1) / 2, (y0 + y1) / 2
-        others = levels[_between(edge, centres)]
-        crowded = len(others) > CROWDED or sum(abs(other - level) < CLOSE for other in others) > 1
-        gauge = 0.0 if crowded else min(0.052, (x1 - x0) * 0.7)
+        bend = (x0 + x1) / 2
+        middle, level, amount = shown[edge.id]
+        gauge = min(0.052, (x1 - x0) * 0.7) if amount == 2 else math.nan
         curves.append({
             "id": edge.id,
-            "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": middle, "cy0": y0, "cx1": middle, "cy1": y1,
+            "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": bend, "cy0": y0, "cx1": bend, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
-            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": "" if crowded else edge.exchange,
+            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange if amount == 2 else "",
             "middle": middle, "exchange_y": level + 11, "rate_y": level - 11,
-            "rate": "" if crowded else f"{wording.short(edge.records_per_second)}/s",
+            "rate": f"{wording.short(edge.records_per_second)}/s" if amount else "",
             "tip": f"{edge.exchange}, {wording.short(edge.records_per_second)} rec/s",
             "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
             "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
             "gauge_top": level - 19, "gauge_bottom": level - 25,
-            "buffers": "" if crowded or not edge.capacity_buffers else _buffers(edge), "buffers_y": level - 33,
+            "buffers": _buffers(edge) if amount == 2 and edge.capacity_buffers else "", "buffers_y": level - 33,
             "usage": f"{_buffers(edge)} ({wording.percent(edge.usage)})" if edge.capacity_buffers else "chained: none",
         })  # fmt: skip
     return by_column(curves, EDGE_NAMES)
@@ -233,12 +248,60 @@ EDGE_NAMES = (
 )  # fmt: skip
 
 
-def _between(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> tuple[float, float]:
-    return centres[edge.source][0], centres[edge.target][0]
+def labels(
+    frame: Frame, edges: Sequence[EdgeFrame], centres: dict[str, tuple[float, float]]
+) -> list[tuple[float, float, int]]:
+    """Where each edge is written on, and how much of it: 2 is everything, 1 the rate, 0 nothing.
+
+    What is written is on its own curve, over no box and over nothing else that is written; the hover tells the rest.
+    """
+    half, pixels = half_width(frame), width(frame)
+    tall = box_heights(frame)[0] / 2
+    between = Counter((centres[edge.source][0], centres[edge.target][0]) for edge in edges)
+    taken: list[tuple[float, float, float, float]] = []
+    found = []
+    for edge in edges:
+        (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
+        ends = (x0 + half, y0, x1 - half, y1)
+        place = (*_on_curve(0.5, *ends), 0)
+        if between[x0, x1] <= CROWDED:
+            for amount, (wide, above, below) in zip((2, 1), LABELS, strict=True):
+                free = (
+                    (x, y)
+                    for x, y in (_on_curve(along, *ends) for along in ALONG)
+                    if not _is_over_box(x, y + above, y - below, centres.values(), half, tall)
+                    and all(
+                        abs(x - other) * pixels >= (wide + width_) / 2 or y + above <= bottom or y - below >= top
+                        for other, width_, top, bottom in taken
+                    )
+                )
+                if (spot := next(free, None)) is not None:
+                    place = (*spot, amount)
+                    taken.append((spot[0], wide, spot[1] + above, spot[1] - below))
+                    break
+        found.append(place)
+    return found
 
 
-def _level(edge: EdgeFrame, centres: dict[str, tuple[float, float]]) -> float:
-    return (centres[edge.source][1] + centres[edge.target][1]) / 2
+def _on_curve(along: float, x0: float, y0: float, x1: float, y1: float) -> tuple[float, float]:
+    """A point of the curve of an edge, whose control points have the x of its middle."""
+    before, bend = 1 - along, (x0 + x1) / 2
+    inner = 3 * before * before * along, 3 * before * along * along
+    x = before**3 * x0 + (inner[0] + inner[1]) * bend + along**3 * x1
+    y = (before**3 + inner[0]) * y0 + (inner[1] + along**3) * y1
+    return x, y
+
+
+def _is_over_box(
+    x: float, top: float, bottom: float, centres: Iterable[tuple[float, float]], half: float, tall: float
+) -> bool:
+    return any(abs(x - x0) < half and bottom < y0 + tall and top > y0 - tall for x0, y0 in centres)
+
+
+def _received(vertex: VertexFrame) -> float | None:
+    """Records per second that a box receives, or that a source reads."""
+    into = number_of(vertex.metrics, "numRecordsInPerSecond")
+    return into or number_of(vertex.metrics, "numRecordsOutPerSecond")
 
 
 def _buffers(edge: EdgeFrame) -> str:

@@ -194,13 +194,21 @@ export const watchPage = (
       })
     )
   }
+  /** @type {Set<Element>} */
+  const spoken = new Set()
   // The handle is what gets the focus, and BokehJS names only what is around it.
   const nameHandles = () => {
     for (const slider of sliders) {
       const el = context.index.find_one(slider)?.el
       const handle = el?.shadowRoot?.querySelector(".noUi-handle")
       handle?.setAttribute("aria-label", el?.getAttribute("aria-label") ?? "")
-      if (slider.format?.doFormat) handle?.setAttribute("aria-valuetext", slider.format.doFormat([slider.value], { loc: 0 })[0])
+      const target = /** @type {any} */ (el?.shadowRoot?.querySelector(".noUi-target"))
+      if (target == null || spoken.has(target) || !slider.format?.doFormat) continue
+      spoken.add(target)
+      // noUiSlider writes the bare number at each update, and then calls this.
+      target.noUiSlider.on("update.words", (/** @type {any} */ _values, /** @type {number} */ _handle, /** @type {number[]} */ plain) =>
+        handle?.setAttribute("aria-valuetext", slider.format.doFormat([plain[0]], { loc: 0 })[0])
+      )
     }
   }
 
