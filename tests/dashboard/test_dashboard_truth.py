@@ -89,7 +89,7 @@ def channel_rows(frame):
 
 
 def test_buffers_are_those_of_the_queues_and_pools():
-    most = 0
+    most = beyond_pools = 0
     for job, frame in moments("buffers"):
         rows = channel_rows(frame)
         for channel in job.stepper.driver.execution.channels:
@@ -104,9 +104,11 @@ def test_buffers_are_those_of_the_queues_and_pools():
             name = re.search(r"<th[^>]*>(.*?)</th>", row).group(1)
             task = tasks_of(job)[name]
             if task.outputs:
-                assert f"{100 * task.pool.used / task.pool.total:.0f} % {task.pool.used}/{task.pool.total}" in text_of(
-                    row
-                )
+                used, total = task.pool.used, task.pool.total
+                beyond = f" and {used - total} waiting" if used > total else ""
+                told = f"{100 * min(used / total, 1):.0f} % {min(used, total)}/{total}{beyond} "
+                assert told in text_of(row)
+                beyond_pools += used > total
             else:
                 assert "/" not in text_of(row), "a sink has no output pool"
             if isinstance(task, OperatorTask):
@@ -114,6 +116,7 @@ def test_buffers_are_those_of_the_queues_and_pools():
                 granted = sum(item.channel.credit for item in task.gate.channels)
                 assert text_of(row).startswith(f"{name} {100 * received / granted:.0f} %")
     assert most > 2, "the slow operator must have filled some queue"
+    assert beyond_pools, "a step must have produced more than its pool has"
 
 
 def test_the_graph_counts_what_its_operators_counted():

@@ -127,3 +127,15 @@ def test_before_the_first_sample_nothing_is_compared() -> None:
 @pytest.mark.parametrize(("timeout", "fill_ms", "acts"), [("100ms", 15, False), ("100ms", 99, True), ("0ms", 15, True)])
 def test_a_timeout_acts_where_buffers_are_not_full_before_it_ends(timeout: str, fill_ms: float, acts: bool) -> None:
     assert (timeout_idle(timeout, fill_ms) == "") is acts
+
+
+def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_with() -> None:
+    """As while a page is opened."""
+    told = Told()
+    told.run(8, BEFORE)
+    told.run(1.5, Measured(480, 900, 990, 300, 6, 300, 60))
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, replace(BEFORE, p50_ms=4, p95_ms=7, p99_ms=8, buffers_per_second=180))
+    assert told.log.changes[-1].sentence == (
+        "buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
+    )

@@ -202,3 +202,25 @@ def test_a_restart_waits_as_long_as_it_was_told_so_that_people_see_it() -> None:
     fail(job, "count[0]", read)
     assert "restart after 100 ms" in last(job).sentence  # as the strategy says
     job.cancel()
+
+
+def test_late_records_count_on_over_a_recovery() -> None:
+    """Every fifth record is far behind; those after the checkpoint are dropped again, and count once."""
+    table = pa.table({"n": range(COUNT), "t": [(0 if n % 5 == 4 else n * 1_000_000) for n in range(COUNT)]})
+    numbers = wb.Stream.from_table(table, event_time="t", out_of_orderness="0s", rate=1_000)
+    counted = numbers.key_by("n").window(wb.tumbling("1s")).aggregate(c=wb.count()).uid("count")
+    last_told = []
+    for fails in (False, True):
+        job = counted.sink_to(wb.TableSink("counts")).run(
+            "late", driver="stepping", buffer_size=10, checkpoint_interval="50ms"
+        )
+        job.stepper.driver.next_checkpoint()
+        run_on(job, lambda job=job: job.status()["late_records"] > 20)
+        if fails:
+            job.faults.fail(task="count[0]")
+        told: list[int] = []
+        run_on(job, lambda job=job, told=told: told.append(job.status()["late_records"]) or job.over)
+        assert told == sorted(told)
+        assert job.status()["restarts"] == fails
+        last_told.append(told[-1])
+    assert last_told[0] == last_told[1] > 50

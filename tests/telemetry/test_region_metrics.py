@@ -96,9 +96,9 @@ def test_a_step_that_turns_out_to_have_been_without_work_makes_no_time_negative(
         task.load.begin(clock.now_us())
         for _ in range(2):
             clock.advance_to(clock.now_us() + 100_000)
-            sampler.sample(execution, clock.now_us())
+            sampler.sample(execution, clock.now_us(), {})
         task.load.end(clock.now_us(), worked=worked, held_back=False)
-        frames = sampler.sample(execution, clock.now_us())
+        frames = sampler.sample(execution, clock.now_us(), {})
         metrics = next(frame.metrics for frame in frames if frame.name == task.name)
         shares.append([metrics[f"{name}TimeMsPerSecond"] for name in ("busy", "idle", "backPressured")])
     assert all(share >= 0 for each in shares for share in each if share is not None)

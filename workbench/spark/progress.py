@@ -92,6 +92,7 @@ def _bar() -> Iterator[Progress]:
         yield show
     finally:
         if rows:
+            bar.refresh()  # a notebook is not drawn again when it stops, and would show what was before the last step
             bar.stop()
 
 

@@ -172,7 +172,7 @@ class Sampler(JobObserver):
         now = master.services.clock.now_us()
         execution = master.execution
         channels = self._channels.sample(execution, now) if execution is not None else NO_CHANNELS
-        tasks = self._tasks.sample(execution, now) if execution is not None else ()
+        tasks = self._tasks.sample(execution, now, self._interruptions.late()) if execution is not None else ()
         vertices = vertex_frames(master.graph, tasks)
         edges = edge_frames(master.graph, execution, channels)
         running = master.state == "RUNNING"

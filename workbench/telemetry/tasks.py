@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.durations import MAX_TIME, NO_TIME
@@ -61,14 +61,15 @@ class TaskSampler:
         self._pending: dict[str, int] = {}
         self._late = LateSampler()
         self._front_us: int | None = None
+        self._by_clock = False
 
-    def sample(self, execution: Execution, now_us: int) -> tuple[TaskFrame, ...]:
-        """A frame for each task, in the order of the graph."""
+    def sample(self, execution: Execution, now_us: int, late: Mapping[str, int]) -> tuple[TaskFrame, ...]:
+        """A frame for each task, in the order of the graph; `late`: records that it dropped in all its attempts."""
         self._past = {key: self._past.get(key, deque()) for key in map(deployed, execution.tasks)}
         self._rates.clear()
         self._late.begin(execution.number)
         reference = self._reference(execution, now_us)
-        return tuple(self._task(task, now_us, reference) for task in execution.tasks)
+        return tuple(self._task(task, now_us, reference, late.get(task.name, 0)) for task in execution.tasks)
 
     def job_rates(self, graph: PhysicalGraph) -> dict[str, float]:
         """Records per second that the sources read and that the sinks received."""
@@ -92,7 +93,7 @@ class TaskSampler:
             self._pending[uid] = sum(left)
         return self._pending.get(uid, before)
 
-    def _task(self, task: Task, now_us: int, reference_us: int) -> TaskFrame:
+    def _task(self, task: Task, now_us: int, reference_us: int, late_records: int) -> TaskFrame:
         counts = _counts(task, now_us)
         past = self._past[deployed(task)]
         if not runs(task):
@@ -105,11 +106,11 @@ class TaskSampler:
             **dict(zip(IO, counts.io, strict=True)),
             **self._rates_of(task.name, first, counts),
             "isBackPressured": task.load.held_back and not (task.load.stepping or task.load.resting),
-            "outPoolUsage": task.pool.used / task.pool.total if task.pool.total else 0.0,
+            "outPoolUsage": min(1.0, task.pool.used / task.pool.total) if task.pool.total else 0.0,
             "outputQueueLength": task.pool.used,
-            "usedMemorySegments": task.pool.used,
+            "usedMemorySegments": min(task.pool.used, task.pool.total),
             "totalMemorySegments": task.pool.total,
-            "numLateRecordsDropped": sum(link.counters.numLateRecordsDropped for link in task.links),
+            "numLateRecordsDropped": late_records,
             "numRecordsInErrors": sum(link.counters.numRecordsInErrors for link in task.links),
             "numFiredTimers": sum(link.counters.numFiredTimers for link in task.links),
             "numRecordsWithoutTimestamp": sum(link.counters.numRecordsWithoutTimestamp for link in task.links),
@@ -136,23 +137,32 @@ class TaskSampler:
             quiet = [max(now_us - time.active_us, 0) for time in times.values()]  # it goes on while it is looked at
             metrics["sourceIdleTime"] = min(quiet) // 1_000 if quiet else 0
         metrics["currentInputWatermark"] = watermark
-        metrics["watermarkLag"] = None if watermark in (None, MAX_TIME) else reference_us - watermark
+        metrics["watermarkLag"] = self._lag_us(watermark, reference_us)
         late = self._late.sample(task, now_us)
         return TaskFrame(
             task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
             task.started_us, task.ended_us, event_times_of(task),
         )  # fmt: skip
 
+    def _lag_us(self, watermark: int | None, reference_us: int) -> int | None:
+        """Behind the reference; None where that is the clock, and event time was recorded long ago."""
+        if watermark is None or watermark == MAX_TIME:
+            return None
+        lag_us = reference_us - watermark
+        return None if self._by_clock and abs(lag_us) > _LIVE_WITHIN_US else lag_us
+
     def _reference(self, execution: Execution, now_us: int) -> int:
         """What watermarks are compared with: the replay's place in history; where nothing is replayed the clock, or,
         when event time is far from that and so was recorded long ago, the furthest that a source has told."""
         readers = (task.reader for task in execution.sources)
         places: list[int] = [place for reader in readers if (place := getattr(reader, "position_us", None)) is not None]
+        self._by_clock = False
         if places:
             return max(places)
         told = (task.output_watermark_us for task in execution.sources)
         self._front_us = max((us for us in told if us not in (None, MAX_TIME)), default=self._front_us)
         if self._front_us is None or abs(now_us - self._front_us) <= _LIVE_WITHIN_US:
+            self._by_clock = True
             return now_us
         return self._front_us
 

@@ -40,7 +40,7 @@ def rows(frame: Frame) -> list[dict[str, Any]]:
     for edge in frame.edges:
         channels = [channel for channel in frame.channels if channel.edge == edge.id]
         label = f"{names.get(edge.source, edge.source)} → {names.get(edge.target, edge.target)}"
-        note = f"{edge.queued_buffers}/{edge.capacity_buffers} · {wording.percent(edge.usage)}"
+        note = f"{edge.queued_buffers}/{edge.capacity_buffers} · {wording.percent(min(1.0, edge.usage))}"
         listed.append({**blank, "label": label, "heading": True, "note": note})
         shown = channels
         if len(frame.channels) > MANY and len(channels) > FULLEST:
@@ -114,8 +114,12 @@ def pools_html(frame: Frame) -> str:
 def _output(task: TaskFrame) -> str:
     if not task.metrics.get("totalMemorySegments"):
         return _NOTHING  # nothing follows it
-    used, total = _whole(task, "usedMemorySegments"), _whole(task, "totalMemorySegments")
-    return f"{_pool(task, 'outPoolUsage', 'pressed')} <span class='muted'>{used}/{total}</span>"
+    names = ("usedMemorySegments", "totalMemorySegments", "outputQueueLength")
+    used, total, queued = (number_of(task.metrics, name) or 0 for name in names)
+    waits = queued - total
+    more = f" and {wording.count(waits)} waiting" if waits > 0 else ""
+    pool = _pool(task, "outPoolUsage", "pressed")
+    return f"{pool} <span class='muted'>{wording.count(used)}/{wording.count(total)}{more}</span>"
 
 
 _NOTHING = f"<span class='muted'>{wording.NOTHING}</span>"
@@ -124,10 +128,6 @@ _NOTHING = f"<span class='muted'>{wording.NOTHING}</span>"
 def _pool(task: TaskFrame, metric: str, colour: str) -> str:
     usage = number_of(task.metrics, metric)
     return _NOTHING if usage is None else f"{bar(usage, colour)} {wording.percent(usage)}"
-
-
-def _whole(task: TaskFrame, metric: str) -> str:
-    return wording.count(number_of(task.metrics, metric))
 
 
 class BuffersPart(Part):

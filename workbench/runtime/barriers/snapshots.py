@@ -31,7 +31,7 @@ class SnapshotTaken:
         processed_records, processed_bytes: input of the task during the alignment.
         in_flight: the part of the overtaken records that this task stores.
         early_records: records behind a barrier that are in the state already, and are sent again after a failure.
-        records_in: records that the task had received since it was deployed.
+        records_in, late_records: records that the task had received, and dropped as late, since it was deployed.
     """
 
     task: str
@@ -47,6 +47,7 @@ class SnapshotTaken:
     early_records: int = 0
     processed_bytes: int = 0
     records_in: int = 0
+    late_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +199,7 @@ class Snapshots:
                 early_records=arrival.early,
                 processed_bytes=arrival.processed_bytes,
                 records_in=self.records_in,
+                late_records=sum(link.counters.numLateRecordsDropped for link in self._links),
             )
         )
 

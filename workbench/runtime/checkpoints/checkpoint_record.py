@@ -19,7 +19,7 @@ class Acknowledgement:
         processed_records, processed_bytes: input during the alignment.
         persisted_records, persisted_bytes: in-flight data that is part of the checkpoint.
         early_records: records in the state although they came behind a barrier.
-        records_in: records that the task had received since it was deployed.
+        records_in, late_records: records that the task had received, and dropped as late, since it was deployed.
     """
 
     start_delay_us: int
@@ -35,6 +35,7 @@ class Acknowledgement:
     written_us: int | None = None
     file: StateFile | None = None
     records_in: int = 0
+    late_records: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -237,6 +237,7 @@ class CheckpointCoordinator:
             report.early_records,
             report.processed_bytes,
             records_in=report.records_in,
+            late_records=report.late_records,
         )
         record.acknowledgements[report.task] = ack
         states: dict[str, Snapshot] = report.states

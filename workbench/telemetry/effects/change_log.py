@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import replace
+from typing import Any
 
 from workbench.durations import parse_duration
 from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
 
 KEPT = 20
 """Changes."""
-HORIZON_US = 3_000_000
-"""So long before a change is looked at."""
 RATES_FROM_US = 1_100_000
 """Rates are means over a second: earlier ones still hold some of the time before the change."""
 HOLDS_AFTER_US = 1_500_000
@@ -19,7 +18,7 @@ LATEST_US = 2_900_000
 ENOUGH, FEW = 30, 8
 """Markers: enough for percentiles at once, and so few must do where not many come."""
 FOLLOWED_US = 10_000_000
-"""So long after a change its figures follow the job."""
+"""So long after a change its figures follow the job, and so long before one they are looked at."""
 SAME, SAME_MS = 0.1, 1.0
 """A difference below this share, and of a latency below so many milliseconds, is none."""
 
@@ -73,8 +72,11 @@ class ChangeLog:
         self._changes.append(ChangeFrame(what, time_us, measured, None, "measuring", f"{what}: measuring"))
 
     def _before(self, time_us: int) -> Measured | None:
-        past = [one for at_us, one in self._past if time_us - HORIZON_US <= at_us <= time_us]
-        return _mean(past) if past else None
+        """Medians over the last seconds since the change before: a moment in which something else took the processor,
+        such as the opening of a page, is not what the change is compared with."""
+        since_us = max(time_us - FOLLOWED_US, self._changes[-1].time_us + RATES_FROM_US if self._changes else 0)
+        past = [one for at_us, one in self._past if since_us <= at_us <= time_us]
+        return _median(past or [one for at_us, one in self._past if at_us <= time_us]) if self._past else None
 
     def sample(self, now_us: int, measured: Measured, limit: str = "") -> None:
         """Take note of the job now.
@@ -168,3 +170,13 @@ def _mean(samples: list[Measured]) -> Measured:
         records_per_second=sum(one.records_per_second for one in samples) / count,
         buffers_per_second=sum(one.buffers_per_second for one in samples) / count,
     )
+
+
+def _median(samples: list[Measured]) -> Measured:
+    """Each figure's median, of the samples that have it."""
+    values = {
+        name: sorted(value for one in samples if (value := getattr(one, name)) is not None)
+        for name in ("p50_ms", "p95_ms", "p99_ms", "records_per_second", "buffers_per_second", "fill_ms", "markers")
+    }
+    medians: dict[str, Any] = {name: found[len(found) // 2] if found else None for name, found in values.items()}
+    return replace(samples[-1], **medians)

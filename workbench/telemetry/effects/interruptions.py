@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from workbench.runtime.checkpoints.checkpoint_record import Restore
 from workbench.runtime.job.master import Master
+from workbench.telemetry.effects.counts import Counts
 from workbench.telemetry.effects.interruption_frames import InterruptionFrame
 from workbench.telemetry.effects.interruption_log import OVER, InterruptionLog
-from workbench.telemetry.effects.positions import Positions
 
 
 class Interruptions:
@@ -14,13 +14,20 @@ class Interruptions:
 
     def __init__(self) -> None:
         self._log = InterruptionLog()
-        self._positions = Positions()
+        self._positions = Counts(
+            lambda task: (task.root,), lambda counters: counters.numRecordsIn, lambda ack: ack.records_in
+        )
+        self._late = Counts(
+            lambda task: task.links, lambda counters: counters.numLateRecordsDropped, lambda ack: ack.late_records
+        )
+        self._late_told: dict[str, int] = {}
         self._restore: Restore | None = None
         self._standing_by = False
 
     def leave(self, master: Master) -> None:
         """Another master takes over."""
         self._positions.note(master.coordinator.history)
+        self._late.note(master.coordinator.history)
 
     def event(self, master: Master, time_us: int, kind: str, text: str) -> None:
         """A line has come to the job's log."""
@@ -59,7 +66,18 @@ class Interruptions:
         wanted, replays = positions.tasks(), master.settings.fault_tolerance.replays
         sources = () if master.execution is None else master.execution.sources
         again = positions.deployed(sources, checkpoint, replays=replays)
+        self._late.note(master.coordinator.history)
+        self._late.deployed(() if master.execution is None else master.execution.tasks, checkpoint, replays=replays)
         self._log.deployed(time_us, checkpoint, again if wanted else None, wanted, replays=replays or bool(checkpoint))
+
+    def late(self) -> dict[str, int]:
+        """Late records that each task has dropped, counted on over the attempts of the job. What was dropped after the
+        checkpoint that was restored is dropped again, and counts once."""
+        counts = self._late.tasks()
+        if counts.keys() != self._late_told.keys():
+            self._late_told = {}  # rescaled: another task has the count
+        self._late_told = {name: max(count, self._late_told.get(name, 0)) for name, count in counts.items()}
+        return self._late_told
 
     def sample(self, now_us: int) -> tuple[InterruptionFrame, ...]:
         """All that are remembered, oldest first."""
