@@ -10,7 +10,7 @@ import pytest
 
 from workbench.drivers.faults.faults import Fault, FaultPlan
 from workbench.lab.pipelines.checkpointing import draw_architecture
-from workbench.lab.simulate import ARCHITECTURES as NAMES
+from workbench.lab.simulation.architecture_names import ARCHITECTURES as NAMES
 from workbench.lab.simulation.exhaustive import five
 from workbench.lab.simulation.result import SimulationResult
 from workbench.lab.simulation.scenario import Scenario

@@ -6,9 +6,7 @@ import argparse
 
 from workbench.cli.command import Parser, count, one_of, readable_file, refuse_given
 from workbench.drivers.faults.fault_names import FAULTS
-
-ARCHITECTURES = ("at-most-once", "changelog", "stop-the-world")
-"""Their names, without importing the runtime."""
+from workbench.lab.simulation.architecture_names import ARCHITECTURES
 
 DETAILS = """\
 Runs pipelines under a scheduler that draws every choice from a seed, with virtual time and injected faults. It checks
