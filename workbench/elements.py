@@ -96,6 +96,9 @@ class CheckpointBarrier:
         overtakes_at_us: processing time from which it overtakes records; None: never.
         behind: the number of buffers of records sent on its channel before it, if it has overtaken in-flight records;
             None: it has overtaken nothing.
+        offsets: the sources save new positions (True) or those that they saved before (False) with it; None: positions
+            have no clock of their own.
+        outputs_only: it asks for the positions of sources and for what sinks write, not for the state of operators.
     """
 
     checkpoint_id: int
@@ -103,6 +106,8 @@ class CheckpointBarrier:
     mode: str = "exactly-once"
     overtakes_at_us: int | None = None
     behind: int | None = None
+    offsets: bool | None = None
+    outputs_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

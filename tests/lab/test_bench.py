@@ -30,7 +30,7 @@ from workbench.lab.bench.measuring.report import Report
 from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
-from workbench.lab.bench.works import crowd, idle, latencies, memory
+from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory
 from workbench.lab.bench.works.ad_events import expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
@@ -270,6 +270,38 @@ def test_a_crowd_is_measured_and_every_job_is_exact() -> None:
     line = json.loads(found[-1].to_json())
     assert line["config"] == {"kind": "jobs", "p": 1, "jobs": 3, "data_s": 1}
     assert (line["peer"], line["workload"], line["checked"]) == ("workbench", "crowd", True)
+
+
+def test_architectures_keep_what_they_claim_and_no_more() -> None:
+    table = architectures.compare_architectures(
+        ["snapshots", "changelog:offset_interval=60s", "at-most-once"],
+        seconds=1, rate=8_000, fails_at=[0.7], interval="50ms",
+    )  # fmt: skip
+    exact, logged, lossy = table.to_pylist()
+    assert [row["claimed"] for row in (exact, logged, lossy)] == ["exactly-once", "at-least-once", "at-most-once"]
+    assert [row["observed"] for row in (exact, logged, lossy)] == ["exactly-once", "at-least-once", "at-most-once"]
+    assert exact["replayed"] > 0
+    assert 0 < logged["doubled_counts"] <= logged["replayed"]
+    assert (logged["lost_rows"], logged["lost_counts"], lossy["doubled_rows"], lossy["replayed"]) == (0, 0, 0, 0)
+    assert lossy["lost_counts"] > lossy["lost_rows"] > 0
+    assert all(row["records"] == 8_000 and row["recovery_ms"] > 0 for row in (exact, logged, lossy))
+
+
+def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = architectures.Compared(
+        "snapshots", "exactly-once", "at-least-once", 9, 1.0, 9.0, 1.0, 2.0, 3, 1, 50, 4, 0, 1, 0, 0, 7.0
+    )
+    kept = replace(broken, observed="exactly-once", doubled_rows=0)
+    monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept if name == "snapshots" else broken)
+    assert main(["bench", "architectures", "--repeats", "1", "--json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["checked"] for line in lines] == [True, False, False, False]
+    assert lines[0]["config"] == {"architecture": "snapshots", "claimed": "exactly-once"}
+    monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept)
+    assert main(["bench", "architectures", "--repeats", "1"]) == 0
+    assert "observed exactly-once; rows -0 +0" in capsys.readouterr().out
 
 
 def test_what_jobs_without_much_to_do_take_is_measured() -> None:

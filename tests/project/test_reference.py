@@ -14,7 +14,8 @@ def test_every_public_name_has_its_place() -> None:
 
 
 def test_what_most_programs_write_is_a_short_list() -> None:
-    assert len([name for name in reference.exported() if "." not in name]) <= 36
+    architectures = reference.TITLES["Architectures of fault tolerance"]
+    assert len([name for name in reference.exported() if "." not in name and name not in architectures]) <= 36
 
 
 def test_the_page_says_what_the_docstrings_say() -> None:

@@ -28,7 +28,7 @@ from workbench.windows import WindowAssigner
 # one module and one registration ---------------------------------------------------------------------------------
 
 AT_MOST_ONCE = wb.policies.FaultTolerance(
-    name="at-most-once",
+    name="forgetful",
     title="on demand",
     help="no periodic checkpoints; after a failure what was in flight is lost",
     guarantee="at-most-once",
@@ -79,7 +79,7 @@ def test_a_job_runs_by_it_and_takes_no_periodic_checkpoints() -> None:
     assert job.wait() == "FINISHED"
     assert job.table().column("n").to_pylist() == list(range(ROWS))
     assert [(each.kind, each.mode) for each in job.stepper.driver.master.coordinator.history] == [
-        ("final", "at-most-once")
+        ("final", "forgetful")
     ]
 
 
@@ -108,15 +108,15 @@ def test_a_failure_is_followed_by_the_next_record_at_every_place() -> None:
 
 
 def test_a_stronger_guarantee_refuses_it() -> None:
-    with pytest.raises(wb.errors.SettingError, match="guarantee is 'at-least-once' and checkpoint_mode 'at-most-once'"):
+    with pytest.raises(wb.errors.SettingError, match="guarantee is 'at-least-once' and checkpoint_mode 'forgetful'"):
         stepped(numbers().sink_to(wb.TableSink("all")), "refused", guarantee="at-least-once")
 
 
 def test_a_running_job_changes_neither_to_it_nor_from_it() -> None:
     job = stepped(numbers().sink_to(wb.TableSink("all")), "whole-run")
-    with pytest.raises(wb.errors.SettingError, match="'at-most-once' holds for a whole run"):
+    with pytest.raises(wb.errors.SettingError, match="'forgetful' holds for a whole run"):
         job.tune(checkpoint_mode="unaligned")
-    assert job.tune(checkpoint_mode="at-most-once")["checkpoint_mode"] == "at-most-once"
+    assert job.tune(checkpoint_mode="forgetful")["checkpoint_mode"] == "forgetful"
     job.cancel()
 
 
@@ -132,12 +132,12 @@ def test_a_savepoint_restores_into_another_policy(tmp_path: Path) -> None:
 
 
 def test_completion_and_dashboard_know_it() -> None:
-    assert "at-most-once" in VALUES["checkpoint_mode"]
+    assert "forgetful" in VALUES["checkpoint_mode"]
     knob = next(knob for knob in KNOBS if knob.name == "checkpoint_mode")
-    assert knob.choices == (*knob.choices[:4], "at-most-once")
-    assert knob.scale("at-most-once") == 4
-    frame = Frame("j", "RUNNING", 0, 0, 0, {"checkpoint_mode": "at-most-once"}, {})
-    assert dict(checkpoints_configuration.options(frame))["Checkpointing Mode"] == "At Most Once"
+    assert knob.choices == (*knob.choices[:4], "forgetful")
+    assert knob.scale("forgetful") == 4
+    frame = Frame("j", "RUNNING", 0, 0, 0, {"checkpoint_mode": "forgetful"}, {})
+    assert dict(checkpoints_configuration.options(frame))["Checkpointing Mode"] == "At Most Once (forgetful)"
     job = stepped(numbers().sink_to(wb.TableSink("all")), "shown")
     assert job.wait() == "FINISHED"
     shown = job.recorder.latest().checkpoints[-1]
@@ -148,9 +148,9 @@ def test_the_simulation_draws_it_and_nothing_counts_twice_under_faults(monkeypat
     from workbench.lab.pipelines.checkpointing import draw_checkpointing
 
     drawn = Counter(draw_checkpointing(Random(seed), Settings()).checkpoint_mode for seed in range(200))
-    assert drawn["at-most-once"] > 10
+    assert drawn["forgetful"] > 10
     monkeypatch.setattr(
-        drawing, "draw_checkpointing", lambda chance, settings: settings.with_value("checkpoint_mode", "at-most-once")
+        drawing, "draw_checkpointing", lambda chance, settings: settings.with_value("checkpoint_mode", "forgetful")
     )
     results = [simulate(seed, pipelines=["exchanged", "rebalanced", "numbered"]) for seed in range(40)]
     assert [str(result) for result in results if not result.ok] == []

@@ -149,7 +149,7 @@ def _draw_settings(chance: Random) -> Settings:
     )
     drawn = replace(draw_checkpointing(chance, settings), local_aggregation=draw_aggregation(chance))
     # At least once would give some rows twice, and only a simulation knows which.
-    return drawn if drawn.fault_tolerance.guarantee == "exactly-once" else settings
+    return drawn if drawn.policy.guarantee == "exactly-once" else settings
 
 
 def _disturb(chance: Random, master: Master, driver: LiveDriver, tunings: int) -> Counter[str]:

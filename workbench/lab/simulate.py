@@ -6,6 +6,7 @@ import argparse
 
 from workbench.cli.command import Parser, count, one_of, readable_file, refuse_given
 from workbench.drivers.faults.fault_names import FAULTS
+from workbench.lab.simulation.architecture_names import ARCHITECTURES
 
 DETAILS = """\
 Runs pipelines under a scheduler that draws every choice from a seed, with virtual time and injected faults. It checks
@@ -48,6 +49,12 @@ def declare(parser: Parser) -> None:
     parser.add_argument(
         "--pipeline", type=readable_file("--pipeline"), metavar="FILE", help="a Python file that defines 'stream'"
     )
+    parser.add_argument(
+        "--fault-tolerance",
+        type=one_of("architecture", ARCHITECTURES),
+        metavar="NAME",
+        help=f"in place of checkpoints, one of: {', '.join(ARCHITECTURES)}",
+    )
     parser.add_argument("--replay", type=count("--replay", least=0), metavar="SEED", help="show the steps of one seed")
     parser.add_argument("--exhaustive", action="store_true", help="every crash point in every task of eight pipelines")
     parser.add_argument("--pairs", action="store_true", help="every pair of crashes in a graph of five tasks")
@@ -62,12 +69,13 @@ def run(options: argparse.Namespace) -> int:
         SettingError: an option of another kind of search.
     """
     if options.exhaustive or options.pairs:
-        every = (*OF_SEARCH, "fault", "pipeline", "replay")
+        every = (*OF_SEARCH, "fault", "fault_tolerance", "pipeline", "replay")
         refuse_given(options, every, f"{OF_SEEDS}, and --exhaustive and --pairs try every crash: leave one of them out")
     if options.replay is not None:
         refuse_given(options, (*OF_SEARCH, "jobs"), f"{OF_SEEDS}, and --replay shows one: leave one of them out")
     from workbench.lab import simulating  # imports the runtime, which the help does not need
 
     options.pipeline = str(options.pipeline or "")
+    options.fault_tolerance = options.fault_tolerance or ""
     options.seeds, options.first, options.jobs = options.seeds or SEEDS, options.first or 0, options.jobs or 1
     return simulating.run(options)

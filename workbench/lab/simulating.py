@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
     console = Console(highlight=False, soft_wrap=True, markup=False)
     if options.exhaustive or options.pairs:
         return enumerate_crashes(console, pairs=options.pairs, jobs=options.jobs)
-    search = Search(options.pipeline, tuple(options.fault))
+    search = Search(options.pipeline, tuple(options.fault), options.fault_tolerance)
     search.scenario(0)  # so that an error in the pipeline appears before the bar
     if options.replay is not None:
         return show(console, search, options.replay)
@@ -143,6 +143,7 @@ def show(console: Console, search: Search, seed: int) -> int:
     given = [str(seed)]
     given += [f"pipeline={search.pipeline!r}"] if search.pipeline else []
     given += [f"faults={search.only!r}"] if search.only else []
+    given += [f"fault_tolerance={search.architecture!r}"] if search.architecture else []
     console.print(f"In Python: job = workbench.lab.replay({', '.join(given)}); job.stepper.step()")
     return 0 if result.ok else 1
 
@@ -155,4 +156,5 @@ def _step_by_hand(console: Console, job: Job) -> None:
 
 def _again(search: Search) -> str:
     pipeline = f" --pipeline {quote(search.pipeline)}" if search.pipeline else ""
-    return pipeline + "".join(f" --fault {quote(name)}" for name in search.only)
+    architecture = f" --fault-tolerance {search.architecture}" if search.architecture else ""
+    return pipeline + architecture + "".join(f" --fault {quote(name)}" for name in search.only)

@@ -121,6 +121,11 @@ class Vertex:
         return self.nodes[0].role == "source"
 
     @property
+    def sinks(self) -> list[str]:
+        """The uids of its sinks."""
+        return [uid for node, uid in zip(self.nodes, self.uids, strict=True) if node.role == "sink"]
+
+    @property
     def tasks(self) -> list[str]:
         """The names of its subtasks, ``"aggregate[0]"``."""
         return [f"{self.name}[{subtask}]" for subtask in range(self.parallelism)]

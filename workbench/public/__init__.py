@@ -24,6 +24,7 @@ from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
+from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.windows import session, sliding, tumbling
@@ -41,6 +42,8 @@ __all__ = [
     "SqlSink",
     "Stream",
     "TableSink",
+    "at_most_once",
+    "changelog",
     "coalesce",
     "col",
     "collect_list",
@@ -65,6 +68,7 @@ __all__ = [
     "session",
     "sliding",
     "state",
+    "stop_the_world",
     "sum",
     "top_k",
     "triggers",

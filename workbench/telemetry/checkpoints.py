@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from workbench.operators.process.process import Process
-from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
@@ -109,7 +109,7 @@ def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, no
         path=coordinator.path_of(record) if record.state == "COMPLETED" else "",
         discarded=record.discarded,
         mode=record.mode,
-        stall_ms=_stall_ms(record, now_us) if fault_tolerance(record.mode).stops_sources else None,
+        stall_ms=_stall_ms(record, now_us) if policy_of(record.mode).stops_sources else None,
         subtasks=tuple(_subtask(task, acks.get(task), record.triggered_us) for task in record.tasks),
     )
 

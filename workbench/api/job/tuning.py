@@ -54,7 +54,13 @@ class Tuning:
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
                 plain[name] = value
-        after, before = master.settings.with_values(plain).fault_tolerance, master.settings.fault_tolerance
+        policy = master.settings.policy
+        if policy.interval_us is not None and "checkpoint_interval" in plain:
+            raise SettingError(
+                f"checkpoint_interval does not apply to fault_tolerance {str(policy)!r}, which has its own: start the "
+                "job again without that argument to tune it"
+            )
+        after, before = master.settings.with_values(plain).policy, master.settings.policy
         if after is not before and (fixed := next((each for each in (before, after) if not each.tunable), None)):
             raise SettingError(
                 f"checkpoint_mode is {before.name!r}, and {fixed.name!r} holds for a whole run: start the job again "

@@ -19,11 +19,12 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.works import crowd, idle, memory
+from workbench.lab.bench.works import architectures, crowd, idle, memory
 
-NAMES = (*SUITES, "chaos", "crowd", "dashboard", "idle", "start", "memory", "all")
+NAMES = (*SUITES, "architectures", "chaos", "crowd", "dashboard", "idle", "start", "memory", "all")
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
+    "architectures": ("repeats", "seconds"),
     "start": ("repeats",),
     "memory": ("seconds", "keys"),
     "chaos": ("seconds", "html"),
@@ -39,13 +40,14 @@ REPEATS = 3
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
+  {"architectures":18}what failures do to results: checkpoints, changelog, stop the world, at most once
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, chaos, crowd, dashboard, idle, start and memory
+  {"all":18}all of these but sweep, architectures, chaos, crowd, dashboard, idle, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -65,7 +67,8 @@ def declare(parser: Parser) -> None:
         "--seconds",
         type=count("--seconds"),
         metavar="N",
-        help="duration of each run (default: 6; checkpoint: 17; chaos: 30; crowd, idle: 10; dashboard: 8; memory: 600)",
+        help="duration of each run (default: 6; checkpoint: 17; chaos: 30; architectures, crowd, idle: 10; "
+        "dashboard: 8; memory: 600)",
     )
     parser.add_argument(
         "--keys",
@@ -124,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
         return _memory(options)
     if options.name == "chaos":
         return _chaos(options)
+    if options.name == "architectures":
+        return _architectures(options)
     if options.name == "crowd":
         return _crowd(options)
     if options.name == "idle":
@@ -176,6 +181,16 @@ def _chaos(options: argparse.Namespace) -> int:
         say(runs[-1].to_json() if options.json else runs[-1].describe())
     sys.stderr.write(f"The picture is in {chaos.save(runs, options.html or Path('chaos.html'))}\n")
     return 0 if all(run.as_told for run in runs) else 1
+
+
+def _architectures(options: argparse.Namespace) -> int:
+    kept = True
+    for _ in range(options.repeats):
+        for architecture in architectures.ARCHITECTURES:
+            found = architectures.compare_one(architecture, seconds=options.seconds or architectures.SECONDS)
+            say(found.to_json() if options.json else found.describe())
+            kept &= found.kept
+    return 0 if kept else 1
 
 
 def _crowd(options: argparse.Namespace) -> int:

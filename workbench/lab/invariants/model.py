@@ -17,7 +17,7 @@ from workbench.elements import (
     Watermark,
     WatermarkStatus,
 )
-from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.exchange.chain import Link
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.output import EdgeOutput
@@ -129,7 +129,7 @@ class Model(Probe):
     def aligned(self, checkpoint_id: int) -> bool:
         """Whether channels are blocked for a checkpoint in progress."""
         record = self.master.coordinator.in_progress.get(checkpoint_id)
-        return record is not None and fault_tolerance(record.mode).aligned
+        return record is not None and policy_of(record.mode).aligned
 
     def attached(self, execution: Execution) -> None:
         self.attempt = (self.attempt[0], execution.number)

@@ -23,6 +23,8 @@ _BROADCAST, _SUBTASK = "broadcast", "subtask"
 class RestoredState(Invariant):
     """Copies the state of each operator immediately after its restore, and compares it with what was read.
 
+    Where nothing is replayed after a failure, no state is promised, and sources must not go back.
+
     Rows of keyed state are compared over all subtasks: they may belong to others now. Sinks are left out; their state
     is committed, and the invariants of commits check that.
     """
@@ -57,9 +59,12 @@ class RestoredState(Invariant):
                 told = state[WATERMARKS]
                 assert isinstance(told, dict)
                 state[WATERMARKS] = {split: told.get(split) for split in task.splits}
+        lossy = not self.model.master.settings.policy.replays
         for uid, snapshots in held.items():
             before = _as_many(read.get(uid, []), len(snapshots))
-            if uid in sources:
+            if lossy:
+                self._check_never_back(uid, before, snapshots)
+            elif uid in sources:
                 self._compare_sources(uid, before, snapshots)
             elif (rows := _rows(before)) != (found := _rows(snapshots)):
                 lost, extra = rows - found, found - rows
@@ -68,6 +73,12 @@ class RestoredState(Invariant):
                     f"{uid} was restored with {lost.total()} rows of its state missing and {extra.total()} too many,"
                     f" such as {min(lost or extra, key=repr)}",
                 )
+
+    def _check_never_back(self, uid: str, before: Sequence[Snapshot], now: Sequence[Snapshot]) -> None:
+        read, found = _merged(before, _POSITIONS), _merged(now, _POSITIONS)
+        for split, position in read.items():
+            if split in found and found[split] < position:
+                self.violated("I6", f"{uid} goes back to {found[split]} in {split}, it had read {position}")
 
     def _compare_sources(self, uid: str, before: Sequence[Snapshot], now: Sequence[Snapshot]) -> None:
         read, found = _merged(before, _POSITIONS), _merged(now, _POSITIONS)

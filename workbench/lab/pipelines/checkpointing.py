@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import timedelta
 from random import Random
 
 from workbench.lab.pipelines.comparing import Outputs
 from workbench.lab.pipelines.topologies import Trial
+from workbench.runtime.barriers.architectures import ARCHITECTURES
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES
 from workbench.runtime.settings.settings import Settings
@@ -42,6 +44,28 @@ def _drawn(chance: Random, settings: Settings, policies: Iterable[FaultTolerance
         max_concurrent_checkpoints=chance.choice((1, 2, 4)) if several else 1,
         # A pipeline whose sources stop again as soon as they resume makes no progress.
         min_pause_us=5_000 if policy.stops_sources else chance.choice((0, 0, 1_000)),
+    )
+
+
+def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings:
+    """These settings with an architecture of fault tolerance in place of the drawn checkpoint mode.
+
+    Example:
+        >>> drawn = [draw_architecture(Random(seed), Settings(), "changelog").policy for seed in range(9)]
+        >>> all(policy.offset_interval_us > policy.interval_us for policy in drawn)
+        True
+    """
+    interval_us = chance.choice((500, 2_000))
+    policy = ARCHITECTURES[name](timedelta(microseconds=interval_us))
+    if policy.offset_interval_us is not None:
+        policy = replace(policy, offset_interval_us=interval_us * chance.choice((2, 5, 20)))
+    return replace(
+        settings,
+        fault_tolerance=policy,
+        checkpoint_mode=Settings().checkpoint_mode,
+        aligned_checkpoint_timeout_us=None,
+        max_concurrent_checkpoints=1 if policy.one_at_a_time else settings.max_concurrent_checkpoints,
+        min_pause_us=5_000 if policy.stops_sources else settings.min_pause_us,
     )
 
 

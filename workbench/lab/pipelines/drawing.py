@@ -54,6 +54,7 @@ def describe(settings: Settings, durable: bool) -> str:
     """The settings that affect the run most, in words."""
     timeout, interval = map(show_optional_duration, (settings.buffer_timeout_us, settings.checkpoint_interval_us))
     return (
-        f"buffers of {settings.buffer_size} records, timeout {timeout}, {settings.checkpoint_mode}"
+        f"buffers of {settings.buffer_size} records, timeout {timeout},"
+        f" {settings.fault_tolerance or settings.checkpoint_mode}"
         f" checkpoints every {interval} {'on disk' if durable else 'in memory'}"
     )

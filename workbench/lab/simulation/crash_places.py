@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from workbench.drivers.faults.crash_points import COORDINATOR, CrashPoint
-from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.tasks.deployment import Execution
 
 Place = tuple[CrashPoint, str]
@@ -74,7 +74,7 @@ def required(owners: Owners, mode: str) -> dict[CrashPoint, frozenset[str]]:
         "after commit": owners.sinks,
         "cleanup": coordinator,
         "restore read": owners.tasks,
-        "in-flight replay": owners.senders if fault_tolerance(mode).overtakes else frozenset(),
+        "in-flight replay": owners.senders if policy_of(mode).overtakes else frozenset(),
         "re-commit": owners.tasks | coordinator,
     }
     return {point: those for point, those in table.items() if those}

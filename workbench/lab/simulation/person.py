@@ -124,7 +124,7 @@ class Person:
             buffer_timeout_us=chance.choice((0, 1_000, None)),
             checkpoint_interval_us=chance.choice((None, 500, 5_000)),
         )
-        if settings.fault_tolerance.guarantee == "exactly-once":  # in a weaker mode, the mode is kept for the whole run
+        if settings.policy.guarantee == "exactly-once":  # in a weaker mode, the mode is kept for the whole run
             settings = draw_exactly_once(chance, settings)
         master.call(lambda: master.apply(settings, "tuned"))
 

@@ -16,13 +16,21 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 
 
-def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = (), steps: int | None = None) -> Job:
+def replay(
+    seed: int | Scenario,
+    *,
+    pipeline: str = "",
+    faults: Sequence[str] = (),
+    fault_tolerance: str = "",
+    steps: int | None = None,
+) -> Job:
     """The job of a simulation, stopped; ``job.stepper.step()`` continues in the order that the seed draws.
 
     Args:
         seed: of the simulation, or a whole scenario.
         pipeline: as after ``--pipeline``, a Python file or a name; empty: drawn by the seed.
         faults: as after ``--fault``.
+        fault_tolerance: as after ``--fault-tolerance``; empty: checkpoints.
         steps: where to stop, counting the starts of processes; None: before the first violation, or at the start if
             there is none.
 
@@ -31,7 +39,8 @@ def replay(seed: int | Scenario, *, pipeline: str = "", faults: Sequence[str] = 
         >>> len(job.stepper.step(2)), job.status()["state"]
         (2, 'RUNNING')
     """
-    scenario = seed if isinstance(seed, Scenario) else Search(pipeline, tuple(faults)).scenario(seed)
+    search = Search(pipeline, tuple(faults), fault_tolerance)
+    scenario = seed if isinstance(seed, Scenario) else search.scenario(seed)
     simulation = Simulation(scenario)
     try:
         _go(simulation, _steps_to_violation(scenario) if steps is None else steps)

@@ -30,6 +30,7 @@ class Scenario:
         fixed_input: the input is not drawn, and so it cannot be shrunk.
         long: every input is a long one.
         settings: fixed settings, instead of drawn ones.
+        architecture: of fault tolerance, a name out of ``ARCHITECTURES``; empty: checkpoints.
         census: whether to count how often each crash point is reached.
         durable: whether checkpoints are on disk; None: drawn.
     """
@@ -45,6 +46,7 @@ class Scenario:
     settings: Settings | None = None
     durable: bool | None = None
     census: bool = False
+    architecture: str = ""
 
     def chance(self, purpose: str) -> Random:
         """A separate random source for each purpose: fixing one choice does not change the others."""

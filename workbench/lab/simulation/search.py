@@ -29,10 +29,12 @@ class Search:
     Attributes:
         pipeline: a name out of ``TOPOLOGIES``, or a Python file; empty: all of ``TOPOLOGIES``.
         only: names out of ``FAULTS``; empty: all.
+        architecture: of fault tolerance, a name out of ``ARCHITECTURES``; empty: checkpoints.
     """
 
     pipeline: str = ""
     only: tuple[str, ...] = ()
+    architecture: str = ""
 
     def scenario(self, seed: int) -> Scenario:
         """The scenario of a seed.
@@ -40,7 +42,13 @@ class Search:
         Raises:
             SettingError: no such pipeline, or its file cannot be simulated.
         """
-        return Scenario(seed, _pipelines(self.pipeline), self.only, fixed_input=self.pipeline.endswith(".py"))
+        return Scenario(
+            seed,
+            _pipelines(self.pipeline),
+            self.only,
+            fixed_input=self.pipeline.endswith(".py"),
+            architecture=self.architecture,
+        )
 
 
 @dataclass(frozen=True, slots=True)

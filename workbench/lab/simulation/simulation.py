@@ -29,7 +29,7 @@ from workbench.drivers.stepped.simulation import SimulationDriver, trace_hash
 from workbench.durable.disk import DISK
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.lab.invariants import Checker
-from workbench.lab.pipelines.checkpointing import verify_rows
+from workbench.lab.pipelines.checkpointing import draw_architecture, verify_rows
 from workbench.lab.pipelines.collector import collector_at_rest, untie
 from workbench.lab.pipelines.committed import committed
 from workbench.lab.pipelines.comparing import Outputs
@@ -112,6 +112,9 @@ class Simulation:
         fixed = {**self.trial.settings, "local_aggregation": aggregation}
         settings = draw_settings(plan, self.durable, fixed)
         self.settings = settings if scenario.settings is None else scenario.settings
+        if scenario.architecture:
+            drawn_from = scenario.chance("architecture")
+            self.settings = draw_architecture(drawn_from, self.settings, scenario.architecture)
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
         actions = draw_actions(plan, may_stop=self.durable)
         self.plan = faults if scenario.faults is None else scenario.faults
@@ -121,7 +124,7 @@ class Simulation:
         self._plans = Plans(self.logical, scenario.chance("key groups"))
         self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice may be late when it is repeated.
-        on_time = self.trial.on_time and self.settings.fault_tolerance.guarantee != "at-least-once"
+        on_time = self.trial.on_time and self.settings.policy.guarantee != "at-least-once"
         self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
         self.log = FailureLog()
         self.memory = MemoryStorage()
@@ -254,7 +257,7 @@ class Simulation:
             self._finished = True
             self.checker.finished()
             self.violations += self.checker.violations
-            wrong = verify_rows(self.trial, self.visible, self.settings.fault_tolerance, self.counted_twice)
+            wrong = verify_rows(self.trial, self.visible, self.settings.policy, self.counted_twice)
             self.violations += [f"I7: {text}" for text in wrong]
             if self.trial.counted is not None and self.checker.totals is not None:
                 self.violations += [f"I15: {t}" for t in self.trial.counted(self.visible, self.checker.totals)]

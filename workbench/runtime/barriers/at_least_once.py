@@ -31,17 +31,21 @@ class _Counting:
 class CountedBarriers:
     """Barriers that are only counted, for one task; several checkpoints may be in progress.
 
+    Where the positions of sources have a clock of their own, the records that a restore repeats are counted from the
+    last barrier with new positions: everything behind that barrier is read again.
+
     Args:
         gate: the task's inputs.
         snapshots: takes its snapshots.
     """
 
-    __slots__ = ("_counting", "_gate", "_snapshots")
+    __slots__ = ("_counting", "_gate", "_since", "_snapshots")
 
     def __init__(self, gate: InputGate, snapshots: Takes) -> None:
         self._gate = gate
         self._snapshots = snapshots
         self._counting: dict[int, _Counting] = {}
+        self._since: dict[InputChannel, int] = {}
 
     def on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         """Record the barrier, and take the snapshot when it was the last."""
@@ -49,7 +53,16 @@ class CountedBarriers:
         if counting is None:
             counting = _Counting(barrier, now_us, self._snapshots.records_in, self._gate.bytes_received)
             self._counting[barrier.checkpoint_id] = counting
-        counting.received[channel] = channel.channel.records_received
+        elif counting.barrier.offsets and not barrier.offsets:
+            counting.barrier = (
+                barrier  # not every source saved new positions, so the receivers count from the older ones
+            )
+        if barrier.offsets is None:
+            counting.received[channel] = channel.channel.records_received
+        else:
+            if barrier.offsets:
+                self._since[channel] = channel.channel.records_received
+            counting.received[channel] = self._since.get(channel, 0)
         self._complete(now_us)
 
     def on_end(self, channel: InputChannel, now_us: int) -> None:

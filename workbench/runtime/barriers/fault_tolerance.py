@@ -49,6 +49,11 @@ class FaultTolerance:
         replays: after a failure, sources read again from the latest checkpoint; otherwise they continue after the last
             record that they have read, and operators start with empty state.
         tunable: a running job can switch to this policy and away from it.
+        interval_us: microseconds between its periodic checkpoints; None: `checkpoint_interval`.
+        offset_interval_us: microseconds after which the sources save new positions; in between they save the last ones
+            again while operators save their present state. None: positions and state belong together.
+        outputs_only: periodic checkpoints hold no state of operators, only positions of sources and what sinks write.
+        knobs: the arguments it was made with, as users write them.
         barriers: creates a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
             with the same function share one handler, so a barrier of one policy ends an older alignment of another.
 
@@ -73,8 +78,16 @@ class FaultTolerance:
     periodic: bool = True
     replays: bool = True
     tunable: bool = True
+    interval_us: int | None = None
+    offset_interval_us: int | None = None
+    outputs_only: bool = False
+    knobs: tuple[tuple[str, str], ...] = ()
     barriers: Callable[[InputGate, Takes], BarrierHandler] | None = None
 
     def __post_init__(self) -> None:
         if self.guarantee not in STRENGTHS:
             raise SettingError(unknown("guarantee", self.guarantee, STRENGTHS))
+
+    def __str__(self) -> str:
+        """As users write it: its name, and its arguments."""
+        return ":".join(filter(None, [self.name, ",".join(f"{knob}={value}" for knob, value in self.knobs)]))

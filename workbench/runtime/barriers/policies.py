@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.errors import SettingError, unknown
 from workbench.runtime.barriers.aligned import EXACTLY_ONCE, STOP_THE_WORLD
+from workbench.runtime.barriers.architectures import AT_MOST_ONCE, CHANGELOG
 from workbench.runtime.barriers.at_least_once import AT_LEAST_ONCE
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.unaligned import UNALIGNED
@@ -11,7 +12,9 @@ from workbench.runtime.barriers.unaligned import UNALIGNED
 POLICIES: dict[str, FaultTolerance] = {
     policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
 }
-"""By name, in the order in which they are offered to users."""
+"""By name, in the order in which they are offered to users as checkpoint modes."""
+_OF_RUNS = {policy.name: policy for policy in (AT_MOST_ONCE, CHANGELOG)}
+"""Those that only hold for a whole run."""
 
 
 def register_fault_tolerance(policy: FaultTolerance) -> FaultTolerance:
@@ -53,4 +56,9 @@ def fault_tolerance(name: object) -> FaultTolerance:
     return policy
 
 
-_BUILT_IN = frozenset(POLICIES)
+def policy_of(barrier_mode: str) -> FaultTolerance:
+    """Return the policy that a barrier or a checkpoint names, as it is without arguments."""
+    return _OF_RUNS.get(barrier_mode) or fault_tolerance(barrier_mode)
+
+
+_BUILT_IN = frozenset((*POLICIES, *_OF_RUNS))

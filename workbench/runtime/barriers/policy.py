@@ -7,12 +7,13 @@ the policy can change between two checkpoints.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from workbench.elements import CheckpointBarrier
 from workbench.runtime.barriers.aligned import AlignedBarriers
 from workbench.runtime.barriers.fault_tolerance import BarrierHandler
-from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.barriers.snapshots import Arrival, Takes
 from workbench.runtime.barriers.unaligned import UnalignedBarriers
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
@@ -56,8 +57,13 @@ class SourceBarriers:
         """Take the snapshot immediately."""
         if not self._snapshots.wants(barrier.checkpoint_id):
             return
-        self._snapshots.report(self._snapshots.take(barrier), Arrival(now_us - barrier.triggered_us))
-        if fault_tolerance(barrier.mode).stops_sources:
+        snapshots = self._snapshots
+        if barrier.offsets is False and snapshots.saved_at is None:  # the first barrier was aborted before it came here
+            barrier = replace(barrier, offsets=True)
+        copied = snapshots.take(barrier)
+        again = 0 if barrier.offsets is None else snapshots.records_in - (snapshots.saved_at or 0)
+        snapshots.report(copied, Arrival(now_us - barrier.triggered_us, early=again))
+        if policy_of(barrier.mode).stops_sources:
             self._held_for = barrier.checkpoint_id
             self._hold(True)
 
@@ -116,7 +122,7 @@ class OperatorBarriers:
             self._unaligned.on_barrier(channel, barrier, now_us)
         else:
             self._unaligned.drop()
-            makes = fault_tolerance(barrier.mode).barriers or AlignedBarriers
+            makes = policy_of(barrier.mode).barriers or AlignedBarriers
             if makes not in self._handlers:
                 self._handlers[makes] = makes(self._gate, self._snapshots)
             self._handlers[makes].on_barrier(channel, barrier, now_us)

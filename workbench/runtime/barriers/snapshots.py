@@ -92,6 +92,8 @@ class Arrival:
 class Takes(Protocol):
     """What a fault-tolerance policy needs from its task."""
 
+    saved_at: int | None
+
     @property
     def records_in(self) -> int:
         """Records that the task has received."""
@@ -123,6 +125,8 @@ class Snapshots:
 
     Attributes:
         due_us: when the last barrier that was sent starts to overtake; MAX_TIME: never.
+        saved_at: how many records a source had read at the position that it saves until its next one, if positions have
+            a clock of their own; None before the first.
     """
 
     def __init__(
@@ -144,6 +148,8 @@ class Snapshots:
         self._given_up: set[int] = set()
         self._sent: list[tuple[Channel, CheckpointBarrier]] = []
         self.due_us = MAX_TIME
+        self._saved: Snapshot = {}
+        self.saved_at: int | None = None
 
     def close(self) -> None:
         """Release the task; no further snapshot is taken."""
@@ -171,12 +177,22 @@ class Snapshots:
         begin = self._now_us()
         self._last_id = barrier.checkpoint_id
         self._given_up = {given_up for given_up in self._given_up if given_up > self._last_id}
-        states = {link.uid: link.operator.snapshot(barrier.checkpoint_id) for link in self._links}
+        links = [link for link in self._links if link.writes] if barrier.outputs_only else self._links
+        states = {link.uid: link.operator.snapshot(barrier.checkpoint_id) for link in links}
         head = self._links[0].uid
-        states[head] = {**states[head], **self._own_state()}
+        if own := self._position(barrier):
+            states[head] = {**states.get(head, {}), **own}
         overtook = overtakes(barrier, begin)
         held = self._overtake(barrier) if overtook else self._send_behind(barrier)
         return Copied(barrier, states, overtook, held, self._now_us() - begin)
+
+    def _position(self, barrier: CheckpointBarrier) -> Snapshot:
+        """What the task's head adds to the state: the position of a source, which may be an older one."""
+        if barrier.offsets is None:
+            return self._own_state()
+        if barrier.offsets:
+            self._saved, self.saved_at = self._own_state(), self.records_in
+        return self._saved
 
     def report(self, copied: Copied, arrival: Arrival) -> None:
         """Hand the copy over to be written, together with the in-flight records."""

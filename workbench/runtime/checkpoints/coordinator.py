@@ -71,6 +71,7 @@ class CheckpointCoordinator:
         self._attempt: Execution | None = None
         self._due_us: int | None = None
         self._ended_us: int | None = None
+        self._offsets_us: int | None = None  # when sources have saved new positions, if these have a clock of their own
         self._retained: deque[str] = deque(manifest.place for manifest in storage.manifests())
         self.in_progress: dict[int, CheckpointRecord] = {}
         self.history: deque[CheckpointRecord] = deque(maxlen=HISTORY)
@@ -88,6 +89,7 @@ class CheckpointCoordinator:
         """A new attempt runs; the first periodic checkpoint is due after one interval."""
         self._attempt = attempt
         self._ended_us = None
+        self._offsets_us = None
         self.failures = 0
         self.reschedule(settings, now_us)
 
@@ -129,8 +131,8 @@ class CheckpointCoordinator:
         if self._due_us is None or not self.may_begin(settings):
             return None
         pause_us = settings.min_pause_us
-        if settings.fault_tolerance.stops_sources:  # otherwise the sources might never read again
-            pause_us = max(pause_us, settings.checkpoint_interval_us or 0)
+        if settings.policy.stops_sources:  # otherwise the sources might never read again
+            pause_us = max(pause_us, settings.periodic_interval_us or 0)
         if self._ended_us is None or not pause_us:
             return self._due_us
         return max(self._due_us, self._ended_us + pause_us)
@@ -192,7 +194,7 @@ class CheckpointCoordinator:
         """
         if self._attempt is None or not self.may_begin(settings):
             return None
-        policy = settings.fault_tolerance
+        policy = settings.policy
         if aligned and not policy.aligned:
             policy = EXACTLY_ONCE
         after_us = 0 if policy.overtakes else settings.aligned_checkpoint_timeout_us
@@ -211,9 +213,26 @@ class CheckpointCoordinator:
         self.history.append(record)
         self.reschedule(settings, now_us)
         overtakes_at_us = now_us + after_us if overtakes and after_us is not None else None
-        barrier = CheckpointBarrier(record.checkpoint_id, now_us, policy.name, overtakes_at_us)
+        offsets = self._saves_offsets(policy.offset_interval_us, now_us)
+        barrier = CheckpointBarrier(
+            record.checkpoint_id,
+            now_us,
+            policy.name,
+            overtakes_at_us,
+            offsets=offsets,
+            outputs_only=policy.outputs_only,
+        )
         self._attempt.tell_sources(Trigger(barrier))
         return record
+
+    def _saves_offsets(self, interval_us: int | None, now_us: int) -> bool | None:
+        """Whether sources save new positions with a checkpoint that begins now; None: no clock decides it."""
+        if interval_us is None:
+            return None
+        if self._offsets_us is not None and now_us - self._offsets_us < interval_us:
+            return False
+        self._offsets_us = now_us
+        return True
 
     def taken_by(self, tasks: Iterable[str]) -> bool:
         """Whether these tasks have taken their snapshots for all checkpoints in progress."""

@@ -19,6 +19,7 @@ class Link:
         children: followers in the chain, each with the side output that it takes, or None for the main output.
         edges, side_edges: exchanges that take the main output, and side outputs by tag.
         watermark_us: how far event time is behind this operator; NO_TIME before the first watermark.
+        writes: the operator is a sink.
     """
 
     __slots__ = (
@@ -32,10 +33,12 @@ class Link:
         "side_edges",
         "uid",
         "watermark_us",
+        "writes",
     )
 
-    def __init__(self, uid: str, operator: Operator, counters: Counters) -> None:
+    def __init__(self, uid: str, operator: Operator, counters: Counters, *, writes: bool = False) -> None:
         self.uid = uid
+        self.writes = writes
         self.operator = operator
         self.counters = counters
         self.children: list[tuple[str | None, Link]] = []

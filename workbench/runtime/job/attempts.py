@@ -205,7 +205,7 @@ class Attempts:
 
     def _close(self, execution: Execution, left: Collection[Task], *, failed: bool) -> None:
         for source in execution.sources if failed else ():
-            if source not in left and not source.settings.fault_tolerance.replays:
+            if source not in left and not source.settings.policy.replays:
                 self._read.setdefault(source.root.uid, []).append(source.source_state())
         for task in execution.tasks:
             if task in left:
@@ -225,13 +225,18 @@ class Attempts:
     ) -> tuple[Manifest | None, States | None]:
         """The checkpoint that these vertices resume from, and its states.
 
-        Where the fault-tolerance policy replays nothing there is none: sources continue after the last record they
-        read.
+        Where the fault-tolerance policy replays nothing, only sinks resume from it: sources continue after the last
+        record they read, and operators start with empty state.
         """
         read = {name: self._read.pop(name) for name in names if name in self._read}
-        if read and not settings.fault_tolerance.replays:
-            return None, States("what the sources have read", read)
         manifest = self.restart_point
+        if read and not settings.policy.replays:
+            if manifest is None:
+                return None, States("what the sources have read", read)
+            sinks = {uid for vertex in graph.vertices for uid in vertex.sinks}
+            states = read_states(self._storage, manifest, graph)
+            written = {uid: snapshots for uid, snapshots in states.items() if uid in sinks}
+            return manifest, States(manifest.place, {**written, **read})
         if manifest is None:
             if self.count:
                 self._sources.rewind(names)

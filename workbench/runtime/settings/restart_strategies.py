@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from numbers import Integral
 from typing import ClassVar, Protocol
@@ -15,7 +16,8 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from workbench.durations import Duration, format_duration, parse_duration
-from workbench.errors import SettingError, unknown
+from workbench.errors import SettingError
+from workbench.runtime.settings.called import called
 
 _COUNT_MAX = 2**31 - 1  # as in Flink
 
@@ -283,7 +285,7 @@ def no_restart() -> NoRestart:
     return NoRestart()
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[..., RestartStrategy]] = {
     NoRestart.NAME: no_restart,
     FixedDelay.NAME: fixed_delay,
     ExponentialDelay.NAME: exponential_delay,
@@ -305,27 +307,8 @@ def parse_restart(value: object) -> RestartStrategy:
     """
     if isinstance(value, FixedDelay | ExponentialDelay | FailureRate | NoRestart):
         return value
-    name, _, rest = str(value).partition(":")
-    make = _MAKERS.get(name.strip())
-    if make is None:
-        raise SettingError(unknown("restart strategy", name, _MAKERS))
-    arguments: dict[str, str] = {}
-    known = make.__code__.co_varnames[: make.__code__.co_argcount]
-    for argument, text in (_argument(part, name) for part in rest.split(",") if part.strip()):
-        if argument not in known:
-            raise SettingError(unknown(f"argument of {name}", argument, known))
-        if argument in arguments:
-            raise SettingError(f"{argument} of {name} is both {arguments[argument]!r} and {text!r}: write it once")
-        arguments[argument] = text
-    strategy: RestartStrategy = make(**arguments)  # type: ignore[operator]
+    strategy: RestartStrategy = called(value, _MAKERS, "restart strategy", "fixed-delay:attempts=5,delay=200ms")
     return strategy
-
-
-def _argument(part: str, name: str) -> tuple[str, str]:
-    key, equals, value = part.partition("=")
-    if not equals:
-        raise SettingError(f"{part!r} is no argument of {name}: write for example 'fixed-delay:attempts=5,delay=200ms'")
-    return key.strip().replace("-", "_"), value.strip()
 
 
 def _count(value: object, name: str, least: int) -> int:

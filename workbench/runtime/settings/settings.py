@@ -18,9 +18,11 @@ from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
+from workbench.runtime.barriers.aligned import EXACTLY_ONCE
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
 from workbench.runtime.barriers.unaligned import UNALIGNED
+from workbench.runtime.settings.architecture import CHOICES, parse_architecture, show_architecture
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
 from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state.key_groups import KEY_GROUPS_MOST
@@ -160,6 +162,19 @@ class Settings:
             steps=POLICIES,
         ),
     )
+    fault_tolerance: FaultTolerance | None = field(
+        default=None,
+        metadata=entry(
+            'the architecture of fault tolerance, for the whole run; None or ``"snapshots"``: checkpoints, see '
+            "`checkpoint_mode`; `changelog`, `stop_the_world`, `at_most_once`, or one of them as text, "
+            '``"changelog:offset_interval=5s"``.',
+            parse_architecture,
+            show=show_architecture,
+            default=None,
+            tunable=False,
+            words=CHOICES,
+        ),
+    )
     aligned_checkpoint_timeout_us: int | None = field(
         default=None,
         metadata=_optional_duration(
@@ -269,14 +284,16 @@ class Settings:
     stalled: tuple[str, ...] = ()
 
     @property
-    def fault_tolerance(self) -> FaultTolerance:
-        """The policy that `checkpoint_mode` names."""
-        return fault_tolerance(self.checkpoint_mode)
+    def policy(self) -> FaultTolerance:
+        """The architecture of the run, or the policy that `checkpoint_mode` names."""
+        return self.fault_tolerance or fault_tolerance(self.checkpoint_mode)
 
     @property
     def periodic_interval_us(self) -> int | None:
         """Time between periodic checkpoints; None: there are none."""
-        return self.checkpoint_interval_us if self.fault_tolerance.periodic else None
+        if not self.policy.periodic:
+            return None
+        return self.policy.interval_us or self.checkpoint_interval_us
 
     @property
     def ship_after_us(self) -> int | None:
@@ -348,8 +365,8 @@ class Settings:
         """These settings, if they are consistent.
 
         Raises:
-            SettingError: a mode that cannot keep the guarantee, several checkpoints at a time in a mode that takes one
-                after another, or fewer buffers than a channel needs to make progress.
+            SettingError: a mode or an architecture that cannot keep the guarantee, both of them, several checkpoints at
+                a time in a mode that takes one after another, or fewer buffers than a channel needs to make progress.
 
         Example:
             >>> Settings(checkpoint_mode="unaligned", max_concurrent_checkpoints=2).check()
@@ -362,7 +379,13 @@ class Settings:
         ):
             if value < least:
                 raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
-        policy, wanted = self.fault_tolerance, self.guarantee
+        policy, wanted = self.policy, self.guarantee
+        setting = "checkpoint_mode" if self.fault_tolerance is None else "fault_tolerance"
+        if self.fault_tolerance is not None and self.checkpoint_mode != EXACTLY_ONCE.name:
+            raise SettingError(
+                f"checkpoint_mode is {self.checkpoint_mode!r}, and fault_tolerance {policy.name!r} takes checkpoints "
+                "in its own way: leave one of them out"
+            )
         if wanted is not None and STRENGTHS.index(policy.guarantee) < STRENGTHS.index(wanted):
             enough = [
                 f"{each.name!r}"
@@ -370,14 +393,14 @@ class Settings:
                 if STRENGTHS.index(each.guarantee) >= STRENGTHS.index(wanted)
             ]
             raise SettingError(
-                f"the guarantee is {wanted!r} and checkpoint_mode {policy.name!r}: choose {' or '.join(enough)}, or ask"
+                f"the guarantee is {wanted!r} and {setting} {policy.name!r}: choose {' or '.join(enough)}, or ask"
                 " for less"
             )
         several = self.max_concurrent_checkpoints
         if several > 1:
             if policy.one_at_a_time:
                 raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with checkpoint_mode {policy.name!r}: "
+                    f"max_concurrent_checkpoints is {several} with {setting} {policy.name!r}: "
                     f"{policy.one_at_a_time}, so set it to 1"
                 )
             if policy.switches and self.aligned_checkpoint_timeout_us is not None:
@@ -455,6 +478,7 @@ class RunSettings(_Both, total=False):
     """What `Pipeline.run` takes, for editors and type checkers."""
 
     max_parallelism: int | None
+    fault_tolerance: FaultTolerance | str | None
     restart: RestartStrategy | str | None
     slots_per_taskmanager: int
     local_aggregation: bool

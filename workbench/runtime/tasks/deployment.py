@@ -313,7 +313,7 @@ class _TaskBuilder:
         for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
             counters = Counters()
             operator = self._operator(node)
-            link = Link(uid, operator, counters)
+            link = Link(uid, operator, counters, writes=node.role == "sink")
             if node.role == "source":
                 positions[node] = Positions(reading)
             else:

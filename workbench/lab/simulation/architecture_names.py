@@ -1,0 +1,5 @@
+"""The names of the architectures of fault tolerance, for the help of a command, which does not import the runtime."""
+
+from __future__ import annotations
+
+ARCHITECTURES = ("at-most-once", "changelog", "stop-the-world")
