@@ -18,6 +18,7 @@ from reference import exported
 
 import workbench as wb
 from workbench import col
+from workbench.connectors.tables.table_source import TableSource
 
 TABLE = pa.table(
     {"k": ["a", "b"], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us")), "gap": pa.array([5, 5], pa.int64())}
@@ -156,6 +157,9 @@ def sources(name: str) -> dict[str, Callable[[Any, Path], object]]:
         ),
         f"Stream.from_socket({name})": lambda d, _: wb.Stream.from_socket(
             **SOCKET, event_time="t", **more, **{name: d}
+        ),
+        f"Stream.from_source({name})": lambda d, _: wb.Stream.from_source(
+            TableSource(TABLE, event_time="t"), **more, **{name: d}
         ),
         f"Stream.replay({name})": lambda d, folder: wb.Stream.replay(
             wb.History.from_arrow(TABLE, folder / "log", event_time="t", arrival_time="t", progress=False),
