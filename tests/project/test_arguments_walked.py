@@ -90,6 +90,9 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         for argument in ("event_time", "arrival_time")
     },
     "TableSink(upsert_key)": lambda c, _: latest().sink_to(wb.TableSink("x", upsert_key=c("k"))),
+    "RedisSource(event_time)": lambda c, _: wb.RedisSource(
+        "redis://localhost", "orders", TABLE.schema, event_time=c("t")
+    ),
     "SqlSink(upsert_key)": lambda c, folder: stream().sink_to(
         wb.SqlSink(f"sqlite:///{folder}/x", "x", upsert_key=c("k"))
     ),
