@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,8 +127,6 @@ def test_values_and_missing_fields(server: RedisProcess) -> None:
     fetched = reader.poll(9)
     reader.close()
     assert isinstance(fetched, Fetched)
-    import datetime as dt
-
     assert [tuple(row.values()) for row in fetched.records.batch.to_pylist()] == [
         (True, 0.5, dt.date(2026, 3, 29), b"\xff\0", "é"),
         (None,) * 5,

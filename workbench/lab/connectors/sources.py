@@ -171,13 +171,14 @@ class Reading:
             raise ContractError(f"{moment} there are {self.count:,} records and not {count:,}")
 
     def stop_at(self, records: int, moment: str) -> Stored:
-        """Read so many records, one at a time, and take a snapshot; what is read after it is not kept.
+        """Read so many records, fewer at a time at the end, so that a reader has fetched more than it has delivered,
+        and take a snapshot; what is read after it is not kept.
 
         Raises:
             ContractError: there are fewer, or a result of ``poll`` is not valid.
         """
         wanted = self.count + records
-        self._read(wanted, 1, moment)
+        self._read(wanted, _READ, moment)
         if self.count != wanted:
             raise ContractError(f"{moment} there are {self.count:,} records and not {wanted:,}")
         stored = Stored([reader.snapshot() for reader in self._readers])
@@ -196,7 +197,7 @@ class Reading:
             before, turn = self.count, self.count % len(self._readers)
             for reader in (*self._readers[turn:], *self._readers[:turn]):
                 if self.count < count:
-                    self._poll(reader, size, moment)
+                    self._poll(reader, min(size, count - self.count), moment)
             silent = 0 if self.count > before else silent + 1
             if silent:
                 self._advance()
