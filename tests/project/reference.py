@@ -47,6 +47,7 @@ TITLES = {
     "Event time": "watermarks",
     "Functions with state": "functions",
     "What state they declare": "state",
+    "Sources, for `Stream.from_source`": ("RedisSource",),
     "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),

@@ -18,6 +18,7 @@ from reference import exported
 
 import workbench as wb
 from workbench import col
+from workbench.connectors.tables.table_source import TableSource
 
 TABLE = pa.table(
     {"k": ["a", "b"], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us")), "gap": pa.array([5, 5], pa.int64())}
@@ -89,6 +90,9 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         for argument in ("event_time", "arrival_time")
     },
     "TableSink(upsert_key)": lambda c, _: latest().sink_to(wb.TableSink("x", upsert_key=c("k"))),
+    "RedisSource(event_time)": lambda c, _: wb.RedisSource(
+        "redis://localhost", "orders", TABLE.schema, event_time=c("t")
+    ),
     "SqlSink(upsert_key)": lambda c, folder: stream().sink_to(
         wb.SqlSink(f"sqlite:///{folder}/x", "x", upsert_key=c("k"))
     ),
@@ -156,6 +160,9 @@ def sources(name: str) -> dict[str, Callable[[Any, Path], object]]:
         ),
         f"Stream.from_socket({name})": lambda d, _: wb.Stream.from_socket(
             **SOCKET, event_time="t", **more, **{name: d}
+        ),
+        f"Stream.from_source({name})": lambda d, _: wb.Stream.from_source(
+            TableSource(TABLE, event_time="t"), **more, **{name: d}
         ),
         f"Stream.replay({name})": lambda d, folder: wb.Stream.replay(
             wb.History.from_arrow(TABLE, folder / "log", event_time="t", arrival_time="t", progress=False),

@@ -12,7 +12,6 @@ from typing import Any, ClassVar, cast
 import pyarrow as pa
 
 from workbench.api import Stream
-from workbench.api.streams.source_nodes import source_input
 from workbench.connectors.contract.base import (
     Exhausted,
     Fetched,
@@ -28,7 +27,6 @@ from workbench.connectors.parts.sink_folder import SinkFolder
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
-from workbench.plan.watermark_strategy import WatermarkStrategy
 
 PARTS = 4
 CHUNK = 5
@@ -50,7 +48,7 @@ class Numbers(Source):
         return NumbersReader(self)
 
     def stream(self) -> Stream:
-        return Stream(source_input(self, WatermarkStrategy()))
+        return Stream.from_source(self)
 
 
 class NumbersReader(SourceReader):

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.api import Stream
-from workbench.api.streams.source_nodes import source_input
 from workbench.clock import Clock
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.elements import Int64s, Records
@@ -23,7 +22,6 @@ from workbench.errors import SettingError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.process.process_function import ProcessFunction
 from workbench.operators.snapshots.pieces import positions_in
-from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.state.descriptors import ValueState
 from workbench.state.layout import State
 
@@ -99,7 +97,7 @@ class AccessLog(Source):
 
     def stream(self) -> Stream:
         """The events as a stream with the columns entity, number (of the entity's events, from 0) and event."""
-        return Stream(source_input(self, WatermarkStrategy()))
+        return Stream.from_source(self)
 
     def existing(self, partition: int, now_us: int) -> int:
         """How many events of a partition there are by now."""

@@ -8,53 +8,74 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from workbench.api.streams.building import located
+from workbench.api.streams.event_time import WatermarksLike, watermark_strategy
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Source
 from workbench.connectors.live.hybrid_source import HybridSource
 from workbench.connectors.replay.log import ReplayLog
+from workbench.durations import Duration
 from workbench.errors import HistoryError, PlanError
 from workbench.operators.functions.dead_letters import keeps_dead_letters, side_schemas
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
 from workbench.plan.logical import Input, Node
-from workbench.plan.watermark_strategy import WatermarkStrategy
 
 if TYPE_CHECKING:
     from workbench.spark.history import History
 
 
-def source_input(source: Source, strategy: WatermarkStrategy, parallelism: int | None = None) -> Input:
-    """The records of a source, with the user's line in its errors.
+def source_input(
+    source: Source,
+    event_time: object,
+    out_of_orderness: Duration,
+    watermarks: WatermarksLike,
+    idle_after: Duration | None,
+    align: str | bool | None,
+    max_drift: Duration | None,
+    parallelism: int | None = None,
+) -> Input:
+    """The records of a source, with the user's line in its errors; for the arguments see `watermark_strategy`.
 
     Raises:
-        PlanError: it has no columns, or its event time does not fit the strategy.
+        PlanError: not a source, or it has no columns, or its event time does not fit the strategy.
+        SettingError: an invalid duration.
     """
+    strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
     origin = caller()
+    if not isinstance(source, Source):
+        raise PlanError(
+            f"source is {as_given(source)}: pass a connector, or an object of your own subclass of Source",
+            origin=origin,
+        )
     if not len(source.schema):
         raise PlanError(f"the {source.kind} has no columns, so it has no records: give it one at least", origin=origin)
     tells = source.event_time is not None or strategy.by_ingestion
     with located(origin):
         strategy.watermarks.create(source.schema)
     letters = side_schemas(source.on_error) if keeps_dead_letters(source) else {}
-    watermarks = strategy if tells else None
-    return Input(Node(source, (), source.schema, letters, watermarks, origin, parallelism=parallelism))
+    told = strategy if tells else None
+    return Input(Node(source, (), source.schema, letters, told, origin, parallelism=parallelism))
 
 
-def hybrid_input(history: Node, live: Node) -> Input:
+def hybrid_input(history: object, live: object) -> Input:
     """The records of a source that combines two.
 
     Raises:
         PlanError: one of them is not a source, or they differ in columns or in their watermarks.
     """
     origin = caller()
-    for name, node in (("history", history), ("live", live)):
-        if node.role != "source":
+    nodes: list[Node] = []
+    for name, given in (("history", history), ("live", live)):
+        if not isinstance(given, Input):
+            raise PlanError(f"{name} is {as_given(given)}: give hybrid two streams just made", origin=origin)
+        if given.node.role != "source":
             raise PlanError(
                 f"{name} is a stream behind an operator: give hybrid the two sources, and the operators to what"
                 " comes out of it",
                 origin=origin,
             )
-    told = [None if node.watermarks is None else node.watermarks.watermarks for node in (history, live)]
+        nodes.append(given.node)
+    told = [None if node.watermarks is None else node.watermarks.watermarks for node in nodes]
     if told[0] != told[1]:
         ways = ["not at all" if policy is None else policy.describe() for policy in told]
         raise PlanError(
@@ -62,8 +83,8 @@ def hybrid_input(history: Node, live: Node) -> Input:
             origin=origin,
         )
     with located(origin):
-        source = HybridSource(cast("Source", history.spec), cast("Source", live.spec))
-    return Input(Node(source, (), source.schema, side_schemas(source.on_error), live.watermarks, origin))
+        source = HybridSource(*(cast("Source", node.spec) for node in nodes))
+    return Input(Node(source, (), source.schema, side_schemas(source.on_error), nodes[1].watermarks, origin))
 
 
 def source_schema(schema: SchemaLike) -> pa.Schema:

@@ -25,7 +25,7 @@ from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_
 from workbench.api.streams.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
 from workbench.api.streams.windowed import LATE, WindowedStream
 from workbench.arguments import as_given, true_or_false, whole_number
-from workbench.connectors.contract.base import Sink
+from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
 from workbench.connectors.files.line_parser import LineFormat
@@ -140,8 +140,7 @@ class Stream:
             ['t', 'seen']
         """
         source = ReplaySource(opened_log(history), parse_speed(speed))
-        strategy = watermark_strategy(source.event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
-        return cls(source_input(source, strategy))
+        return cls(source_input(source, source.event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
     def from_table(
@@ -188,8 +187,7 @@ class Stream:
             ['user', 'at']
         """
         source = TableSource(table, event_time=event_time_column(event_time), rate=rate)
-        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
-        return cls(source_input(source, strategy))
+        return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
     def from_generator(
@@ -233,8 +231,7 @@ class Stream:
         source = GeneratorSource(
             function, source_schema(schema), event_time=event_time_column(event_time), rate=rate, limit=limit
         )
-        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
-        return cls(source_input(source, strategy))
+        return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
     def from_files(
@@ -279,8 +276,7 @@ class Stream:
         """
         columns = None if schema is None else source_schema(schema)
         source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error)
-        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
-        return cls(source_input(source, strategy))
+        return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
     def from_socket(
@@ -338,8 +334,43 @@ class Stream:
             parse_duration(retry_delay, "retry_delay"),
             on_error,
         )
-        strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
-        return cls(source_input(source, strategy, parallelism=1))
+        return cls(
+            source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift, parallelism=1)
+        )
+
+    @classmethod
+    def from_source(
+        cls,
+        source: Source,
+        *,
+        out_of_orderness: Duration = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: Duration | None = None,
+        align: str | bool | None = True,
+        max_drift: Duration | None = None,
+    ) -> Stream:
+        """Stream the records of a connector, for example your own.
+
+        A source is a subclass of ``workbench.connectors.contract.base.Source``; ``workbench.lab.connectors`` tests
+        it, and docs/connectors.md shows one.
+
+        Source: Flink's ``fromSource``.
+
+        Args:
+            source: describes what is read; it names its columns and its event-time column.
+            out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`, for each split.
+
+        Raises:
+            PlanError: not a source, or it has no columns.
+            SettingError: an invalid duration.
+
+        Example:
+            >>> from workbench.connectors.tables.table_source import TableSource
+            >>> wb.Stream.from_source(TableSource(pa.table({"n": [1]}))).columns
+            ['n']
+        """
+        event_time = getattr(source, "event_time", None)
+        return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
     def hybrid(cls, history: Stream, live: Stream) -> Stream:
@@ -363,10 +394,7 @@ class Stream:
             now = wb.Stream.from_socket("localhost", 9999, past.schema, format="json", event_time="t")
             clicks = wb.Stream.hybrid(past, now)
         """
-        for name, stream in (("history", history), ("live", live)):
-            if not isinstance(stream, Stream):
-                raise PlanError(f"{name} is {as_given(stream)}: give hybrid two streams just made", origin=caller())
-        return cls(hybrid_input(history._end.node, live._end.node))
+        return cls(hybrid_input(getattr(history, "_end", history), getattr(live, "_end", live)))
 
     # records to records -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,85 @@
+"""A Redis server: its URL, connections to it, and what its errors mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.arguments import text_of
+from workbench.errors import SettingError, SourceError
+from workbench.packages import needed
+from workbench.raised import first_line_of
+from workbench.redaction import redacted
+
+_ANSWER_S = 2.0
+"""How long a call may take: a slot's thread waits for it."""
+
+
+@dataclass(frozen=True)
+class RedisServer:
+    """A server.
+
+    Attributes:
+        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``.
+
+    Raises:
+        SettingError: not such a URL; the message masks its password.
+        MissingPackageError: the package redis is not installed.
+
+    Example:
+        >>> str(RedisServer("redis://ann:pa55@db.example:6379/0"))
+        'redis://***@db.example:6379/0'
+    """
+
+    url: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        text_of(self.url, "url", "redis://localhost:6379")
+        package = needed("redis", "Redis")
+        try:
+            package.Redis.from_url(self.url).close()
+        except ValueError as error:
+            raise SettingError(
+                f"the Redis URL {redacted(self.url)!r} cannot be used ({redacted(first_line_of(error))}): write"
+                " redis://host:port/database or unix://path"
+            ) from None
+
+    def __str__(self) -> str:
+        return redacted(self.url)
+
+    def connect(self) -> Any:
+        """A client, which connects at its first call and never calls twice by itself."""
+        package = needed("redis", "Redis")
+        retry = needed("redis.retry", "Redis").Retry(needed("redis.backoff", "Redis").NoBackoff(), 0)
+        return package.Redis.from_url(
+            self.url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S, retry=retry, protocol=2
+        )
+
+    @property
+    def errors(self) -> type[Exception]:
+        """The base class of what a client raises."""
+        base: type[Exception] = needed("redis", "Redis").RedisError
+        return base
+
+    def may_return(self, error: Exception) -> bool:
+        """Whether an error says that the server is away, starts or is busy, so that a later call may succeed."""
+        package = needed("redis", "Redis")
+        refused = (package.AuthenticationError, package.exceptions.AuthorizationError)
+        away = (package.ConnectionError, package.TimeoutError, package.BusyLoadingError)
+        return isinstance(error, away) and not isinstance(error, refused)
+
+    def error(self, error: Exception, streams: str) -> SourceError:
+        """The error for the user.
+
+        Args:
+            error: raised by a client.
+            streams: what was read.
+        """
+        fact = redacted(first_line_of(error))
+        if "WRONGTYPE" in fact:
+            return SourceError(f"{streams} of {self} is a key of another type, not a stream: check the name")
+        if isinstance(error, needed("redis", "Redis").AuthenticationError):
+            return SourceError(f"{self} refuses the login ({fact}): check the user and the password in the URL")
+        if self.may_return(error):
+            return SourceError(f"no connection to {self}: {fact}; start the server, or check host and port")
+        return SourceError(f"cannot read {streams} of {self}: {fact}")

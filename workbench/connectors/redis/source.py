@@ -1,0 +1,280 @@
+"""A source over Redis streams, with the IDs of entries as positions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any, ClassVar
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, text_of, true_or_false, whole_number
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, sorted_out, written_id
+from workbench.connectors.redis.server import RedisServer
+from workbench.elements import Records, event_times
+from workbench.errors import SettingError, SourceError
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.functions.dead_letters import OnError, as_records, check_on_error
+from workbench.operators.functions.user_function import SchemaLike, declared_schema
+from workbench.operators.snapshots.pieces import value_in
+from workbench.origin import caller
+
+_REST_US_MIN = 1_000
+_REST_US_MAX = 16_000
+_RETRY_US_MIN = 100_000
+_RETRY_US_MAX = 5_000_000
+_STARTS = ("earliest", "latest")
+
+
+@dataclass(frozen=True, init=False)
+class RedisSource(Source):
+    """The entries of Redis streams; their fields are columns.
+
+    Each stream is a split with its own watermark, and its position is the ID of the last entry that was read. Positions
+    are part of the checkpoint and not of the server (there is no consumer group), so a recovery loses and repeats
+    nothing. A stream that was trimmed beyond a restored position is an error.
+
+    When the server is away, the source tries again after 100 ms, then after twice as long, up to 5 s.
+
+    Source: F2-8: recovery needs sources that can be read again from a position; Kafka's offsets in Flink's checkpoints.
+
+    Args:
+        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; the password is
+            masked wherever the URL is shown.
+        streams: one key or several; subtasks share them.
+        schema: names and types of the fields to read; a missing field is null. Values are text, such as ``7``, ``0.5``,
+            ``true`` or ``2026-03-29T01:30:00Z``, or raw bytes for ``pa.binary()``.
+        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
+        start: where to begin without a checkpoint: ``"earliest"``, ``"latest"`` (entries added from now on), or the ID
+            of the last entry to skip.
+        bounded: end at the entries that are there at the start.
+        on_error: what happens to an entry that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
+            to ``dead_letters()`` with its stream and ID.
+        retries: how often in a row to try again before the task fails.
+
+    Raises:
+        SettingError: an invalid URL, key, start or number.
+        PlanError: no such event-time column, or an unknown `on_error`.
+        MissingPackageError: the package redis is not installed.
+        SourceError: while running: no connection, a refused login, no such stream, or an entry that is not a record.
+
+    Example::
+
+        orders = wb.Stream.from_source(
+            wb.RedisSource("redis://localhost:6379", "orders", {"id": pa.int64(), "at": pa.date32()}, event_time="at"),
+            out_of_orderness="5s",
+        )
+    """
+
+    url: str = field(repr=False)
+    streams: tuple[str, ...]
+    schema: pa.Schema = field(repr=False)
+    event_time: str | None
+    start: str
+    bounded: bool
+    on_error: OnError
+    retries: int
+    kind: ClassVar[str] = "redis"
+
+    def __init__(
+        self,
+        url: str,
+        streams: str | Sequence[str],
+        schema: SchemaLike,
+        *,
+        event_time: ColumnName | None = None,
+        start: str = "earliest",
+        bounded: bool = False,
+        on_error: OnError = "fail",
+        retries: int = 8,
+    ) -> None:
+        RedisServer(url)
+        keys = (streams,) if isinstance(streams, str) else streams
+        if not isinstance(keys, list | tuple) or not keys or not all(keys) or len(set(keys)) != len(keys):
+            raise SettingError(f"streams is {as_given(streams)}: name one key of a stream or several, each once")
+        if text_of(start, "start", "earliest") not in _STARTS:
+            try:
+                parsed_id(start)
+            except ValueError as error:
+                raise SettingError(f"start is {start!r}: write 'earliest', 'latest' or an ID ({error})") from None
+        columns = declared_schema(schema, "the source", caller())
+        time_column = None if event_time is None else column_name(event_time, "event_time")
+        values = {
+            "url": url,
+            "streams": tuple(text_of(key, "streams", "orders") for key in keys),
+            "schema": columns,
+            "event_time": time_column,
+            "start": start,
+            "bounded": true_or_false(bounded, "bounded"),
+            "on_error": on_error,
+            "retries": whole_number(retries, "retries", 0),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        check_event_time(columns, time_column)
+        check_on_error(on_error, None)
+
+    @cached_property
+    def server(self) -> RedisServer:
+        """The server of the streams."""
+        return RedisServer(self.url)
+
+    def describe(self) -> str:
+        return f"{', '.join(self.streams)} of {self.server}"
+
+    def create(self) -> SourceReader:
+        return RedisReader(self)
+
+
+class RedisReader(SourceReader):
+    """Reads the streams of one subtask with one call for all, and delivers what came stream by stream.
+
+    A position counts what was delivered, so entries that were fetched and not delivered are fetched again.
+    """
+
+    shares_event_time = False
+
+    def __init__(self, source: RedisSource) -> None:
+        self._source = source
+        self._client: Any = None
+        self._positions: dict[str, Id] = {}
+        self._ends: dict[str, Id] = {}
+        self._fetched: dict[str, list[Entry]] = {}
+        self._restored: set[str] = set()
+        self._located = False
+        self._failures = 0
+        self._rest_us = _REST_US_MIN
+        self._retry_us = 0
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        self._clock = context.clock
+        own = self._source.streams[context.subtask :: context.parallelism]
+        self._positions = dict.fromkeys(own, BEGINNING)
+        self._client = self._source.server.connect()
+
+    def splits(self) -> Sequence[str]:
+        return tuple(self._positions) if not self._located else tuple(filter(self._is_open, self._positions))
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        if not self._positions:
+            return Exhausted()
+        now_us = self._clock.now_us()
+        if now_us < self._retry_us:
+            return WaitUntil(self._retry_us)
+        try:
+            self._locate()
+            if not self.splits():
+                return Exhausted()
+            if not any(self._fetched.values()):
+                self._fetch(max_records)
+            self._failures = 0
+        except self._source.server.errors as error:
+            return self._failed(error, now_us)
+        for stream in self._fetched:
+            if self._fetched[stream]:
+                self._rest_us = _REST_US_MIN
+                return self._deliver(stream, max_records)
+        if not self.splits():
+            return Exhausted()
+        rest_us = self._rest_us
+        self._rest_us = min(2 * rest_us, _REST_US_MAX)
+        return WaitUntil(now_us + rest_us)
+
+    def snapshot(self) -> Snapshot:
+        known = self._positions if self._located else self._restored
+        return {
+            "positions": {stream: written_id(self._positions[stream]) for stream in sorted(known)},
+            "ends": {stream: written_id(end) for stream, end in self._ends.items()},
+        }
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            for name, into in (("positions", self._positions), ("ends", self._ends)):
+                if name not in snapshot:
+                    continue
+                for stream, written in value_in(snapshot, name, dict[str, str]).items():
+                    if stream in self._positions:
+                        into[stream] = parsed_id(written)
+                        self._restored.add(stream)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+        self._fetched = {}
+
+    def _is_open(self, stream: str) -> bool:
+        return not self._source.bounded or self._positions[stream] < self._ends[stream]
+
+    def _locate(self) -> None:
+        """Determine the streams' ends and where to begin, at the first call that the server answers."""
+        if self._located:
+            return
+        source = self._source
+        for stream in self._positions:
+            if not self._client.exists(stream):
+                raise SourceError(
+                    f"there is no stream {stream!r} at {source.server}: check its name, or add its first entry (XADD)"
+                )
+            info = self._client.xinfo_stream(stream)
+            last = parsed_id(info["last-generated-id"].decode())
+            if stream not in self._restored:
+                begin = {"earliest": BEGINNING, "latest": last}.get(source.start)
+                self._positions[stream] = parsed_id(source.start) if begin is None else begin
+            deleted = info.get("max-deleted-entry-id")
+            if (
+                stream in self._restored
+                and deleted is not None
+                and parsed_id(deleted.decode()) > self._positions[stream]
+            ):
+                raise SourceError(
+                    f"the stream {stream!r} of {source.server} was trimmed up to {deleted.decode()}, after the position"
+                    f" {written_id(self._positions[stream])} to restore, so entries are lost: keep more of them"
+                    " (MAXLEN, MINID), or start afresh"
+                )
+            if source.bounded:
+                self._ends.setdefault(stream, last)
+        self._located = True
+
+    def _fetch(self, count: int) -> None:
+        wanted = {stream: written_id(self._positions[stream]) for stream in self.splits()}
+        answer = self._client.xread(wanted, count=count)
+        found = {stream.decode(): entries for stream, entries in answer}
+        self._fetched = {}
+        for stream in wanted:
+            entries: list[Entry] = found.get(stream, [])
+            if self._source.bounded:
+                end = self._ends[stream]
+                entries = [entry for entry in entries if parsed_id(entry[0].decode()) <= end]
+                if not entries:  # those up to the end were deleted
+                    self._positions[stream] = end
+            self._fetched[stream] = entries
+
+    def _deliver(self, stream: str, count: int) -> Fetched:
+        source = self._source
+        entries = self._fetched.pop(stream)
+        self._fetched[stream] = entries[count:]  # the next one is another stream's turn
+        taken = entries[:count]
+        place = f"{stream} of {source.server}"
+        lenient = source.on_error == "dead_letter"
+        batch, ids, letters = sorted_out(taken, place, source.schema, source.event_time, lenient=lenient)
+        self._positions[stream] = parsed_id(taken[-1][0].decode())
+        column = source.event_time
+        times = None if column is None else event_times(batch.column(column), column)
+        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
+        return Fetched(Records(batch, times), stream, dead, where=lambda row: f"{place}, entry {ids[row].decode()}")
+
+    def _failed(self, error: Exception, now_us: int) -> WaitUntil:
+        """Wait before the next attempt, or give up."""
+        server = self._source.server
+        if not server.may_return(error) or self._failures >= self._source.retries:
+            raise server.error(error, ", ".join(map(repr, chain(self._positions)))) from error
+        self._retry_us = now_us + min(_RETRY_US_MIN * 2**self._failures, _RETRY_US_MAX)
+        self._failures += 1
+        return WaitUntil(self._retry_us)
