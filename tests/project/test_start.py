@@ -24,20 +24,38 @@ EXTENSION = """
 from IPython.core.interactiveshell import InteractiveShell
 InteractiveShell.instance().run_line_magic("load_ext", "workbench")
 """
+JOBS = """
+import sys
+import numpy as np, pyarrow as pa, workbench as wb
+
+def rows(first, count):
+    return pa.RecordBatch.from_pydict({"k": np.arange(first, first + count) % 7}, schema)
+
+schema = pa.schema([("k", pa.int64())])
+known = []
+for name in ("first", "second"):
+    stream = wb.Stream.from_generator(rows, schema, limit=100).filter("k > 0").key_by("k").aggregate(n=wb.count())
+    stream.sink_to(wb.TableSink("counts")).run(name, parallelism=2).wait(timeout="60s")
+    known.append(set(sys.modules))
+print(*known[1] - known[0])
+"""
 IMPORTED = """
 import sys
 print(*sys.modules)
 """
 
 
-def started(program: str) -> set[str]:
-    """The modules that a process has imported after a program; nothing may be written on its standard error."""
+def ran(program: str) -> str:
+    """What a program prints in a process of its own; nothing may be written on its standard error."""
     kept = {name: value for name, value in os.environ.items() if name != "WORKBENCH_KERNELS"}
-    ran = subprocess.run(
-        [sys.executable, "-c", program + IMPORTED], env=kept, capture_output=True, text=True, check=True
-    )
-    assert ran.stderr == ""
-    return set(ran.stdout.split())
+    done = subprocess.run([sys.executable, "-c", program], env=kept, capture_output=True, text=True, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def started(program: str) -> set[str]:
+    """The modules that a process has imported after a program."""
+    return set(ran(program + IMPORTED).split())
 
 
 @pytest.mark.parametrize(("program", "needless"), [(STREAM, NEEDLESS | SHELL), (EXTENSION, NEEDLESS - {"tornado"})])
@@ -47,3 +65,7 @@ def test_a_start_imports_no_heavy_module_before_its_use(program: str, needless: 
     assert imported & needless == set()
     if READY is not None:
         assert imported & COMPILER == set()
+
+
+def test_a_second_job_imports_nothing() -> None:
+    assert ran(JOBS) == ""
