@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from workbench.api.pictures.side_by_side import FIGURES, differences, figures, settings_that_differ
 from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.html import column, none, row, written
 from workbench.dashboard.charts.time_chart import SPACING_MS, WINDOW_MS, TimeChart
-from workbench.dashboard.contract.header import BADGES
 from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.telemetry.frames import Frame
