@@ -63,7 +63,7 @@ class Interruptions:
         positions.note(master.coordinator.history)
         checkpoint = None if restore is None or restore is self._restore else restore.checkpoint_id
         self._restore = restore
-        wanted, replays = positions.tasks(), master.settings.fault_tolerance.replays
+        wanted, replays = positions.tasks(), master.settings.policy.replays
         sources = () if master.execution is None else master.execution.sources
         again = positions.deployed(sources, checkpoint, replays=replays)
         self._late.note(master.coordinator.history)
