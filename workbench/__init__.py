@@ -1,4 +1,4 @@
-"""The Streaming Workbench: a Flink-like streaming runtime in the notebook's own kernel, to see, to touch and to trust.
+"""The Streaming Workbench: a Flink-like streaming runtime in the notebook's own kernel.
 
 The map of what is exported:
 
@@ -10,7 +10,7 @@ The map of what is exported:
 * functions with state: `functions`, and what they declare: `state`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
 * jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of what can
-  be tuned live; when a failed one starts again: `restart`; how
+  be tuned live; when a failed one restarts: `restart`; how
   checkpoints are taken: `policies`;
 * what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
   to be looked at, and `Recording`;
@@ -44,7 +44,7 @@ _HOOKS = ("load_ipython_extension", "unload_ipython_extension")
 
 
 def __dir__() -> list[str]:
-    """What is for users: completion shows this and not the packages behind it."""
+    """The public names: completion shows these and not the packages behind them."""
     return [*_exported(), "__version__"]
 
 
@@ -58,17 +58,17 @@ def unload_ipython_extension(ipython: Any) -> None:
     import_module("workbench.jupyter").unload_ipython_extension(ipython)
 
 
-if not TYPE_CHECKING:  # a type checker would take any name to be there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """An exported name, imported when it is first asked for."""
+        """An exported name, imported on first access."""
         if name == "__all__":
             return _exported()
         if not name.startswith("__"):
             public = import_module("workbench.public")
             if name in public.__all__:
                 globals()[name] = getattr(public, name)
-            if name in globals():  # or a package of ours that came along with what is exported
+            if name in globals():  # or a package of ours that was imported with the exported names
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

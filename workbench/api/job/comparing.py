@@ -35,7 +35,9 @@ def compare(left: Job, right: Job) -> Comparison:
     """
     for job in (left, right):
         if not isinstance(job, Job):
-            raise JobError(f"compare got {as_given(job)}, which is no job: pass two, such as wb.job('a'), wb.job('b')")
+            raise JobError(
+                f"compare got {as_given(job)}, which is not a job: pass two jobs, such as wb.job('a'), wb.job('b')"
+            )
     one, other = left.stepper.scene(), right.stepper.scene()
     settings = [_settings(left), _settings(right)]
     names = sorted({*settings[0], *settings[1]})

@@ -365,7 +365,7 @@ class Stream:
         """
         for name, stream in (("history", history), ("live", live)):
             if not isinstance(stream, Stream):
-                raise PlanError(f"{name} is {as_given(stream)}: give hybrid two streams just made", origin=caller())
+                raise PlanError(f"{name} is {as_given(stream)}: pass hybrid two source streams", origin=caller())
         return cls(hybrid_input(history._end.node, live._end.node))
 
     # records to records -------------------------------------------------------------------------------------------
@@ -625,7 +625,7 @@ class Stream:
         origin = caller()
         for other in others:
             if not isinstance(other, Stream):
-                raise PlanError(f"union got {as_given(other)}, which is no stream: pass streams", origin=origin)
+                raise PlanError(f"union got {as_given(other)}, which is not a stream: pass streams", origin=origin)
         return self._made(operator_node(Union(origin), (self._end, *(other._end for other in others)), origin))
 
     # keys and windows ---------------------------------------------------------------------------------------------

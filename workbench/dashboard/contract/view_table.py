@@ -60,7 +60,7 @@ def add_view(view: ViewSpec) -> None:
         SettingError: the name is taken.
     """
     if view.name in VIEWS:
-        raise SettingError(f"there is a view {view.name!r} already: choose another name")
+        raise SettingError(f"a view {view.name!r} already exists: choose another name")
     VIEWS[view.name] = view
 
 
@@ -87,7 +87,7 @@ def recorded_views() -> list[ViewSpec]:
 
 for _view in (
     ViewSpec(
-        "stepper", "Stepper", "A stepping job, record by record, and buttons to go on, back and aside",
+        "stepper", "Stepper", "A stepping job, record by record, with buttons to step, go back and fork",
         f"{_HERE}.stepper_part:StepperPart", "stepping",
     ),
     ViewSpec(

@@ -67,7 +67,7 @@ class ServedPages:
         self._thread.start()
         ready.wait()
         if self._server is None:
-            raise SettingError(f"port {port} was taken meanwhile: choose another, or 0 for any that is free")
+            raise SettingError(f"port {port} was taken in the meantime: choose another, or 0 for any free port")
         self.port = int(self._server.port or 0)
         self.url: str = f"http://localhost:{self.port}/?token={self._token}"
 
@@ -144,9 +144,7 @@ def _check_free(port: int) -> None:
     try:
         socket.create_server((ADDRESS, port)).close()
     except (OSError, OverflowError) as error:
-        raise SettingError(
-            f"port {port} cannot be opened ({error}): choose another, or 0 for any that is free"
-        ) from error
+        raise SettingError(f"port {port} cannot be opened ({error}): choose another, or 0 for any free port") from error
 
 
 def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:

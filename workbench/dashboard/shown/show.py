@@ -44,8 +44,9 @@ class Dashboard(Shown):
     """
 
     without_widgets = (
-        "The live dashboard is not shown here, or no longer: run the cell again. Where no widgets are shown, "
-        "job.status(), job.metrics() and job.graph() give the same as text, and job.tune() and the like act on the job."
+        "The live dashboard is not displayed here, or no longer: run the cell again. In a front end without widgets, "
+        "job.status(), job.metrics() and job.graph() show the same as text, and methods such as job.tune() control "
+        "the job."
     )
 
     def __init__(

@@ -24,9 +24,8 @@ from workbench.telemetry.frames import Frame
 
 SILENT = (
     "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
-    "earlier session. Run the cell again to see the live job.</span>"
-    "<span style='display:var(--wb-if-ended,none)'>The kernel was restarted, which ended this job: what is shown is "
-    "what it did last. Run the cell that starts it.</span>"
+    "earlier session. Run the cell again to see the live job.</span><span style='display:var(--wb-if-ended,none)'>The "
+    "kernel was restarted, which ended this job: this view shows its last state. Run the cell that starts it.</span>"
 )
 
 

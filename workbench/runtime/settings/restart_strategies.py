@@ -264,9 +264,7 @@ def failure_rate(
     """
     interval_us = parse_duration(failure_rate_interval, "failure_rate_interval")
     if not interval_us:
-        raise SettingError(
-            "failure_rate_interval is 0: no failures fall into it, so the job would start again for ever"
-        )
+        raise SettingError("failure_rate_interval is 0: no failures fall into it, so the job would restart forever")
     most = _count(max_failures_per_interval, "max_failures_per_interval", least=1)
     return FailureRate(most, interval_us, parse_duration(delay, "delay"))
 
@@ -324,7 +322,9 @@ def parse_restart(value: object) -> RestartStrategy:
 def _argument(part: str, name: str) -> tuple[str, str]:
     key, equals, value = part.partition("=")
     if not equals:
-        raise SettingError(f"{part!r} is no argument of {name}: write for example 'fixed-delay:attempts=5,delay=200ms'")
+        raise SettingError(
+            f"{part!r} is not an argument of {name}: write for example 'fixed-delay:attempts=5,delay=200ms'"
+        )
     return key.strip().replace("-", "_"), value.strip()
 
 
