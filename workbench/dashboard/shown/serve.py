@@ -1,6 +1,6 @@
-"""Dashboards as a page of its own, for a lecture without notebooks: the one place that opens a port, when asked.
+"""Serves dashboards as separate pages, for a lecture without notebooks: the only code that opens a port, on request.
 
-The port is on loopback; who gets a page there, `doorkeeper` decides.
+The port is on loopback; `doorkeeper` decides who gets a page.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from workbench.dashboard.shown.view import View
 from workbench.errors import SettingError, unknown
 
 Jobs = Callable[[], Mapping[str, Watched]]
-"""Gives the jobs that are shown, by name."""
+"""Returns the jobs that are shown, by name."""
 
 LOOK_S = 0.05
-"""How often it is looked whether a page can take a frame."""
+"""How often the server checks whether a page can take a frame."""
 HEADER_BYTES_MAX = 16_384
 IDLE_S = 60
-"""A connection that asks for nothing is closed."""
+"""After this time, a connection without a request is closed."""
 
 
 class ServedPages:
     """Pages with the dashboards of jobs, served until `stop`.
 
     Attributes:
-        url: what to open, with the token.
+        url: the URL to open, with the token.
         port: on loopback.
     """
 
@@ -83,16 +83,16 @@ class ServedPages:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Close the port and every page's connection; the jobs run on."""
+        """Close the port and every page's connection; the jobs keep running."""
         loop = self._loop
         if loop is not None and self.is_open:
             loop.add_callback(loop.stop)
             self._thread.join()
 
     def wait(self) -> None:
-        """Wait until somebody stops it."""
+        """Wait until it is stopped."""
         while self.is_open:
-            self._thread.join(0.2)  # in pieces, so that an interrupt is heard
+            self._thread.join(0.2)  # in short waits, so that an interrupt is received
 
     def _run(self, port: int, ready: threading.Event) -> None:
         loop = asyncio.new_event_loop()
@@ -133,7 +133,7 @@ def serve_recording(recording: Recorded, port: int = 0, hosts: Iterable[str] = (
     """Serve a recording with a slider over its time, as the dashboards of jobs are served.
 
     Raises:
-        SettingError: the port cannot be opened, or a host is no name.
+        SettingError: the port cannot be opened, or a host name is invalid.
     """
     past: Any = PastJob(recording)
     return ServedPages(lambda: {recording.name: past}, port, hosts)
@@ -148,7 +148,7 @@ def _check_free(port: int) -> None:
 
 
 def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:
-    """The jobs that there are; `problem` tells what is not there."""
+    """The list of jobs; `problem` says what was not found."""
     document.title = "Streaming Workbench"
     lines = [f"<p>{escape(problem)}</p>"] if problem else []
     lines += [
@@ -162,7 +162,7 @@ def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None
 
 
 def _show(document: Document, job: Watched, share: Share, part: str | None) -> None:
-    """A live dashboard, or one view of it; a page that has not painted the last frame gets the next one later."""
+    """A live dashboard, or one view of it; a page that has not painted the previous frame gets the next one later."""
     if isinstance(job, PastJob):
         playback = PlaybackView(job.recording)
         document.title = f"{job.name}: recording"
