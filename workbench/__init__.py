@@ -1,4 +1,4 @@
-"""The Streaming Workbench: a Flink-like streaming runtime in the notebook's own kernel, to see, to touch and to trust.
+"""The Streaming Workbench: a Flink-like streaming runtime in the notebook's own kernel.
 
 The map of what is exported:
 
@@ -45,7 +45,7 @@ _HOOKS = ("load_ipython_extension", "unload_ipython_extension")
 
 
 def __dir__() -> list[str]:
-    """What is for users: completion shows this and not the packages behind it."""
+    """The public names: completion shows these and not the packages behind them."""
     return [*_exported(), "__version__"]
 
 
@@ -59,17 +59,17 @@ def unload_ipython_extension(ipython: Any) -> None:
     import_module("workbench.jupyter").unload_ipython_extension(ipython)
 
 
-if not TYPE_CHECKING:  # a type checker would take any name to be there
+if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """An exported name, imported when it is first asked for."""
+        """An exported name, imported on first access."""
         if name == "__all__":
             return _exported()
         if not name.startswith("__"):
             public = import_module("workbench.public")
             if name in public.__all__:
                 globals()[name] = getattr(public, name)
-            if name in globals():  # or a package of ours that came along with what is exported
+            if name in globals():  # or a package of ours that was imported with the exported names
                 return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -59,9 +59,9 @@ def path_of(value: object, name: str) -> Path:
     if not isinstance(text, str) or not text:
         raise SettingError(f"{name} is {as_given(value)}: write a path, such as 'data/flights'")
     if _URI.match(text):
-        raise SettingError(f"{name} is {text!r}, which is a URI: write a path of this machine, such as 'data/flights'")
+        raise SettingError(f"{name} is {text!r}, which is a URI: write a local path, such as 'data/flights'")
     if not _is_path(text):
-        raise SettingError(f"{name} is {text!r}, which has characters that no path has: write a path without them")
+        raise SettingError(f"{name} is {text!r}, which has characters that a path cannot have: remove them")
     return Path(text)
 
 
@@ -98,7 +98,7 @@ def location_of(value: object, name: str) -> str:
         path_of(value, name)  # rejects it
     if (collapsed := _COLLAPSED.match(text)) is not None:
         raise SettingError(
-            f"{name} is {text!r}, a URI that has lost a slash, which Path takes away: write the URI as text, "
+            f"{name} is {text!r}, a URI that lost a slash because Path removes it: write the URI as text, "
             f"'{collapsed[1]}://...'"
         )
     return text
@@ -118,9 +118,9 @@ def whole_number(value: object, name: str, least: int = 1) -> int:
         raise SettingError(f"{name} is {as_given(value)}: write a whole number, such as {max(least, 2)}")
     number = int(value)
     if number < least:
-        raise SettingError(f"{name} is {number}: it is a whole number of at least {least}")
+        raise SettingError(f"{name} is {number}: it must be a whole number, at least {least}")
     if number > COUNT_MAX:
-        raise SettingError(f"{name} is {number}: more than can be counted, write at most {COUNT_MAX}")
+        raise SettingError(f"{name} is {number}, which is too large: write at most {COUNT_MAX}")
     return number
 
 
@@ -168,12 +168,12 @@ def table_of(value: object, name: str) -> pa.Table:
         return value
     package = type(value).__module__.partition(".")[0]
     fix = {
-        "pandas": "pyarrow.Table.from_pandas(frame) makes one of it",
-        "polars": "frame.to_arrow() makes one of it",
-        "pyspark": "frame.toArrow() makes one of it",
-    }.get(package, "pyarrow.table({'column': [1, 2]}) makes one")
+        "pandas": "pyarrow.Table.from_pandas(frame) converts it",
+        "polars": "frame.to_arrow() converts it",
+        "pyspark": "frame.toArrow() converts it",
+    }.get(package, "pyarrow.table({'column': [1, 2]}) creates one")
     if isinstance(value, pa.RecordBatch):
-        fix = "pyarrow.Table.from_batches([batch]) makes one of it"
+        fix = "pyarrow.Table.from_batches([batch]) converts it"
     if isinstance(value, list):
-        fix = "pyarrow.Table.from_pylist(rows) makes one of a list of dicts"
-    raise SettingError(f"{name} is {as_given(value)}, and has to be a pyarrow.Table: {fix}")
+        fix = "pyarrow.Table.from_pylist(rows) converts a list of dicts"
+    raise SettingError(f"{name} is {as_given(value)}, but must be a pyarrow.Table: {fix}")

@@ -96,11 +96,11 @@ def parse_duration(value: Duration, name: str) -> int:
         if us < 0:
             raise SettingError(f"{name} is {value}: a duration cannot be negative")
         if us > LONGEST_US:
-            raise SettingError(f"{name} is {value}: longer than time can be counted, which ends after 73,000 years")
+            raise SettingError(f"{name} is {value}: more than the maximum of 73,000 years")
         return us
     if not isinstance(value, str):
         if not isinstance(value, Real) or isinstance(value, bool):
-            raise SettingError(f"{name} is {value!r}, which is no duration: write for example '50ms' or '5s'")
+            raise SettingError(f"{name} is {value!r}, which is not a duration: write for example '50ms' or '5s'")
         raise SettingError(f"{name} is {value!r}, which has no unit: write for example '{value}ms' or '{value}s'")
     if value.strip() == "0":
         return 0
@@ -114,7 +114,7 @@ def parse_duration(value: Duration, name: str) -> int:
         )
     counted = float(match[1]) * unit_us  # infinite if a float cannot represent so many digits
     if counted > LONGEST_US:
-        raise SettingError(f"{name} is {value!r}: longer than time can be counted, which ends after 73,000 years")
+        raise SettingError(f"{name} is {value!r}: more than the maximum of 73,000 years")
     return round(counted)
 
 
@@ -154,7 +154,7 @@ def parse_speed(value: str | float, name: str = "speed") -> float:
     else:
         raise SettingError(f"{name} is {value!r}: write a multiple of recorded time such as '600x', or 'max'")
     if math.isnan(speed) or speed <= 0:
-        raise SettingError(f"{name} is {value!r}: a replay speed is above zero; use pause to stop a replay")
+        raise SettingError(f"{name} is {value!r}: a replay speed must be above zero; use pause to stop a replay")
     return speed
 
 

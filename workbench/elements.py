@@ -199,7 +199,7 @@ def instants(column: pa.Array, name: str, origin: Origin | None = None) -> Int64
 
 def _far(name: str, value: str, kind: str, origin: Origin | None) -> RecordError:
     return RecordError(
-        f"a time of {name!r} is {value} as {kind}, more than 73,000 years from 1970: is it of another unit? If it "
-        "stands for 'never' or 'for ever', replace it by null, for example with assign_timestamps",
+        f"a time of {name!r} is {value} as {kind}, more than 73,000 years from 1970: is it in another unit? If it "
+        "stands for 'never' or 'forever', replace it with null, for example with assign_timestamps",
         origin=origin,
     )

@@ -33,7 +33,7 @@ __all__ = [
 """The error classes for users."""
 
 MISSING = (FileNotFoundError, NotADirectoryError)
-"""The system's errors for a missing file; any other OSError says that it cannot be read now."""
+"""The system's errors for a missing file; any other OSError means that it cannot be read now."""
 SENTENCE_MAX = 20_000
 """The maximum length of one of our own sentences: some list every column of a wide table."""
 
@@ -77,7 +77,7 @@ class PlanError(WorkbenchError):
 
 
 class MissingPackageError(WorkbenchError):
-    """A package is not installed that what was asked for needs, such as Spark or the dashboard."""
+    """A requested feature needs a package that is not installed, such as that of Spark or the dashboard."""
 
 
 class HistoryError(WorkbenchError):
@@ -93,7 +93,7 @@ class CorruptCheckpointError(CheckpointError):
 
 
 class UnreadableCheckpointError(CheckpointError):
-    """A checkpoint's file cannot be read now, or its directory not be used (a disk error, a time-out, no permission);
+    """A checkpoint's file cannot be read or its directory cannot be used now (a disk error, a time-out, no permission);
     it may be intact."""
 
 
@@ -119,7 +119,7 @@ class RecordError(WorkbenchError):
 
 
 class JobError(WorkbenchError):
-    """A job cannot do what was requested in its present state, or it has failed."""
+    """A job cannot do what was requested in its current state, or it has failed."""
 
 
 def __dir__() -> list[str]:
@@ -128,7 +128,7 @@ def __dir__() -> list[str]:
 
 
 def as_error(raised: BaseException) -> Exception:
-    """The error for what was raised on a job's thread; an exception that ends a program, as ``sys.exit()``, fails the
+    """The error for an exception on a job's thread; one that ends a program, such as that of ``sys.exit()``, fails the
     job.
 
     Example:
@@ -178,7 +178,7 @@ def remedy(error: OSError) -> str:
         return "check the path"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "close files that are open, or raise the limit of open files (ulimit -n)"
-    return "try again when the storage answers"
+    return "try again when the storage responds"
 
 
 def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpointError:
@@ -186,7 +186,7 @@ def cannot_be_read(what: str, path: object, error: OSError) -> UnreadableCheckpo
 
     Example:
         >>> str(cannot_be_read("checkpoint 3", "chk-3/map-0", OSError(5, "Input/output error")))
-        'checkpoint 3 cannot be read now: chk-3/map-0: Input/output error; try again when the storage answers'
+        'checkpoint 3 cannot be read now: chk-3/map-0: Input/output error; try again when the storage responds'
     """
     return UnreadableCheckpointError(f"{what} cannot be read now: {path}: {told_by(error)}; {remedy(error)}")
 

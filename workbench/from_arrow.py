@@ -1,9 +1,9 @@
-"""What somebody else may have written as Arrow IPC streams, taken only where it is what it claims to be.
+"""Reads Arrow IPC streams from untrusted sources, and accepts only what is consistent.
 
 A few bytes of Arrow IPC can claim any amount of memory: bodies that are compressed, columns that share their bytes,
-names and metadata that share theirs, and types whose values take no bytes at all. So each message is looked at before
-Arrow takes it, what its values would take is limited by the size of the file, and every offset, index and text is
-checked, because the loops that read them later do not.
+names and metadata that share theirs, and types whose values take no bytes at all. So each message is checked before
+Arrow reads it, the memory of its values is limited by the size of the file, and every offset, index and text is
+checked, because the loops that read them later do not check them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 _UNFOLDED_MIN = 1 << 28
-"""Bytes that a file's values may take in memory, however small it is."""
+"""Bytes that the values of any file may take in memory, however small the file."""
 _UNFOLDED_PER_BYTE = 1_000
-"""Bytes that they may take for each byte of a larger file: a long text for an index of one byte, for example."""
+"""Bytes that values may take for each byte of a larger file: for example, a long text for an index of one byte."""
 _POINTER = 8
 _EXTENSION_MAX = 4_096
-"""Bytes of what describes an extension type: Arrow parses it recursively."""
+"""Maximum bytes of the description of an extension type, which Arrow parses recursively."""
 _DEPTH_MAX = 64
 _SCHEMA, _DICTIONARY, _RECORDS = "schema", "dictionary", "record batch"
 _TIMESTAMP, _UNION = 10, 14  # in Arrow's Schema.fbs
@@ -51,7 +51,7 @@ class Unfolding:
         self._most = self._left = max(_UNFOLDED_MIN, _UNFOLDED_PER_BYTE * size)
 
     def add(self, size: int) -> None:
-        """So many bytes more, which the file itself does not hold.
+        """Count further bytes, which the file itself does not contain.
 
         Raises:
             ValueError: that is too much.
@@ -65,14 +65,15 @@ class Unfolding:
 
 
 def tables_in(data: Any, unfolding: Unfolding | None = None) -> Iterator[pa.Table]:
-    """The tables of the Arrow streams that stand one behind the other in a buffer, without a copy.
+    """The tables of the consecutive Arrow streams in a buffer, without copying.
 
     Args:
         data: any buffer.
         unfolding: of the file; None: the buffer is all of it.
 
     Raises:
-        ValueError: it holds something else, or nothing that a writer of this program makes. So does ``ArrowInvalid``.
+        ValueError: the buffer contains something else, or a stream that this program never writes. ``ArrowInvalid`` is
+            such an error, too.
 
     Example:
         >>> table = pa.table({"n": [1, 2]})
@@ -103,7 +104,7 @@ def tables_in(data: Any, unfolding: Unfolding | None = None) -> Iterator[pa.Tabl
 
 
 def _check_messages(source: pa.BufferReader) -> None:
-    """Look at every message of the next stream; Arrow has made sure that they are well-formed."""
+    """Check every message of the next stream; Arrow has verified that they are well-formed."""
     reader = pa.ipc.MessageReader.open_stream(source)
     while True:
         try:
@@ -141,7 +142,7 @@ def _check_batch(batch: _Table, body: pa.Buffer | None) -> None:
 
 
 def _check_schema(schema: _Table, size: int) -> None:
-    """A schema's names, types and metadata take no more memory than their message has bytes, but for a factor."""
+    """Check that a schema's names, types and metadata take no more memory than a multiple of their message's bytes."""
     left = size
 
     def taken(count: int) -> None:
@@ -176,7 +177,7 @@ def _check_schema(schema: _Table, size: int) -> None:
 
 
 class _Table:
-    """A table of a flatbuffer; a field that it does not have stands at 0.
+    """A table of a flatbuffer; a missing field has position 0.
 
     Source: the internals of FlatBuffers, ``https://flatbuffers.dev/internals``.
     """
@@ -188,7 +189,7 @@ class _Table:
         self.at = at
 
     def get(self, slot: int) -> int:
-        """Where a field stands."""
+        """The position of a field."""
         table = self.at - _i32(self.data, self.at)
         here = 4 + 2 * slot
         offset = _u16(self.data, table + here) if here < _u16(self.data, table) else 0
@@ -199,7 +200,7 @@ class _Table:
         return _Table(self.data, self._follow(self._needed(slot)))
 
     def tables(self, slot: int, taken: Callable[[int], None]) -> Iterator[_Table]:
-        """The tables of a vector; `taken` gets the bytes that each of them takes here."""
+        """The tables of a vector; `taken` receives the number of bytes of each."""
         at = self.get(slot)
         if at:
             begin = self._follow(at)
@@ -217,7 +218,7 @@ class _Table:
         return bytes(self.data[begin + 4 : begin + 4 + _u32(self.data, begin)])
 
     def count(self, slot: int) -> int:
-        """How many items a vector has."""
+        """The number of items of a vector."""
         at = self.get(slot)
         return _u32(self.data, self._follow(at)) if at else 0
 
@@ -256,7 +257,7 @@ _u16, _u32, _i32 = _reader("H"), _reader("I"), _reader("i")
 
 
 def _unfolded(array: pa.Array) -> int:
-    """Bytes that the values of a valid array take in memory one by one, beyond those that they take in the file."""
+    """Bytes that the values of a valid array take in memory one by one, beyond those in the file."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return _unfolded(array.storage)
@@ -288,7 +289,7 @@ def _unfolded(array: pa.Array) -> int:
 
 
 def largest_value(array: pa.Array) -> int:
-    """Bytes of the largest of its values, or more.
+    """An upper bound on the bytes of its largest value.
 
     Example:
         >>> largest_value(pa.array(["a", "abc", None]))
@@ -298,7 +299,7 @@ def largest_value(array: pa.Array) -> int:
 
 
 def _sizes(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Shape (len(array),): the bytes of each value; of nested ones those of all values."""
+    """Shape (len(array),): the bytes of each value; for nested types, those of all values."""
     kind = array.type
     if kind in (pa.string_view(), pa.binary_view()):
         views = np.frombuffer(array.buffers()[1] or b"", np.int32).reshape(-1, 4)
@@ -311,6 +312,6 @@ def _sizes(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 
 def _taken(sizes: np.ndarray[Any, np.dtype[np.int64]], indices: pa.Array) -> int:
-    """The sum of the sizes of all values that are taken."""
+    """The sum of the sizes of all values at the indices."""
     counts = np.bincount(indices.drop_null().to_numpy().astype(np.int64), minlength=len(sizes))
     return int(np.dot(counts[: len(sizes)], sizes))

@@ -1,4 +1,4 @@
-"""What somebody else may have written as JSON, taken for what it says only where every value is what it has to be."""
+"""Decodes JSON from untrusted sources, and accepts it only if every value has the expected type."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""What JSON can say."""
+"""Any value in JSON."""
 
 _INT64 = 2**63
 _SHOWN = 60
 Made = TypeVar("Made")
 _Maker = Callable[[Any], Any]
-"""Gives what a value of JSON's is to be, or raises `_UnfitError`."""
+"""Converts a JSON value to the expected type, or raises `_UnfitError`."""
 
 
 def parsed(text: str | bytes) -> Any:
-    """The value that a JSON text says.
+    """The value of a JSON text.
 
     Raises:
-        ValueError: it is none, or nested too deeply to be one of ours.
+        ValueError: it is not JSON, or is nested too deeply to be one of ours.
 
     Example:
         >>> parsed(b'{"n": [1]}')
@@ -36,18 +36,18 @@ def parsed(text: str | bytes) -> Any:
 
 
 def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool = False) -> Made:
-    """`value`, which JSON said, as an instance of `kind`: dataclasses in dataclasses, tuples instead of lists.
+    """Convert `value`, decoded from JSON, to an instance of `kind`, which may nest dataclasses; lists become tuples.
 
     Fields with a default may be missing. Whole numbers have at most 64 bits; they may stand for floats.
 
     Args:
-        kind: a type: of JSON's, `Any`, a dataclass, or a tuple, sequence, mapping, union or literal of such.
-        value: what `parsed` gives.
+        kind: a JSON type, `Any`, a dataclass, or a tuple, sequence, mapping, union or literal of these.
+        value: a result of `parsed`.
         name: of the value, for errors.
-        ignore_unknown: leave out the fields that the dataclasses do not have, as a later version may write them.
+        ignore_unknown: skip fields that the dataclasses do not have; a later version may write some.
 
     Raises:
-        ValueError: it is something else, says which part of it and what it is.
+        ValueError: it has another form; names the part and its value.
 
     Example:
         >>> made(tuple[int, ...], [1, 2])
@@ -64,7 +64,7 @@ def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool
 
 
 class _UnfitError(ValueError):
-    """A part of a value is not what it has to be; its place is put together on the way out, so what fits needs none."""
+    """A part of a value has the wrong type; its place is assembled as the error propagates."""
 
     def __init__(self, fact: str, place: str = "") -> None:
         super().__init__(fact)
@@ -105,7 +105,7 @@ def _of_object(kind: type, ignore_unknown: bool) -> _Maker:
     def make(value: Any) -> Any:
         given = _DICT(value)
         if not ignore_unknown and (unknown := given.keys() - makers):
-            raise _UnfitError(f"has {_shown(min(unknown))}, which nothing takes")
+            raise _UnfitError(f"has {_shown(min(unknown))}, which is not a known field")
         if missing := [name for name in needed if name not in given]:
             raise _UnfitError(f"has no {missing[0]}")
         arguments, name = {}, ""
@@ -184,7 +184,7 @@ def _of_plain(kind: type) -> _Maker:
         if is_int and not -_INT64 <= value < _INT64:
             raise _UnfitError("has more than 64 bits")
         if type(value) is str and not value.isascii():
-            value.encode()  # half a surrogate pair is no text: nothing could be written or named by it
+            value.encode()  # an unpaired surrogate is not text: it can neither be written nor be part of a name
         return value
 
     return make
@@ -194,6 +194,6 @@ _DICT, _LIST, _STR = _of_plain(dict), _of_plain(list), _of_plain(str)
 
 
 def _shown(value: object) -> str:
-    """Enough of a value to know it by, in one line."""
+    """Enough of a value to recognize it, in one line."""
     text = ascii(value) if isinstance(value, str | int | float | bool | None) else f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,6 +1,6 @@
-"""The first door of a Jupyter kernel: a front end finds the workbench there as soon as it is imported.
+"""Registers the comm target by which front ends find the workbench in a Jupyter kernel, as soon as it is imported.
 
-What answers is imported when a front end asks. A process that is no kernel pays nothing for it.
+The code that answers is imported on the first request. A process that is not a kernel pays nothing for it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TELEMETRY_TARGET = "workbench:telemetry"
 
 
 def admit_front_ends() -> None:
-    """Let front ends of this process's kernel open their comms; does nothing where there is no kernel."""
+    """Let front ends of this process's kernel open their comms; does nothing without a kernel."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     kernel = getattr(shell, "kernel", None)
     if kernel is None or getattr(kernel, "comm_manager", None) is None:
@@ -25,6 +25,6 @@ def admit_front_ends() -> None:
 
 
 def _answer(kernel: Any, target: str, comm: Any, message: Any) -> None:
-    """Serve the kernel's jobs from now on, which takes the place of this door, and hand the comm over."""
+    """Serve the kernel's jobs from now on, which replaces this comm target, and pass the comm on."""
     import_module("workbench.jupyter").serve_jobs(kernel)
     kernel.comm_manager.targets[target](comm, message)

@@ -7,7 +7,7 @@ class JobObserver:
     """Called by a job's master, on the master's turn; every hook does nothing by default and must return quickly."""
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
-        """Something for the job's log: `kind` is state, failure, recovery, tune, checkpoint or notice."""
+        """An entry of the job's log: `kind` is state, failure, recovery, tune, checkpoint or notice."""
 
     def on_checkpoint(self, time_us: int, checkpoint_id: int) -> None:
         """A checkpoint is complete."""
@@ -16,7 +16,7 @@ class JobObserver:
         """Tasks run: all of an attempt, or those of a region that has come back."""
 
     def on_end(self, time_us: int) -> None:
-        """The job has ended for good."""
+        """The job has ended permanently."""
 
 
 class Observers(JobObserver):

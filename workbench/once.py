@@ -1,4 +1,4 @@
-"""Options of a command line, or of a magic's, that may be given once."""
+"""Options of a command line or magic that may be given only once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Once(argparse.Action):
-    """Keeps an option's value, and refuses a second one: neither of the two can be known to be meant.
+    """Stores an option's value, and rejects a second one, because it is unclear which of the two is meant.
 
     Example:
         >>> parser = argparse.ArgumentParser(exit_on_error=False)
@@ -19,7 +19,7 @@ class Once(argparse.Action):
     """
 
     def __call__(self, parser: object, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
-        """Take the value."""
+        """Store the value."""
         given = namespace.__dict__.setdefault("given", set())
         if self.dest in given:
             first = getattr(namespace, self.dest)

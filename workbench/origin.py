@@ -42,5 +42,5 @@ def is_ours(file: str) -> bool:
 
 
 def line_text(file: str, line: int) -> str:
-    """The beginning of a line of the user's code as it may be shown, without secrets."""
+    """The beginning of a line of the user's code, without secrets."""
     return redacted(linecache.getline(file, line).strip(), code=True)[:120]

@@ -1,4 +1,4 @@
-"""Importing packages that not everyone installs: one sentence says which is missing, what for, and how to get it."""
+"""Imports optional packages: the error names the missing one, what it is needed for, and how to install it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def needed(module: str, purpose: str) -> ModuleType:
 
 
 def requirement(package: str) -> str:
-    """A package with the versions of it that the workbench takes, as pip takes it."""
+    """A package with the versions that the workbench accepts, as a requirement for pip."""
     try:
         lines = requires(DISTRIBUTION) or []
     except PackageNotFoundError:

@@ -1,11 +1,10 @@
-"""Text that somebody else may have written, shown as it is: no terminal acts on it, and nothing in it stays unseen."""
+"""Shows untrusted text: terminals do not interpret it, and none of it is invisible."""
 
 from __future__ import annotations
 
 
 def printable(text: str) -> str:
-    """The text with everything but line breaks and tabs that is not seen, or that a terminal takes for a command,
-    written out.
+    """The text with invisible and control characters, except line breaks and tabs, written as escapes.
 
     Example:
         >>> print(printable("a\\x1b[2Jb"), printable("naïve"))

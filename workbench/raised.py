@@ -1,7 +1,7 @@
-"""What foreign code has raised or given, as text: one line of bounded length without secrets, whatever its methods do.
+"""Describes exceptions and values of foreign code: one line of bounded length without secrets, whatever its methods do.
 
-A user's exception may raise in its ``__str__``, give no text there, or give a hundred megabytes with escape sequences.
-What is said of it must neither fail the job that says it, nor fill a log or a row.
+A user's exception may raise in its ``__str__``, return something that is not text, or return a hundred megabytes with
+escape sequences. Describing it must neither fail the job, nor fill a log or a row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MESSAGE_MAX = 1_000
 VALUE_MAX = 200
 """Characters of a foreign value that are shown."""
 _READ_MAX = 64_000
-"""Characters that are looked at: a secret that begins among those that are shown ends among these."""
+"""Characters that are examined: a secret that begins in the shown part ends within these."""
 _NAME_MAX = 80
 _NOTES_MAX = 5
 _NESTED_MAX = 100
@@ -32,7 +32,7 @@ class EndedFromOutside(BaseException):
 
 
 PASSING = (KeyboardInterrupt, EndedFromOutside)
-"""What is no failure of the function in which it is raised."""
+"""Exceptions that are not failures of the function in which they are raised."""
 
 
 def kind_of(value: object) -> str:
@@ -46,7 +46,7 @@ def kind_of(value: object) -> str:
 
 
 def message_of(error: BaseException, most: int = MESSAGE_MAX) -> str:
-    """The message of an error with its notes, of a group also its first member; where there is none, its class.
+    """The message of an error with its notes and, for a group, its first member; its class if it has no message.
 
     Args:
         error: of any class.
@@ -87,7 +87,7 @@ def first_line_of(error: BaseException) -> str:
 
 
 def shown(value: object, most: int = VALUE_MAX) -> str:
-    """A value as Python writes it; of a large one no more is written than is shown.
+    """The repr of a value; for a large value, no more is computed than is shown.
 
     Example:
         >>> shown({"n": 1}), shown("x" * 1_000_000, 5)
@@ -103,18 +103,18 @@ def shown(value: object, most: int = VALUE_MAX) -> str:
 
 
 def one_line(text: str, most: int, *, spaces: bool = False) -> str:
-    """Text without line ends, control characters, surrogates and secrets; with "..." at the end where it was longer.
+    """Text without line ends, control characters, surrogates and secrets; longer text is cut and ends with "...".
 
     Args:
         text: of any length.
         most: characters.
-        spaces: several in a row are kept.
+        spaces: keep runs of several spaces.
 
     Example:
         >>> one_line("no\\x1b[31m access\\n to s3://key:pa55@bucket", 100)
         'no\\\\x1b[31m access to s3://***@bucket'
     """
-    head = str.__getitem__(text, slice(0, _READ_MAX))  # of a subclass of str, too: its methods may do anything
+    head = str.__getitem__(text, slice(0, _READ_MAX))  # subclasses of str included, whose methods may do anything
     told = head if spaces and head.isprintable() else " ".join(head.split())
     if not told.isprintable():
         told = "".join(letter if letter.isprintable() else _escaped(letter) for letter in told)
@@ -123,12 +123,12 @@ def one_line(text: str, most: int, *, spaces: bool = False) -> str:
 
 
 def without_frames(error: Exception) -> Exception:
-    """The error with its message and causes alone: the frames of its tracebacks would keep what its functions held."""
+    """The error with only its message and causes: the frames of its tracebacks would keep values alive."""
     seen: set[int] = set()
     left: list[BaseException] = [error]
     while left:
         item = left.pop()
-        if id(item) in seen:  # causes may go in a circle
+        if id(item) in seen:  # causes may form a cycle
             continue
         seen.add(id(item))
         BaseException.with_traceback(item, None)
@@ -165,7 +165,7 @@ def _escaped(letter: str) -> str:
 
 
 def _beginning(value: Any, most: int, depth: int) -> Any:
-    """A value that is written like this one, as far as the first `most` characters go."""
+    """A value whose repr begins with the same `most` characters."""
     kind = type(value)
     if kind in (str, bytes, bytearray):
         return value if len(value) <= most else value[:most]

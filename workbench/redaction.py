@@ -1,6 +1,6 @@
-"""Secrets, taken out of whatever people, files or logs get to see: in URLs, parameters, settings, headers and keys.
+"""Removes secrets from messages, files and logs: those in URLs, parameters, settings, headers and keys.
 
-Every pass reads a text once, so the time that it takes grows with the length of the text and no faster.
+Every pass reads a text once, so its time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 HIDDEN = "***"
 
-# In the text of a program: where an f-string puts the value of an expression. That begins with a name, because what
+# In the text of a program: a replacement field of an f-string. It begins with a name, because what
 # begins with a quote may be the secret, and has no format, which may be a password behind a colon.
 _FIELD = r"\{[A-Za-z_]\w{0,99}(?:\.\w{1,99}|\[[^{}\[\]]{0,99}\]|\([^{}()]{0,99}\)){0,9}(?:![rsa])?\}"
 _FIELDS = re.compile(rf"{_FIELD}(?::{_FIELD})?")
@@ -21,7 +21,7 @@ _USER_END = re.compile(r"[\s/?#:@]")
 _AUTHORITY_END = re.compile(r"[\s/?#]")
 _WORD_END = re.compile(r"[\s'\"<>]")
 _PORT = re.compile(r"\d+(?:[/?#\s]|$)")
-# Where no @ follows: a port as it stands in a sentence, a word or a place for one, or nothing at all.
+# Not followed by an @: a port as in a sentence, a word or a placeholder for one, or nothing at all.
 _NO_PASSWORD = re.compile(rf"(?:\d+|port|<\w{{1,20}}>|%[ds]|{_FIELD})(?:[/?#\s'\"),.;:\]}}>]|$)|[/?#\s'\"),<>]|$", re.I)
 
 _PARAMETER = re.compile(
@@ -35,7 +35,7 @@ _NAMES = (
     r"|(?:(?<![A-Za-z])|(?-i:(?<=[a-z0-9])(?=[A-Z])))(?:pwd|pass|token|kerb[_.-]?ticket|credentials?|shared[_.-]?access"
     r"[_.-]?signature|(?:api|access|account|private|storage|session|encryption|signing)[_.-]?key(?:[_.-]?id)?)"
 )
-# A value in quotes, in the braces of ODBC or a field, or up to what ends one in a list of settings.
+# A value in quotes, in the braces of ODBC or of a field, or up to the end of an entry in a list of settings.
 _SETTING = re.compile(
     rf"(?P<name>(?:{_NAMES})(?P<quote>['\"]?)(?P<gap>\s{{0,9}})(?P<sign>=(?!=)|:(?![:/]))\s{{0,9}})"
     r"(?!\*\*\*|None\b|null\b)"
@@ -72,7 +72,7 @@ def redacted(text: str, *, code: bool = False) -> str:
 
     Args:
         text: of any length.
-        code: it is the text of a program, in which ``password=given`` names a variable.
+        code: whether it is the text of a program, in which ``password=given`` names a variable.
 
     Example:
         >>> redacted("cannot open postgresql://ann:pa55@db.example/flights?sslkey=abc&mode=rw")
@@ -86,7 +86,7 @@ def redacted(text: str, *, code: bool = False) -> str:
 
 
 def hidden_places(text: str) -> list[str]:
-    """The words of a redacted text in which something is hidden, each once.
+    """The distinct words of a redacted text in which something is hidden.
 
     Example:
         >>> hidden_places("wb.savepoints('s3://***@bucket/jobs')")
@@ -102,7 +102,7 @@ def _encoded_hidden(found: re.Match[str]) -> str:
     decoded = unquote(_TWICE.sub("%", word))
     if found.string.startswith("=", found.end()) and _NAME.fullmatch(decoded):
         return decoded  # the name of a parameter, for the other passes to know
-    plain = _hidden(word, code=False)  # of what is not encoded, only the secret is hidden
+    plain = _hidden(word, code=False)  # in text that is not encoded, only the secret is hidden
     decoded = unquote(_TWICE.sub("%", plain))
     return plain if _hidden(decoded, code=False) == decoded else HIDDEN
 
@@ -128,7 +128,7 @@ def _without_users(text: str) -> str:
     while colon >= 0:
         begin = colon + 2
         if colon >= 2 and _NAME.fullmatch(text, colon - 2, colon):  # a drive has one letter
-            begin += text.startswith("/", begin)  # a path that was made of a URL has lost one slash
+            begin += text.startswith("/", begin)  # a path that was made from a URL has lost one slash
             if begin > run_end:
                 run_end = _end(_SPACE, text, begin)
                 last = text.rfind("@", begin, run_end)
@@ -143,12 +143,12 @@ def _without_users(text: str) -> str:
 
 
 def _user_end(text: str, begin: int, last: int) -> int | None:
-    """Where the user of a URL ends, with its password; None: it has neither.
+    """The end of the user and password of a URL; None: it has neither.
 
     Args:
         text: with a URL.
-        begin: behind the slashes of its scheme.
-        last: the place of the last @ before the next space; less than `begin`: there is none.
+        begin: the position after the slashes of its scheme.
+        last: the position of the last @ before the next space; less than `begin`: there is none.
     """
     user_end = _end(_USER_END, text, begin)
     has_colon = user_end > begin and text.startswith(":", user_end)
@@ -159,12 +159,12 @@ def _user_end(text: str, begin: int, last: int) -> int | None:
     if at >= 0:
         return at
     if has_colon and text[begin] != "[" and not _NO_PASSWORD.match(text, user_end + 1):
-        return _end(_WORD_END, text, user_end)  # a host has none behind a colon, so the host has been forgotten
+        return _end(_WORD_END, text, user_end)  # a host has no word after a colon, so the host is missing
     return None
 
 
 def _end(pattern: re.Pattern[str], text: str, begin: int) -> int:
-    """Where `pattern` comes first; else the end of the text."""
+    """The first position of `pattern`, or the end of the text."""
     found = pattern.search(text, begin)
     return len(text) if found is None else found.start()
 

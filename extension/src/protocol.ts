@@ -75,7 +75,7 @@ export interface Report {
 
 export type Reply = ({ id: string; ok: true } & Report) | { id: string; ok: false; error: string };
 
-/** A message is not one that this side of the protocol understands. */
+/** A message that this side of the protocol does not understand. */
 export class ProtocolError extends Error {}
 
 /** The message that asks for something. */

@@ -66,7 +66,7 @@ def test_a_savepoint_that_is_interrupted_leaves_no_name_taken(
         job.savepoint("kept")
     monkeypatch.setattr(Run, "apply", apply)
     if posted:  # it is taken all the same
-        with pytest.raises(wb.errors.JobError, match="is being taken already"):
+        with pytest.raises(wb.errors.JobError, match="is already being taken"):
             job.savepoint("kept")
         assert driver.run_until(lambda: job.savepoints() == ["kept"])
     else:
@@ -85,7 +85,7 @@ def test_a_savepoint_that_is_not_deleted_in_time_is_told_of(tmp_path: Path, monk
     monkeypatch.setattr(savepointing, "DELETE_TIMEOUT_S", 0.1)
     job._run.driver.submit(lambda: written.wait(60), lambda result: None)
     with pytest.raises(
-        wb.errors.JobError, match="the savepoint 'first' is not deleted yet: a checkpoint may still be being"
+        wb.errors.JobError, match="the savepoint 'first' is not deleted yet: a checkpoint may still be in"
     ):
         job.delete_savepoint("first")
     assert job.savepoints() == ["first", "second"]

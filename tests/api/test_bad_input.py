@@ -48,13 +48,13 @@ def test_an_unknown_column_names_the_nearest_and_the_users_line() -> None:
         (lambda s: s.window(wb.tumbling("1h"), allowed_lateness="-5s"), "allowed_lateness is '-5s'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_timeout="-5ms"), "buffer_timeout is '-5ms'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_timeout=5), "which has no unit"),
-        (lambda s: s.sink_to(wb.TableSink("x")).run(min_pause=None), "min_pause is None, which is no duration"),
+        (lambda s: s.sink_to(wb.TableSink("x")).run(min_pause=None), "min_pause is None, which is not a duration"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(checkpoint_interval="soon"), "checkpoint_interval is 'soon'"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(parallelism=0), "parallelism is 0"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(buffer_size=0), "buffer_size is 0"),
         (lambda s: s.sink_to(wb.TableSink("x")).run("a/b"), "cannot be a file name"),
         (lambda s: s.sink_to(wb.TableSink("x")).run(resume=True), "nothing to resume from"),
-        (lambda s: s.sink_to(wb.TableSink("x")).run(restore="a"), "restore needs a checkpoint_dir, too"),
+        (lambda s: s.sink_to(wb.TableSink("x")).run(restore="a"), "restore also needs a checkpoint_dir"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_runs(call: object, sentence: str) -> None:
@@ -71,7 +71,7 @@ def test_unknown_settings_of_a_running_job_list_the_valid_ones_and_change_nothin
         wb.errors.SettingError, match=r"unknown setting 'bufer_timeout': did you mean 'buffer_timeout'\?"
     ):
         job.tune(bufer_timeout="5ms")
-    with pytest.raises(wb.errors.SettingError, match="a replayed history only"):
+    with pytest.raises(wb.errors.SettingError, match="applies only to a replayed history"):
         job.tune(buffer_timeout="5ms", speed="60x")
     assert job.status()["buffer_timeout"] == "100ms"
     with pytest.raises(wb.errors.JobError, match="unknown task 'tabel"):

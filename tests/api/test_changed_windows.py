@@ -55,16 +55,16 @@ def saved_half_way(stream: wb.Stream, root: Path) -> str:
         (
             windowed(wb.tumbling("1ms")),
             windowed(wb.tumbling("2ms")),
-            "is that of a WindowAggregate of tumbling 1ms windows, and this pipeline has a WindowAggregate of tumbling "
-            "2ms windows of that uid, which cannot take it",
+            "belongs to a WindowAggregate of tumbling 1ms windows, but this pipeline has a WindowAggregate of tumbling "
+            "2ms windows with that uid, which cannot restore it",
         ),
         (
             windowed(wb.tumbling("1ms")),
             windowed(wb.tumbling("1ms", offset="500us")),
-            "pipeline has a WindowAggregate of tumbling 1ms from 500us windows of that uid",
+            "pipeline has a WindowAggregate of tumbling 1ms from 500us windows with that uid",
         ),
         (windowed(wb.sliding("2ms", "1ms")), windowed(wb.sliding("4ms", "1ms")), "of sliding 4ms every 1ms windows"),
-        (windowed(wb.sliding("2ms", "1ms")), windowed(wb.tumbling("2ms")), "of sliding 2ms every 1ms windows, and"),
+        (windowed(wb.sliding("2ms", "1ms")), windowed(wb.tumbling("2ms")), "of sliding 2ms every 1ms windows, but"),
         (windowed(wb.windows.count_tumbling(9)), windowed(wb.windows.count_tumbling(4)), "of count 4 windows"),
         (windowed(wb.session("1ms")), windowed(wb.session("1ms"), time="processing"), "session processing-time"),
         (applied(wb.tumbling("1ms")), applied(wb.tumbling("2ms")), "a WindowApply of tumbling 2ms windows"),
@@ -79,7 +79,7 @@ def test_windows_that_are_cut_otherwise_do_not_take_over_half_a_window(
     with pytest.raises(wb.errors.CheckpointError) as caught:
         pipeline.run("after", restore=folder, checkpoint_dir=tmp_path / "c")
     assert named in str(caught.value)
-    assert "give that one another uid, or drop the state with allow_non_restored_state=True" in str(caught.value)
+    assert "give that operator another uid, or drop the state with allow_non_restored_state=True" in str(caught.value)
 
 
 def total_after(stream: wb.Stream, folder: str, root: Path) -> int:
@@ -112,8 +112,8 @@ def test_another_trigger_or_aggregate_is_not_taken_for_another_operator(
     sentence = str(refused.value)
     assert sentence.startswith(f"the state of operator 'windows' lacks '{lacks}' (it has ")
     assert sentence.endswith(
-        "so windows with another trigger or evictor, or other aggregates, wrote it: go on with those that it had, or"
-        " give this one another uid to start it afresh"
+        "so windows with another trigger or evictor, or other aggregates, wrote it: restore the earlier ones, or give "
+        "this operator another uid to start it afresh"
     )
 
 

@@ -109,9 +109,9 @@ def test_columns_are_dropped_and_renamed() -> None:
     ("write", "said"),
     [
         (lambda stream: stream.drop("x"), "no column 'x'"),
-        (lambda stream: stream.drop("k", "n", "t"), "drop would leave no column"),
+        (lambda stream: stream.drop("k", "n", "t"), "drop would leave no columns"),
         (lambda stream: stream.rename({"x": "y"}), "no column 'x'"),
-        (lambda stream: stream.rename("x"), "rename is 'x': write new names by old ones"),
+        (lambda stream: stream.rename("x"), "rename is 'x': map old names to new ones"),
         (lambda stream: stream.rename({"n": "k"}), "'k'"),
         (lambda stream: stream.filter(), "filter needs a condition"),
         (lambda stream: stream.filter("n > 1", lambda n: True), "several expressions or one function"),

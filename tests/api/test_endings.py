@@ -42,7 +42,7 @@ def test_who_does_not_wait_goes_on_at_once(end: str) -> None:
     assert entered.wait(60)
     getattr(job, end)(wait=False)
     assert not job._run.driver.ended.is_set()
-    with pytest.raises(wb.errors.JobError, match=r"the job 'held' is still .*, and ends when it can"):
+    with pytest.raises(wb.errors.JobError, match=r"the job 'held' is still .*, and will end as soon as it can"):
         getattr(job, end)(timeout="20ms")
     opened.set()
     assert job.wait("60s") == STATES[end]

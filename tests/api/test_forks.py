@@ -69,7 +69,7 @@ def test_the_second_fork_to_write_to_a_table_is_refused(tmp_path: Path, engine: 
         fork(2)
     assert first.wait("60s") == "FINISHED"
     with pytest.raises(
-        (wb.errors.JobError, SinkError), match=r"which this one does not go on from|later than checkpoint"
+        (wb.errors.JobError, SinkError), match=r"which this one does not continue|later than checkpoint"
     ):
         fork(2).wait("60s")
     assert whole(in_database(sink.url), 1)

@@ -164,7 +164,7 @@ def test_a_job_that_was_taken_back_goes_on_from_there(tmp_path: Path) -> None:
     gone = wb.found_jobs(tmp_path)[0]
     assert not gone.resumable
     assert gone.problem is not None
-    assert "was taken back to savepoints/first, which is gone" in gone.problem
+    assert "was restored from savepoints/first, which is missing" in gone.problem
 
 
 def test_secrets_of_a_cell_are_not_written_down() -> None:
@@ -300,7 +300,7 @@ def test_what_is_not_seen_in_a_cell_is_written_out(shell: InteractiveShell) -> N
     shell.rl_next_input = None
     shown = run(shell, "%stream resume")
     assert "# \\x1b[2J\\u202e\\r<b>\n" in shown
-    assert "It has characters that are not seen, written out here: '%stream resume cells --run' runs" in shown
+    assert "It has invisible characters, shown escaped here: '%stream resume cells --run' runs" in shown
     assert not {"\x1b", "\u202e", "\r"} & set(shown)
     assert shell.rl_next_input is None
     assert "cells" not in wb.jobs()
@@ -385,7 +385,7 @@ def test_without_a_name_there_must_be_one(shell: InteractiveShell, tmp_path: Pat
     for name in ("one", "two"):
         interrupted(tmp_path / name, name)
         forget(name)
-    assert "name the job to resume, '%stream resume NAME', out of" in run(shell, "%stream resume")
+    assert "name the job to resume, '%stream resume NAME', from" in run(shell, "%stream resume")
 
 
 def test_the_next_kernel_is_offered_what_this_one_leaves(shell: InteractiveShell, tmp_path: Path) -> None:
@@ -449,6 +449,6 @@ def test_a_directory_that_may_not_be_looked_into_is_one_sentence(monkeypatch: py
 
     monkeypatch.setattr(Path, "is_dir", refuse)
     with pytest.raises(
-        wb.errors.CheckpointError, match=r"'/private/jobs' cannot be looked into \(Permission denied\): give"
+        wb.errors.CheckpointError, match=r"'/private/jobs' cannot be listed \(Permission denied\): give"
     ):
         wb.found_jobs("/private/jobs")

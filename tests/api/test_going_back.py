@@ -74,7 +74,7 @@ def test_rows_that_would_come_twice_leave_the_job_running(tmp_path: Path, kind: 
     job = running(tmp_path, sinks[kind])
     saved = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
     until(lambda: last_epoch(tmp_path) > saved)
-    with pytest.raises(SinkError, match="would come twice"):
+    with pytest.raises(SinkError, match="would be duplicated"):
         job.restore("here")
     assert goes_on(job)
 

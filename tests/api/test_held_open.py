@@ -34,7 +34,7 @@ def test_it_recovers_takes_checkpoints_and_ends_when_it_is_told_to() -> None:
     job.fail(task="aggregate[1]")
     until(lambda: job.status()["restarts"] == 1 and job._run.master.held_open)
     until(lambda: "stays open: at_end = finish ends it" in job.recorder.latest().events[-1].text)
-    with pytest.raises(JobError, match=r"still RUNNING after 10ms: everything is read, and at_end is 'hold'"):
+    with pytest.raises(JobError, match=r"still RUNNING after 10ms: all input has been read, and at_end is 'hold'"):
         job.wait("10ms")
     job.tune(at_end="finish")
     assert job.wait("60s") == "FINISHED"

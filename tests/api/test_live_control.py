@@ -123,7 +123,7 @@ def test_a_rate_that_is_none_is_refused(value: Any) -> None:
 
 def test_what_a_job_has_no_use_for_is_refused(tmp_path: Any) -> None:
     job = stepped(source().sink_to(wb.TableSink("out")))
-    with pytest.raises(wb.errors.SettingError, match="speed can be set for a replayed history only"):
+    with pytest.raises(wb.errors.SettingError, match="speed applies only to a replayed history"):
         job.tune(speed="10x")
     job.cancel()
     job.wait()
@@ -134,7 +134,7 @@ def test_what_a_job_has_no_use_for_is_refused(tmp_path: Any) -> None:
     job = stepped(wb.Stream.replay(history, speed="1x").sink_to(wb.TableSink("out")))
     assert job.status()["rate"] is None
     with pytest.raises(
-        wb.errors.SettingError, match=r"rate can be set for sources that read at a rate.*a replay has a speed"
+        wb.errors.SettingError, match=r"rate applies only to sources that read at a rate.*a replay has a speed"
     ):
         job.tune(rate=5)
 
@@ -257,9 +257,9 @@ def test_what_is_to_fail_must_exist() -> None:
         job.faults.fail(taskmanager="tm-1")
     with pytest.raises(wb.errors.JobError, match="unknown task 'table\\[4\\]'"):
         job.fail("table[4]")
-    with pytest.raises(wb.errors.JobError, match="say what is to fail"):
+    with pytest.raises(wb.errors.JobError, match="say what should fail"):
         job.faults.fail()
-    with pytest.raises(wb.errors.JobError, match="say what is to fail"):
+    with pytest.raises(wb.errors.JobError, match="say what should fail"):
         job.faults.fail("table[0]", taskmanager="tm-0")
 
 

@@ -138,13 +138,13 @@ def test_state_is_found_again_after_a_rescaling() -> None:
     [
         (lambda job: job.operator_state("agregate"), "unknown operator 'agregate': did you mean 'aggregate'"),
         (lambda job: job.operator_state("out"), "unknown operator 'out'"),
-        (lambda job: job.operator_state("aggregate").get(), "is kept by origin: ask for it with get\\(origin\\)"),
-        (lambda job: job.operator_state("aggregate").get("JFK", 1), "is kept by origin"),
-        (lambda job: job.operator_state("aggregate").get(dest="JFK"), "is kept by origin"),
-        (lambda job: job.operator_state("aggregate").get("JFK", origin="JFK"), "is kept by origin"),
+        (lambda job: job.operator_state("aggregate").get(), "is keyed by origin: query it with get\\(origin\\)"),
+        (lambda job: job.operator_state("aggregate").get("JFK", 1), "is keyed by origin"),
+        (lambda job: job.operator_state("aggregate").get(dest="JFK"), "is keyed by origin"),
+        (lambda job: job.operator_state("aggregate").get("JFK", origin="JFK"), "is keyed by origin"),
         (lambda job: job.operator_state("aggregate").get(5), "has type string, which 5 does not fit"),
-        (lambda job: job.operator_state("filter").get(), "'filter' keeps no state by key that could be asked for"),
-        (lambda job: job.operator_state("filter").size(), "'filter' keeps no state by key that could be asked for"),
+        (lambda job: job.operator_state("filter").get(), "'filter' has no keyed state to query"),
+        (lambda job: job.operator_state("filter").size(), "'filter' has no keyed state to query"),
     ],
 )
 def test_a_question_that_makes_no_sense_says_why(ask: Any, message: str) -> None:
@@ -170,7 +170,7 @@ def test_nobody_answers_for_a_job_that_does_not_run() -> None:
     state = job.operator_state("aggregate")
     job.fail("aggregate[0]")
     job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
-    with pytest.raises(wb.errors.JobError, match=r"cannot be asked now \(the job is RESTARTING\): ask again"):
+    with pytest.raises(wb.errors.JobError, match=r"cannot be queried now \(the job is RESTARTING\): try again"):
         state.get("JFK")
     job.wait()
     with pytest.raises(wb.errors.JobError, match="has ended"):

@@ -54,8 +54,8 @@ def test_a_job_runs_on_when_its_replacement_is_refused(
     ("options", "body", "sentence"),
     [
         ("--driver steping", BODY, "SettingError: unknown driver 'steping': did you mean 'stepping'?"),
-        ("--speed 600x", BODY, "SettingError: speed can be set for a replayed history only"),
-        ("--restore one", BODY, "CheckpointError: restore needs a checkpoint_dir, too"),
+        ("--speed 600x", BODY, "SettingError: speed applies only to a replayed history"),
+        ("--restore one", BODY, "CheckpointError: restore also needs a checkpoint_dir"),
         ("-p 40000", BODY, "PlanError: "),
         ("", BODY + ".uid('twice').filter('n > 1').uid('twice')", "PlanError: "),
         ("", BODY + ".sink_to(wb.ParquetSink('rows'))", "CommittedRowsError: "),
@@ -111,7 +111,7 @@ def counted(name: str = "n", **options: object) -> wb.types.Job:
 def test_a_run_replaces_a_job() -> None:
     first = counted()
     with pytest.raises(
-        wb.errors.JobError, match=r"stop it first \(job.stop\(\)\), have the run do it \(replace=True\)"
+        wb.errors.JobError, match=r"stop it first \(job.stop\(\)\), let run\(\) stop it \(replace=True\)"
     ):
         counted()
     second = counted(replace=True)
@@ -160,7 +160,7 @@ def test_a_job_that_does_not_stop_is_not_replaced(monkeypatch: pytest.MonkeyPatc
     first = stream.sink_to(wb.CallbackSink(hold)).run("replaced")
     assert entered.wait(60)
     with pytest.raises(
-        wb.errors.JobError, match=r"is still RUNNING, and ends when it can.*; job.cancel\(\) ends it without"
+        wb.errors.JobError, match=r"is still RUNNING, and will end as soon as it can.*; job.cancel\(\) ends it without"
     ):
         counted(replace=True)
     assert wb.job("replaced") is first

@@ -109,12 +109,12 @@ def test_state_without_an_operator_is_refused_by_name_and_dropped_on_request(sav
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     assert str(caught.value) == (
         "savepoints/before-fix of job 'original' has state of operator 'counts', which this pipeline does not have "
-        "(it has clicks, out, totals): give the operator that is to take it .uid('counts'), or drop the state with "
-        "allow_non_restored_state=True"
+        "(it has clicks, out, totals): give the operator that should restore it .uid('counts'), or drop the state "
+        "with allow_non_restored_state=True"
     )
     renamed = sunk(counts(clicks()), "elsewhere")
     with pytest.raises(
-        wb.errors.CheckpointError, match="give the sink that is to take it a table or folder of the name 'out',"
+        wb.errors.CheckpointError, match="give the sink that should restore it a table or folder named 'out',"
     ):
         renamed.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
@@ -177,7 +177,7 @@ def test_a_savepoint_that_lacks_a_file_is_refused(saved: Path, tmp_path: Path) -
     copy = shutil.copytree(saved, tmp_path / "copy")
     file = min((copy / "tables" / "out").iterdir())
     file.unlink()
-    told = rf"cannot be brought to .*No such file or directory.*{re.escape(file.name)}"
+    told = rf"cannot be copied to .*No such file or directory.*{re.escape(file.name)}"
     with pytest.raises(wb.errors.CorruptCheckpointError, match=told):
         sunk(counts(clicks())).run("torn", restore=copy, checkpoint_dir=tmp_path / "c")
     with pytest.raises(wb.errors.CheckpointError, match="there is no savepoint 'nothing' in"):
@@ -219,11 +219,11 @@ def test_savepoints_are_listed_and_deleted(saved: Path, tmp_path: Path) -> None:
         wb.delete_savepoint(folder)
     job.cancel()
     job.wait("60s")
-    with pytest.raises(wb.errors.CheckpointError, match=r"the job in .* would go on from it"):
+    with pytest.raises(wb.errors.CheckpointError, match=r"the job in .* would restart from it"):
         wb.delete_savepoint(folder)
     wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
     assert [each.name for each in wb.savepoints(tmp_path / "c")] == ["second"]
-    with pytest.raises(wb.errors.CheckpointError, match="holds no complete savepoint"):
+    with pytest.raises(wb.errors.CheckpointError, match="contains no complete savepoint"):
         wb.delete_savepoint(tmp_path / "c" / "savepoints" / "before-fix")
     again = sunk(counts(clicks())).run("kept", resume=True, checkpoint_dir=tmp_path / "c")
     again.wait("60s")
@@ -238,13 +238,13 @@ def test_a_savepoint_that_is_being_taken_is_not_overwritten_by_another_of_its_na
     with pytest.raises(wb.errors.JobError, match="the savepoint 'here' was not complete within 300ms"):
         job.savepoint("here", timeout="300ms")
     with pytest.raises(
-        wb.errors.JobError, match="the savepoint 'here' is being taken already: wait for it, or choose another"
+        wb.errors.JobError, match="the savepoint 'here' is already being taken: wait for it, or choose another"
     ):
         job.savepoint("here")
     job.faults.stall("out", False)
     until(job.savepoints)
     taken = wb.Snapshot.open(tmp_path / "c" / "savepoints" / "here").checkpoint_id
-    with pytest.raises(wb.errors.JobError, match="the savepoint 'here' exists already"):
+    with pytest.raises(wb.errors.JobError, match="the savepoint 'here' already exists"):
         job.savepoint("here")
     job.savepoint("there")
     job.cancel()
@@ -269,7 +269,7 @@ def test_a_savepoint_or_last_checkpoint_that_fails_says_why(tmp_path: Path) -> N
     with pytest.raises(wb.errors.JobError) as caught:
         job.wait("60s")
     text = str(caught.value)
-    assert "failed: the last checkpoint could not be taken: " in text
+    assert "failed: the final checkpoint could not be taken: " in text
     assert text.endswith("(the job was about to end)")
 
 
@@ -277,7 +277,7 @@ def test_a_running_job_deletes_savepoints_that_it_does_not_need(tmp_path: Path) 
     job = sunk(counts(clicks(rate=10))).run("tidy", checkpoint_dir=tmp_path / "c", checkpoint_interval=None)
     job.savepoint("first")
     job.savepoint("second")
-    with pytest.raises(wb.errors.JobError, match="the job would go on from 'second' after a failure"):
+    with pytest.raises(wb.errors.JobError, match="the job would restart from 'second' after a failure"):
         job.delete_savepoint("second")
     job.delete_savepoint("first")
     assert job.savepoints() == ["second"]
@@ -339,9 +339,9 @@ def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request
     with pytest.raises(wb.errors.CheckpointError) as caught:
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
     assert str(caught.value) == (
-        "the state of operator 'counts' in savepoints/before-fix of job 'original' is that of a RollingAggregate, and "
-        "this pipeline has a WindowAggregate of tumbling 1s windows of that uid, which cannot take it: give that one "
-        "another uid, or drop the state with allow_non_restored_state=True"
+        "the state of operator 'counts' in savepoints/before-fix of job 'original' belongs to a RollingAggregate, but "
+        "this pipeline has a WindowAggregate of tumbling 1s windows with that uid, which cannot restore it: give that "
+        "operator another uid, or drop the state with allow_non_restored_state=True"
     )
     job = other.run("other", restore=saved, checkpoint_dir=tmp_path / "c", allow_non_restored_state=True)
     assert job.wait("60s") == "FINISHED"
@@ -352,7 +352,7 @@ def test_the_state_of_another_kind_of_operator_is_refused_and_dropped_on_request
 def test_state_is_not_dropped_because_an_operator_without_state_has_its_uid(saved: Path, tmp_path: Path) -> None:
     other = sunk(clicks().filter("n > 1").uid("counts").select("user", "n"))
     with pytest.raises(
-        wb.errors.CheckpointError, match="is that of a RollingAggregate, and this pipeline has a Filter"
+        wb.errors.CheckpointError, match="belongs to a RollingAggregate, but this pipeline has a Filter"
     ):
         other.run("other", restore=saved, checkpoint_dir=tmp_path / "c")
 
@@ -392,7 +392,7 @@ def test_names_that_are_no_text_are_refused_with_what_they_are(name: Any, tmp_pa
 def test_savepoints_of_what_is_no_directory_are_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
     for place in (tmp_path / "nothing", tmp_path / "file"):
-        with pytest.raises(wb.errors.CheckpointError, match=f"'{place}' is no checkpoint directory"):
+        with pytest.raises(wb.errors.CheckpointError, match=f"'{place}' is not a checkpoint directory"):
             wb.savepoints(place)
     assert wb.savepoints(tmp_path) == []
 

@@ -59,8 +59,8 @@ def test_a_seek_behind_the_end_is_refused_with_the_times_that_there_are(tmp_path
     with pytest.raises(wb.errors.SettingError) as refused:
         job.seek("1970-01-01T00:16:40")
     assert str(refused.value) == (
-        "position is 1970-01-01 00:16:40, behind the last record: the history arrived from 1970-01-01 00:00:00 to "
-        "1970-01-01 00:16:39, and job.stop() ends the job"
+        "position is 1970-01-01 00:16:40, after the last record: the history covers arrival times from 1970-01-01 "
+        "00:00:00 to 1970-01-01 00:16:39; job.stop() ends the job"
     )
     for position in (900, None, date(1970, 1, 1)):
         with pytest.raises(wb.errors.SettingError, match="write an ISO time such as"):

@@ -147,7 +147,7 @@ def test_savepoint_is_stepped_to(lesson: Job) -> None:
 
 def test_a_savepoint_that_comes_too_late_is_refused_at_once(lesson: Job) -> None:
     lesson.stop(wait=False)  # asks for the last checkpoint
-    with pytest.raises(JobError, match=r"was not taken: the job ended before it \(FINISHED\)"):
+    with pytest.raises(JobError, match=r"was not taken: the job ended first \(FINISHED\)"):
         lesson.savepoint("late")
 
 
@@ -218,7 +218,7 @@ def test_a_job_taken_back_to_a_savepoint_is_resumed_from_there(tmp_path: Path) -
 def test_a_restore_that_is_refused_changes_nothing(tmp_path: Path) -> None:
     sink = wb.ParquetSink(tmp_path / "out")
     savepoint_then_checkpoint(numbers(tmp_path / "state", sink))
-    with pytest.raises(WorkbenchError, match="would come twice"):
+    with pytest.raises(WorkbenchError, match="would be duplicated"):
         numbers(tmp_path / "state", sink, restore="early")
     resumed = numbers(tmp_path / "state", sink, resume=True)
     assert resumed.wait() == "FINISHED"
@@ -233,7 +233,7 @@ def test_a_job_taken_back_to_a_savepoint_that_is_gone_says_so(tmp_path: Path) ->
     back.cancel()
     back.wait()
     shutil.rmtree(tmp_path / "savepoints" / "early")
-    with pytest.raises(CheckpointError, match="taken back to savepoints/early, which is gone"):
+    with pytest.raises(CheckpointError, match="restored from savepoints/early, which is missing"):
         numbers(tmp_path, sink, resume=True)
 
 

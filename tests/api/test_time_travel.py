@@ -195,7 +195,9 @@ def test_a_job_that_does_something_else_each_time_says_so() -> None:
         "dice", driver="stepping", parallelism=2, buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None
     )  # fmt: skip
     job.stepper.step(60)
-    with pytest.raises(JobError, match="the job 'dice' cannot go back: it took other steps this time; functions that"):
+    with pytest.raises(
+        JobError, match="the job 'dice' cannot go back: it took different steps this time; functions that"
+    ):
         job.stepper.back()
     assert job.stepper.driver.taken == 60
     job.cancel()

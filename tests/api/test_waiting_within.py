@@ -74,7 +74,7 @@ def test_a_running_job_refuses_its_own_functions_to_wait_for_it(call: str, tmp_p
     job = within.run(parallelism=2, checkpoint_dir=tmp_path, checkpoint_interval="20ms")
     within.finished(job)
     (answer,) = within.answers
-    assert "this call waits for the job 'within', and comes from one of its functions" in str(answer)
+    assert "this call waits for the job 'within', but was made by one of its own functions" in str(answer)
     assert job.status()["checkpoint_interval"] == "20ms"
     assert job.savepoints() == []
 
@@ -85,7 +85,7 @@ def test_so_does_a_stepping_job_which_lost_records(call: str) -> None:
     job = within.run(parallelism=2, driver="stepping", buffer_size=4)
     within.finished(job)
     (answer,) = within.answers
-    assert "comes from one of its functions" in str(answer) or "a step within a step would lose" in str(answer)
+    assert "was made by one of its own functions" in str(answer) or "during a step, which would lose" in str(answer)
 
 
 @pytest.mark.parametrize("driver", ["live", "stepping"])

@@ -32,14 +32,14 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
     [
         (
             lambda: wb.Stream.from_table(FRAME),
-            "table is a pandas.DataFrame, and has to be a pyarrow.Table: pyarrow.Table.f",
+            "table is a pandas.DataFrame, but must be a pyarrow.Table: pyarrow.Table.f",
         ),
-        (lambda: wb.Stream.from_table(pa.table({})), "the table has no columns, so it has no records: give it one"),
+        (lambda: wb.Stream.from_table(pa.table({})), "the table has no columns: give it at least one"),
         (
             lambda: wb.Stream.from_table([{"n": 1}]),
-            "table is [{'n': 1}], and has to be a pyarrow.Table: pyarrow.Table.from",
+            "table is [{'n': 1}], but must be a pyarrow.Table: pyarrow.Table.from",
         ),
-        (lambda: wb.Stream.from_table(TABLE, rate="5"), "rate is '5': it counts records per second and is above zero"),
+        (lambda: wb.Stream.from_table(TABLE, rate="5"), "rate is '5': write records per second, above zero"),
         (lambda: wb.Stream.replay(TABLE), "history is a pyarrow.lib.Table: pass a wb.History, or the path of one"),
         (
             lambda: wb.Stream.replay(of_arrow().path, speed=None),
@@ -60,15 +60,15 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
         (lambda: wb.Stream.from_socket("localhost", 9999, retries="2"), "retries is '2': write a whole number"),
         (
             lambda: wb.Stream.hybrid(TABLE, clicks()),
-            "history is a pyarrow.lib.Table: give hybrid two streams just made",
+            "history is a pyarrow.lib.Table: pass hybrid two source streams",
         ),
         (lambda: clicks().union([clicks()]), "union got [Stream"),
-        (lambda: clicks().union(TABLE), "union got a pyarrow.lib.Table, which is no stream: pass streams"),
+        (lambda: clicks().union(TABLE), "union got a pyarrow.lib.Table, which is not a stream: pass streams"),
         (
             lambda: clicks().sink_to("out"),
-            "sink_to got 'out', which is no sink: pass one, such as wb.TableSink('delays')",
+            "sink_to got 'out', which is not a sink: pass one, such as wb.TableSink('delays')",
         ),
-        (lambda: clicks().sink_to(wb.TableSink), "which is no sink: pass one, such as wb.TableSink('delays')"),
+        (lambda: clicks().sink_to(wb.TableSink), "which is not a sink: pass one, such as wb.TableSink('delays')"),
         (lambda: clicks().map(len, {"m": pa.int64()}, columns="n", keep=3), "keep is 3: name columns, such as keep="),
         (lambda: clicks().side_output([]), "unknown side output []"),
         (lambda: clicks().with_parallelism("2"), "parallelism is '2': write a whole number, such as 2"),
@@ -82,7 +82,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
         ),
         (
             lambda: clicks().join(clicks(), on="k", between="1h"),
-            "between is '1h': write two times, for example ('-5min',",
+            "between is '1h': write two durations, for example ('-5min',",
         ),
         (lambda: clicks().filter(wb.col("n").is_in(1)), "is_in takes a list of values, not 1: write is_in([1])"),
         (lambda: wb.watermarks.punctuated(3), "punctuated got 3: write an expression, such as 'kind = 1'"),
@@ -94,19 +94,23 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
         (lambda: wb.FileSink(3, "csv"), "path is 3: write a path, such as 'data/flights'"),
         (lambda: wb.SqlSink(3, "delays"), "url is 3: write text, such as 'sqlite:///delays.db'"),
         (lambda: wb.SqlSink("sqlite:///x.db", 3), "the table name is 3: write text, such as 'delays'"),
-        (lambda: wb.compare("a", "b"), "compare got 'a', which is no job: pass two, such as wb.job('a'), wb.job('b')"),
+        (
+            lambda: wb.compare("a", "b"),
+            "compare got 'a', which is not a job: pass two jobs, such as wb.job('a'), wb.job('b')",
+        ),
         (lambda: wb.savepoints(3), "the checkpoint directory is 3: write a path"),
         (lambda: wb.Recording.open(None), "path is None: write a path"),
         (lambda: wb.History.open(3), "path is 3: write a path"),
-        (lambda: of_arrow(FRAME), "table is a pandas.DataFrame, and has to be a pyarrow.Table"),
+        (lambda: of_arrow(FRAME), "table is a pandas.DataFrame, but must be a pyarrow.Table"),
         (lambda: of_arrow(path=3), "path is 3: write a path"),
-        (lambda: of_arrow(channels="x"), "channels is 'x': a replay log has at least 1, write a whole number"),
-        (lambda: of_arrow(channels=1.5), "channels is 1.5: a replay log has at least 1, write a whole number"),
+        (lambda: of_arrow(channels="x"), "channels is 'x': write a whole number, at least 1"),
+        (lambda: of_arrow(channels=1.5), "channels is 1.5: write a whole number, at least 1"),
         (lambda: of_arrow(notes="one note"), "notes is 'one note': write a list of sentences"),
         (
             lambda: wb.History.from_spark(FRAME, "x", event_time="t", arrival_time="t"),
-            "df is a pandas.DataFrame, and has to be a Spark DataFrame: History.from_arrow takes a pyarrow.Table, which"
-            " pyarrow.Table.from_pandas(frame) makes of it, or spark.createDataFrame(frame) a Spark frame",
+            "df is a pandas.DataFrame, but must be a Spark DataFrame: History.from_arrow takes a pyarrow.Table: "
+            "convert the frame with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a Spark "
+            "frame",
         ),
     ],
 )

@@ -475,7 +475,7 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
     time.sleep(0.5)
     process.send_signal(number)
     printed = finished(process, code=code)
-    assert "Interrupted. Taking a last checkpoint." in printed
+    assert "Interrupted. Taking a final checkpoint." in printed
     assert re.search(r"Run the same command to resume from checkpoint \d+, or add --fresh to start again\.", printed)
     assert complete_checkpoints(folder) == 1
     printed = finished(headless("--speed", "max", "--parallelism", "3"))

@@ -62,7 +62,7 @@ def test_a_location_that_has_lost_a_slash_is_refused(here: Path, entry: str) -> 
 @pytest.mark.parametrize("entry", PATHS)
 @pytest.mark.parametrize("uri", [LOST, "s3://key:pa55@bucket/x", "sftp://key:pa55@bucket/x"])
 def test_a_uri_where_a_path_belongs_is_refused(here: Path, entry: str, uri: Path | str) -> None:
-    with pytest.raises(SettingError, match=r"://?\*\*\*@bucket/x', which is a URI: write a path of this machine") as no:
+    with pytest.raises(SettingError, match=r"://?\*\*\*@bucket/x', which is a URI: write a local path") as no:
         PATHS[entry](uri)
     assert "pa55" not in str(no.value)
     assert list(here.iterdir()) == []
@@ -72,7 +72,7 @@ def test_what_is_written_of_a_job_goes_to_no_such_folder(here: Path) -> None:
     job = ROWS.run("r")
     job.wait("60s")
     for write in (job.report, job.recording().save, job.recording().report):
-        with pytest.raises(SettingError, match="which is a URI: write a path of this machine"):
+        with pytest.raises(SettingError, match="which is a URI: write a local path"):
             write(LOST)
     assert list(here.iterdir()) == []
 

@@ -96,7 +96,7 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
     with monkeypatch.context() as denied:
         denied.setattr(Path, "exists", refuse)
         with pytest.raises(
-            wb.errors.SinkError, match=r"cannot look into the folder .*out: Permission denied; change its perm"
+            wb.errors.SinkError, match=r"cannot list the folder .*out: Permission denied; change its perm"
         ):
             stream.sink_to(wb.ParquetSink(tmp_path / "out"))
     known = KnownDirectories(tmp_path / "known")
@@ -106,6 +106,6 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
         denied.setattr(Path, "is_dir", lambda self: refuse(self) if self == tmp_path else is_dir(self))
         assert known.locations() == []  # and it is not forgotten
         denied.setattr(Path, "iterdir", refuse)
-        with pytest.raises(wb.errors.SinkError, match=r"cannot look into the folder .*out: Permission denied"):
+        with pytest.raises(wb.errors.SinkError, match=r"cannot list the folder .*out: Permission denied"):
             pipeline.run("refused")
     assert known.locations() == [str(tmp_path)]

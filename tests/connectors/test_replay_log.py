@@ -287,7 +287,7 @@ def test_a_log_holds_its_files_itself(tmp_path: Path) -> None:
         before = place.read_bytes()
         place.unlink()
         os.mkfifo(place)
-        with pytest.raises(HistoryError, match="is no regular file"):
+        with pytest.raises(HistoryError, match="is not a regular file"):
             ReplayLog.open(link)
         place.unlink()
         place.write_bytes(before)
@@ -317,7 +317,7 @@ def test_what_a_file_holds_beyond_the_manifest_is_not_read(
     ("change", "sentence"),
     [
         (lambda data: data.drop_columns("number"), "field names are not matching"),
-        (lambda data: data.set_column(2, "number", not_text()), "the column 'number' is no text"),
+        (lambda data: data.set_column(2, "number", not_text()), "the column 'number' is not text"),
     ],
 )
 def test_a_file_of_other_columns_or_of_no_text_is_damaged(
@@ -382,7 +382,7 @@ def test_arrivals_that_go_back_between_row_groups_are_met(tmp_path: Path) -> Non
 def test_a_log_that_was_written_anew_is_never_mixed_with_the_old_one(tmp_path: Path) -> None:
     cursor = write(table([1, 2, 3]), tmp_path / "a.log", channels=1).cursor(0)
     write(table([7, 8, 9, 10]), tmp_path / "a.log", channels=1)
-    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or rewritten"):
+    with pytest.raises(HistoryError, match="is missing: the replay log was deleted or rewritten"):
         cursor.read(1)
 
 
@@ -445,7 +445,7 @@ def test_a_file_is_read_as_a_whole_or_piece_by_piece(
     (log.path / file.name).unlink()
     assert cursor.read(7) is not None
     cursor.close()
-    with pytest.raises(HistoryError, match="is gone: the replay log was deleted or rewritten"):
+    with pytest.raises(HistoryError, match="is missing: the replay log was deleted or rewritten"):
         cursor.read(1)
     pq.write_table(table(list(range(24))), log.path / file.name, row_group_size=12)
     with pytest.raises(HistoryError, match=r"has (12|24) rows where the manifest counts (8|20): write the log again"):
@@ -499,7 +499,7 @@ def test_a_full_disk_is_told_with_the_log_and_leaves_the_old_one(
         raise OSError(28, "Error writing bytes to file. Detail: [errno 28] No space left on device")
 
     monkeypatch.setattr(*full, refuse)
-    said = r"written at .*a\.log \(No space left on device\): free some space or choose another path$"
+    said = r"write a replay log at .*a\.log \(No space left on device\): free some space or choose another path$"
     with pytest.raises(HistoryError, match=said):
         write(table([3, 4, 5]), tmp_path / "a.log")
     assert [path.name for path in tmp_path.iterdir()] == ["a.log"]
@@ -530,8 +530,8 @@ def test_a_time_that_microseconds_cannot_count_is_refused(tmp_path: Path, unit: 
     with pytest.raises(HistoryError) as refused:
         write_log(pa.table(times), tmp_path / "log", event_time="t", arrival_time="t")
     assert str(refused.value) == (
-        f"column 'other' has the time {value} in row 2, counted as timestamp[{unit}]: a replay log counts "
-        "microseconds, for 292,000 years before and after 1970; mend the time or its unit, or make it null"
+        f"column 'other' has the time {value} in row 2, stored as timestamp[{unit}]: a replay log stores "
+        "microseconds, which reach 292,000 years before and after 1970; fix the time or its unit, or make it null"
     )
     assert not (tmp_path / "log").exists()
     times["other"] = pa.array([0, 1, fine], pa.timestamp(unit))

@@ -300,7 +300,7 @@ def test_a_job_ends_whose_folder_another_one_has_taken(tmp_path: Path, monkeypat
     with closing_folder(tmp_path / "out"):
         assert abandoned.wait(60)
         with pytest.raises(
-            wb.errors.JobError, match=r"was taken by (job 'other'|another job).*: this job must not go on"
+            wb.errors.JobError, match=r"was taken by (job 'other'|another job).*: this job must not continue"
         ):
             held.end()
 

@@ -124,10 +124,10 @@ def test_records_of_json_and_of_values(server: Server) -> None:
         (
             "json",
             b'{"n": "x"}',
-            r"sent the line '{\"n\": \"x\"}', which is no record of these columns: JSON parse error",
+            r"sent the line '{\"n\": \"x\"}', which is not a record of these columns: JSON parse error",
         ),
-        ("csv", b"1,2,3", r"sent the line '1,2,3', which is no record of these columns: CSV parse error"),
-        ("text", b"\xff\xfe", r"sent the line '..', which is no record of these columns: 'utf-8' codec"),
+        ("csv", b"1,2,3", r"sent the line '1,2,3', which is not a record of these columns: CSV parse error"),
+        ("text", b"\xff\xfe", r"sent the line '..', which is not a record of these columns: 'utf-8' codec"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_shown(server: Server, form: str, line: bytes, message: str) -> None:
@@ -202,7 +202,7 @@ def test_one_subtask_reads(server: Server) -> None:
         ({"format": "xml"}, SettingError, "unknown line format 'xml'"),
         ({"delimiter": ""}, SettingError, "delimiter is empty"),
         ({"retries": -1}, SettingError, "retries is -1"),
-        ({"format": "json"}, PlanError, "a socket of json tells no columns"),
+        ({"format": "json"}, PlanError, "a json socket does not declare its columns"),
         ({"columns": FIELDS}, PlanError, "lines of text have one column"),
         ({"event_time": "t"}, PlanError, "unknown column 't'"),
     ],

@@ -135,7 +135,7 @@ def test_event_times() -> None:
 def test_event_times_beyond_64_bits_are_an_error(kind: pa.DataType, value: int) -> None:
     times = pa.array([value], pa.int32() if kind == pa.date32() else pa.int64()).view(kind)
     (reader,) = readers(TableSource(pa.table({"t": times}), event_time="t", splits=1), 1)
-    found = f"a time of 't' is {value} as {re.escape(str(kind))}, more than 73,000 years from 1970: is it of another"
+    found = f"a time of 't' is {value} as {re.escape(str(kind))}, more than 73,000 years from 1970: is it in another"
     with pytest.raises(RecordError, match=found):
         reader.poll(1)
 

@@ -227,10 +227,10 @@ def test_what_has_no_column_type_is_refused_by_name(tmp_path: Path, engine: str,
     [
         ("postgresql://ann:pa55@db/x", r"'postgresql://\*\*\*@db/x' cannot be used: write sqlite:///path.db or duckdb"),
         ("out.db", "'out.db' cannot be used"),
-        ("sqlite:///:memory:", "would be gone with the process"),
+        ("sqlite:///:memory:", "would be lost with the process"),
         ("sqlite:///x.db?mode=ro", "cannot be used"),
-        ("sqlite:///a%00b.db", "names no file: no path has such characters"),
-        ("duckdb:///a\ud800b.db", "names no file: no path has such characters"),
+        ("sqlite:///a%00b.db", "does not name a file: a path cannot have such characters"),
+        ("duckdb:///a\ud800b.db", "does not name a file: a path cannot have such characters"),
     ],
 )
 def test_urls_that_cannot_be_used(address: str, message: str) -> None:
@@ -240,7 +240,7 @@ def test_urls_that_cannot_be_used(address: str, message: str) -> None:
 
 def test_a_path_that_the_system_does_not_take() -> None:
     sink = wb.SqlSink(f"sqlite:///{'x' * 300}.db", "t")
-    with pytest.raises(SinkError, match=r"xxx can be no database file \(File name too long\): name another file"):
+    with pytest.raises(SinkError, match=r"xxx cannot be a database file \(File name too long\): name another file"):
         sink.check(pa.schema([("n", pa.int64())]))
 
 

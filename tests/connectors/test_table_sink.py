@@ -356,7 +356,7 @@ def test_check() -> None:
     with pytest.raises(PlanError, match="unknown key column 'keys': did you mean 'key'"):
         TableSink("t", ["keys"]).check(SCHEMA)
     with pytest.raises(
-        PlanError, match="the table 't' cannot be keyed so: key column 'key' has type list<item: int64>"
+        PlanError, match="the table 't' cannot have this key: key column 'key' has type list<item: int64>"
     ):
         TableSink("t", ["key"]).check(pa.schema([("key", pa.list_(pa.int64()))]))
 

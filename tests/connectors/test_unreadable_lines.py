@@ -166,7 +166,7 @@ def test_a_job_over_files_that_fails_on_the_way(tmp_path: Path) -> None:
     )
     assert {row["operator"] for row in bad} == {"files"}
     first = next(row for row in bad if row["position"] == f"{tmp_path}/0.json, line 1")
-    assert first["error"].startswith(f"{tmp_path}/0.json, line 1 is no record: JSON parse error: Invalid value")
+    assert first["error"].startswith(f"{tmp_path}/0.json, line 1 is not a record: JSON parse error: Invalid value")
 
 
 def test_lines_of_a_socket() -> None:
@@ -189,8 +189,8 @@ def test_lines_of_a_socket() -> None:
     assert job.table("good")["n"].to_pylist() == [1, 2]
     assert job.table("bad")["record"].to_pylist() == ["nonsense", '{"n": "x"}']
     assert job.table("bad")["error"][0].as_py() == (
-        f"127.0.0.1:{port} sent the line 'nonsense', which is no record "
-        "of these columns: JSON parse error: Invalid value. in row 0; mend the sender, or declare other types with "
+        f"127.0.0.1:{port} sent the line 'nonsense', which is not a record "
+        "of these columns: JSON parse error: Invalid value. in row 0; fix the sender, or declare other types with "
         "schema=..."
     )
     assert set(job.table("bad")["position"].to_pylist()) == {f"127.0.0.1:{port}"}

@@ -59,5 +59,5 @@ def test_completion_and_the_front_end_offer_it(added, job):
 def test_without_it_the_name_is_unknown_and_a_name_is_taken_once(job):
     with pytest.raises(wb.errors.SettingError, match="unknown view 'rates'"):
         job.view("rates")
-    with pytest.raises(wb.errors.SettingError, match="there is a view 'graph' already"):
+    with pytest.raises(wb.errors.SettingError, match="a view 'graph' already exists"):
         add_view(ViewSpec("graph", "Graph", "", "nowhere:Nothing"))

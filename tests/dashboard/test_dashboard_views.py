@@ -202,7 +202,7 @@ def test_what_goes_wrong_on_an_errand_is_told_in_a_sentence():
     background, told = BackgroundActions(), []
 
     def refuse():
-        raise JobError("the savepoint 'a' exists already: choose another name")
+        raise JobError("the savepoint 'a' already exists: choose another name")
 
     background.run("ours", refuse, lambda result, problem: told.append(problem))
     background.run("other", lambda: 1 / 0, lambda result, problem: told.append(problem))
@@ -210,7 +210,7 @@ def test_what_goes_wrong_on_an_errand_is_told_in_a_sentence():
     background.settle()
     assert sorted(told) == [
         "ZeroDivisionError: division by zero",
-        "the savepoint 'a' exists already: choose another name",
+        "the savepoint 'a' already exists: choose another name",
     ]
 
 

@@ -82,7 +82,7 @@ def test_who_waits_in_vain_is_told_for_whom(gate: Gate, monkeypatch: pytest.Monk
         with pytest.raises(wb.errors.JobError, match=CALL + r".*; job.cancel\(\) ends the job without waiting for it"):
             question()
     monkeypatch.setattr(endings, "PATIENCE_S", 0.1)  # who waits is told after ten seconds
-    with pytest.raises(wb.errors.JobError, match="is still RUNNING, and ends when it can: " + CALL):
+    with pytest.raises(wb.errors.JobError, match="is still RUNNING, and will end as soon as it can: " + CALL):
         run_verb(["stop", "stalled"])
     assert "'ask'" in job.status()["stalled"]
     gate.opened.set()
@@ -96,7 +96,7 @@ def test_who_waits_for_an_operator_that_is_stalled_on_purpose_is_told_how_to_end
     job = run(numbers(lambda record: record))
     job.faults.stall("ask")
     with pytest.raises(
-        wb.errors.JobError, match=r"ask is stalled on purpose, which job.faults.stall\(OPERATOR, False\) ends"
+        wb.errors.JobError, match=r"ask is stalled on purpose: job.faults.stall\(OPERATOR, False\) ends"
     ):
         job.rescale(2, timeout="300ms")
     job.cancel()
@@ -110,7 +110,7 @@ def test_a_canceled_job_leaves_a_call_behind_that_does_not_return(gate: Gate, tm
     assert job.wait("60s") == "CANCELED"
     assert threads() == ["stalled tm-0/slot-0 #0"]
     notices = [event.text for frame in job.recorder.frames() for event in frame.events]
-    assert "ask[0] is left behind in a step that does not end; nothing comes of it now" in notices
+    assert "ask[0] is abandoned in a step that does not end; its output is discarded" in notices
     with pytest.raises(wb.errors.JobError, match="has ended"):
         job.pause()
 
@@ -146,7 +146,7 @@ def test_a_canceled_job_waits_no_longer_for_storage_that_does_not_return(
         job.wait("300ms")
     job.cancel()
     if stopped:
-        with pytest.raises(wb.errors.JobError, match="the last checkpoint could not be taken"):
+        with pytest.raises(wb.errors.JobError, match="the final checkpoint could not be taken"):
             job.wait("60s")
     else:
         assert job.wait("60s") == "CANCELED"
@@ -197,7 +197,9 @@ def test_a_job_that_waits_for_a_call_to_start_again_can_be_canceled(gate: Gate, 
     job = run(numbers(gate.pass_on))
     assert gate.entered.wait(60)
     place: Any = {"slot": "tm-0/slot-0"} if what == "slot" else {"coordinator": True}
-    with pytest.raises(wb.errors.JobError, match=r"is too busy to do this now, and does it as soon as it can: " + CALL):
+    with pytest.raises(
+        wb.errors.JobError, match=r"is too busy to do this now, and will do it as soon as it can: " + CALL
+    ):
         job.faults.fail(**place)
     with pytest.raises(wb.errors.JobError, match=r"\(FAILING\) is too busy to do this now"):
         job.tune(buffer_timeout="5ms")

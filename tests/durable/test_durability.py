@@ -303,7 +303,9 @@ def test_a_checkpoint_whose_removal_could_not_be_synced_keeps_what_it_needs(
         two_checkpoints(storage)
         with monkeypatch.context() as patch:
             patch.setattr(disk, "sync_folder", broken)
-            with pytest.raises(UnreadableCheckpointError, match=r"manifest.json cannot be removed for good now: Input"):
+            with pytest.raises(
+                UnreadableCheckpointError, match=r"manifest.json cannot be permanently removed now: Input"
+            ):
                 storage.discard("chk-00000001")
         storage.discard("chk-00000002")
         disk.sync_folder(str(tmp_path / "tables" / "t"))
@@ -369,7 +371,8 @@ def test_a_folder_that_cannot_be_synced_is_told_by_its_name(
     if exists:
         (tmp_path / "out").mkdir()
     monkeypatch.setattr(disk, "sync_folder", broken)
-    with pytest.raises(SinkError, match=rf"cannot sync {tmp_path}, without which .*out away: Input/output error"):
+    said = rf"cannot sync {tmp_path}, so a power failure could lose the folder .*out: Input/output error"
+    with pytest.raises(SinkError, match=said):
         take_folder(tmp_path / "out")
 
 
@@ -390,7 +393,7 @@ def test_a_folder_whose_name_could_not_be_synced_is_made_again(
 
 def test_a_file_whose_folder_is_gone_is_not_told_as_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(
-        wb.errors.SinkError, match="No such file or directory; its folder was there when the job began: bring it"
+        wb.errors.SinkError, match="No such file or directory; its folder existed when the job started: bring it"
     ):
         write_durably(tmp_path / "gone" / "file", b"some")
 

@@ -180,7 +180,7 @@ history = wb.History.from_arrow(
     status = kernel.run("slow.status()['speed'], slow.status()['records_in'] < 1000").value
     assert status == "('3600x', True)"
     refused = kernel.run("%%stream fast --speed 600x\nsums", ok=False)
-    assert "speed can be set for a replayed history only" in refused.error
+    assert "speed applies only to a replayed history" in refused.error
     kernel.run("slow.cancel()")
 
 

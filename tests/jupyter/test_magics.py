@@ -266,9 +266,7 @@ def test_the_newest_running_job_is_meant(shell: InteractiveShell, jobs: dict[str
         jobs[name] = RecordingJob(name, state)
     assert run(shell, "%stream show") is jobs["b"]
     jobs["a"].state = jobs["b"].state = "FAILED"
-    assert failure(shell, "%stream show").endswith(
-        "no job is running: name the one you mean, '%stream show NAME', out of a, b, c"
-    )
+    assert failure(shell, "%stream show").endswith("no job is running: name one, '%stream show NAME', from a, b, c")
 
 
 def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
@@ -313,10 +311,10 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ),
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
-        ("state aggregate 'New York", 'a quotation mark in "state aggregate \'New York" has no second: close it'),
+        ("state aggregate 'New York", 'a quotation mark in "state aggregate \'New York" is not closed: close it'),
         (
             f"status {'x' * 10_000}",
-            f"the line {'status ' + 'x' * 53!r}... has 10,007 characters, and at most 10,000 are",
+            f"the line {'status ' + 'x' * 53!r}... has 10,007 characters, more than the maximum of 10,000",
         ),
         ("list delays", "%stream list takes no words, not 'delays': '%stream show delays' shows one job"),
     ],
@@ -486,14 +484,14 @@ def test_a_report_that_cannot_be_written_is_one_line(shell: InteractiveShell, jo
         ),
         (
             "",
-            "the following arguments are required: name; write '%%stream NAME' with options out of -p, --parallelism,",
+            "the following arguments are required: name; write '%%stream NAME' with options from -p, --parallelism,",
         ),
         ("delays -p two", "argument -p/--parallelism: invalid int value: 'two'"),
         ("delays -p 2 --par 3", "argument -p/--parallelism: it is given twice, as 2 and as 3: write it once"),
         ("delays more", "%%stream takes one name, and 'more' is a second"),
         ("delays -o 1x", "-o 1x is not the name of a variable"),
         ("delays -o class", "-o class is not the name of a variable"),
-        ("delays --restore 'before fix", 'a quotation mark in "delays --restore \'before fix" has no second: close it'),
+        ("delays --restore 'before fix", 'a quotation mark in "delays --restore \'before fix" is not closed: close it'),
     ],
 )
 def test_a_wrong_line_is_refused_before_the_cell_runs(shell: InteractiveShell, line: str, sentence: str) -> None:
@@ -569,7 +567,7 @@ def test_the_help_verb_shows_all_verbs_or_one(shell: InteractiveShell) -> None:
     assert str(run(shell, "%stream help seek")) == (
         "%stream seek [NAME] TIME\n  go to a time of the history\n  %stream seek 2013-07-01T06:00"
     )
-    assert str(run(shell, "%stream help help")) == "%stream help [VERB]\n  all verbs, or how one of them is written"
+    assert str(run(shell, "%stream help help")) == "%stream help [VERB]\n  all verbs, or the usage of one"
 
 
 def test_a_savepoint_in_memory_says_so(
@@ -577,7 +575,7 @@ def test_a_savepoint_in_memory_says_so(
 ) -> None:
     jobs["delays"] = job = RecordingJob("delays")
     monkeypatch.setattr(job, "savepoint", lambda name: "", raising=False)
-    assert str(run(shell, "%stream savepoint monday")).startswith("the savepoint 'monday' is in memory, which goes")
+    assert str(run(shell, "%stream savepoint monday")).startswith("the savepoint 'monday' is in memory and is lost")
 
 
 def completions(shell: InteractiveShell, line: str) -> set[str]:

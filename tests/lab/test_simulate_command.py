@@ -69,13 +69,13 @@ def committed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             "x = 1\n\nraise ValueError('x')\n",
-            "raises ValueError: x; mend it (faulty.py, line 3: raise Val",
+            "raises ValueError: x; fix it (faulty.py, line 3: raise Val",
         ),
         (
             "def stream():\n    return 1 / 0\n",
-            "raises ZeroDivisionError: division by zero; mend it (faulty.py, line 2",
+            "raises ZeroDivisionError: division by zero; fix it (faulty.py, line 2",
         ),
-        ("x = 1\nstream = (\n", "raises SyntaxError: '(' was never closed; mend it (faulty.py, line 2: stream = ()"),
+        ("x = 1\nstream = (\n", "raises SyntaxError: '(' was never closed; fix it (faulty.py, line 2: stream = ()"),
     ],
 )
 def test_an_error_in_ones_own_file_is_told_with_its_line(
@@ -151,7 +151,7 @@ def test_the_command_prints_what_fails_and_how_to_see_it_again(capsys: pytest.Ca
     seed = next(match[1] for line in lines if (match := re.match(r"seed (\d+): filtered, buffers of", line)))
     assert any(line.startswith("  I7: out: ") for line in lines)
     assert lines[-2].startswith("It still fails with: ")
-    assert lines[-1].startswith("See it again with: workbench simulate ")
+    assert lines[-1].startswith("Reproduce it with: workbench simulate ")
     words = shlex.split(lines[-1].partition(": workbench ")[2])
     assert words == ["simulate", "--pipeline", "filtered", "--fault", "process", "--replay", seed]
     assert main(words) == 1
@@ -280,7 +280,7 @@ def test_what_breaks_the_pipeline_of_a_user_is_found(user_file: Path) -> None:
     search = Search(str(user_file))
     results = (run_scenario(search.scenario(seed)) for seed in range(60))
     broken = next(result for result in results if not result.ok)
-    assert broken.violations[0].startswith("I7: result: 0 rows of the undisturbed run are missing and ")
+    assert broken.violations[0].startswith("I7: result: 0 rows of the run without faults are missing and ")
 
 
 def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
         "import workbench as wb, pyarrow as pa\n"
         "stream = wb.Stream.from_table(pa.table({'n': [1]})).sink_to(wb.PrintSink())\n"
     )
-    with pytest.raises(SettingError, match="leave the sink away"):
+    with pytest.raises(SettingError, match="leave out the sink"):
         load_pipeline(path)
     path.write_text(path.read_text().replace("wb.PrintSink()", "wb.CallbackSink(print)"))
     with pytest.raises(SettingError, match=r"write to 'print' each time: define rows\(folder\)"):
@@ -310,7 +310,7 @@ def test_a_file_that_cannot_be_simulated_is_refused(tmp_path: Path) -> None:
         "stream = wb.Stream.from_table(pa.table({'n': [1]})).map(lambda row: 1 // 0,"
         " schema=pa.schema({'n': pa.int64()}))\n"
     )
-    with pytest.raises(SettingError, match="does not come to its end"):
+    with pytest.raises(SettingError, match="does not finish without faults"):
         trial_of(load_pipeline(path))
 
 
@@ -380,7 +380,7 @@ def test_what_a_sink_of_a_user_loses_is_found(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(PART_FORMATS, "csv", replace(PART_FORMATS["csv"], encode=forgetful))
     (result,) = results_of(path, 1)
     (violation,) = result.violations
-    assert violation.startswith("I7: files of csv: 1 rows of the undisturbed run are missing and 0 are too many")
+    assert violation.startswith("I7: files of csv: 1 rows of the run without faults are missing and 0 are surplus")
 
 
 def test_a_sink_of_ones_own_is_found_when_it_is_not_idempotent(tmp_path: Path) -> None:
@@ -392,7 +392,9 @@ def test_a_sink_of_ones_own_is_found_when_it_is_not_idempotent(tmp_path: Path) -
         CALLED.replace("CONTAINER", "[]").replace("written.update(", "written.extend(").replace(".values()", "")
     )
     broken = next(result for result in results_of(path, 40) if not result.ok)
-    assert re.match("I7: rows: 0 rows of the undisturbed run are missing and [0-9]+ are too many", broken.violations[0])
+    assert re.match(
+        "I7: rows: 0 rows of the run without faults are missing and [0-9]+ are surplus", broken.violations[0]
+    )
 
 
 def test_a_pipeline_of_a_user_is_replayed_as_the_command_says(
@@ -421,7 +423,10 @@ def test_what_depends_on_the_process_is_found(
     seed = os.environ.get("PYTHONHASHSEED")
     assert main(["simulate", "--pipeline", str(path), "--seeds", "2"]) == 1
     said = capsys.readouterr().out
-    assert "No seed failed, but another process gives other rows:\n  result: 3 rows of the undisturbed run are" in said
+    assert (
+        "No seed failed, but another process returned different rows:\n  result: 3 rows of the run without faults are"
+        in said
+    )
     assert os.environ.get("PYTHONHASHSEED") == seed
 
 
@@ -435,10 +440,10 @@ def test_the_input_of_a_user_is_not_said_to_be_made_smaller(tmp_path: Path, caps
     )
     assert main(["simulate", "--pipeline", str(path), "--seeds", "1"]) == 1
     said = capsys.readouterr().out
-    assert "9 rows of the undisturbed run are missing and 9 are too many" in said
+    assert "9 rows of the run without faults are missing and 9 are surplus" in said
     words = shlex.split(said.splitlines()[-1].partition(": workbench ")[2])
     assert words == ["simulate", "--pipeline", str(path), "--replay", "0"]
-    assert "It still fails with: no faults; nobody does anything. Then: " in said
+    assert "It still fails with: no faults; no user actions. Then: " in said
 
 
 def test_an_unknown_pipeline_or_fault_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,7 @@ def test_a_window_that_is_taken_back(shown: tuple[Shown, Work]) -> None:
     job.tables[WINDOWS] = table.slice(1)
     ledger.look(job)
     group = table["group"][0].as_py()
-    assert ledger.violations == [f"window 0 of group {group} was committed and is gone"]
+    assert ledger.violations == [f"window 0 of group {group} was committed and has disappeared"]
 
 
 def test_a_total_that_is_wrong_or_goes_back(shown: tuple[Shown, Work]) -> None:
@@ -173,7 +173,7 @@ def test_a_total_that_is_wrong_or_goes_back(shown: tuple[Shown, Work]) -> None:
     n, s = table["n"].to_pylist(), table["s"].to_pylist()
     job.tables[TOTALS] = pa.table({"key": table["key"], "n": [n[0] - 1, *n[1:]], "s": [s[0] - 1, *s[1:]]})
     ledger.look(job)
-    assert ledger.violations == [f"the committed total of key 0 went back from {n[0]} to {n[0] - 1}"]
+    assert ledger.violations == [f"the committed total of key 0 decreased from {n[0]} to {n[0] - 1}"]
     assert closed(job, work) == [f"the total of key 0 is {n[0] - 1} and should be {n[0]}"]
     job.tables[TOTALS] = pa.table({"key": table["key"], "n": n, "s": [s[0], s[1] + 7, *s[2:]]})
     assert closed(job, work) == [f"the sum of key 1 is {s[1] + 7} and should be {s[1]}"]

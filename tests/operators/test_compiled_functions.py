@@ -306,8 +306,8 @@ def text_of(distance):
 
 
 REFUSED: list[tuple[Callable[..., Any], list[str] | None, str]] = [
-    (shout, ["distance"], "'shout' cannot be compiled: Unknown attribute 'upper' of type float64; write it otherwise"),
-    (text_of, ["distance"], "'text_of' cannot be compiled: it returns unicode_type, and not numbers or booleans;"),
+    (shout, ["distance"], "'shout' cannot be compiled: Unknown attribute 'upper' of type float64; rewrite it"),
+    (text_of, ["distance"], "'text_of' cannot be compiled: it returns unicode_type instead of numbers or booleans;"),
     (lambda distance: input(), ["distance"], "cannot be compiled: Untyped global name 'input'"),
     (lambda distance: (1.0, 2.0), ["distance"], "cannot be compiled: it returns 2 values for the columns fare: return"),
     (lambda distance: distance > 1, ["distance"], "it returns bool for 'fare', which is declared as double"),
@@ -315,7 +315,7 @@ REFUSED: list[tuple[Callable[..., Any], list[str] | None, str]] = [
     (lambda distance: 1.0, ["distnce"], "unknown column 'distnce': did you mean 'distance'"),
     (lambda record: 1.0, None, "cannot be compiled: it takes a record: name the columns that it takes, such as"),
     (lambda: 1.0, ["distance"], "cannot be called with the columns distance (too many positional arguments)"),
-    (math.sqrt, ["distance"], "'sqrt' cannot be compiled: it is no plain function"),
+    (math.sqrt, ["distance"], "'sqrt' cannot be compiled: it is not a plain function"),
 ]
 
 
@@ -352,9 +352,9 @@ def test_refused_at_once_without_compiling() -> None:
         TRIPS.map(fare, money, columns=PAIR, keep=["cap"])
     with pytest.raises(PlanError, match="map keeps the column 'cab' and computes it too: leave it out of keep"):
         TRIPS.map(fare, {"cab": pa.float64()}, columns=PAIR, keep=["cab"])
-    with pytest.raises(PlanError, match="filter compiles functions of columns; expressions run compiled"):
+    with pytest.raises(PlanError, match="filter compiles functions of columns; expressions are always compiled"):
         TRIPS.filter("distance > 1", compiled=True)
-    with pytest.raises(PlanError, match="columns is 'distance', which says what a function takes"):
+    with pytest.raises(PlanError, match="columns is 'distance', but it applies only to functions"):
         TRIPS.filter("distance > 1", columns="distance")
     with pytest.raises(PlanError, match="returns float64 for 'condition', which is declared as bool"):
         TRIPS.filter(lambda distance: distance + 1, columns="distance", compiled=True)

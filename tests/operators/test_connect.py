@@ -535,7 +535,7 @@ class Four(Stateless):
         (
             lambda a, b: a.split({"rest": "n > 1"}),
             PlanError,
-            "split has a condition named 'rest', like the rest: pass another rest=",
+            "split has a condition named 'rest', which is also the name of the rest: pass another rest=",
         ),
         (
             lambda a, b: a.split({"x": "n + 1"}),

@@ -466,12 +466,12 @@ def test_what_on_may_be():
             lambda a, b: a.join(b, on="k", window=wb.windows.count_tumbling(4)),
             PlanError,
             "a join cannot use count 4 windows: which records of two streams have the same number depends on how they "
-            "arrive; use windows in time, or between=",
+            "arrive; use time windows, or between=",
         ),
         (
             lambda a, b: a.join(b, on="k", window=wb.windows.global_window()),
             PlanError,
-            "a join cannot use global windows, which would keep all records until the input ends: use windows in time, "
+            "a join cannot use global windows, which would keep all records until the input ends: use time windows, "
             "or between=",
         ),
         (
@@ -482,7 +482,7 @@ def test_what_on_may_be():
         (
             lambda a, b: a.join(b, on="k", between=("0s", "1s"), how="outer"),
             SettingError,
-            "an interval join can be 'inner' or 'left', not 'outer': exchange the sides, or use window=",
+            "an interval join can be 'inner' or 'left', not 'outer': swap the sides, or use window=",
         ),
         (
             lambda a, b: a.join(b, on="k", between=("5s", "-5s")),
@@ -502,7 +502,7 @@ def test_what_on_may_be():
         (
             lambda a, b: a.join(pa.table({"k": [1]}), on="k", window=wb.tumbling("1s")),
             PlanError,
-            "a join with a table has no time: leave window= and between= out",
+            "a join with a table does not use time: leave out window= and between=",
         ),
         (lambda a, b: a.join([1], on="k"), PlanError, "join got list: pass a stream or a pyarrow.Table"),
         (lambda a, b: a.join(b, on=[]), PlanError, "join needs at least one key column: write for example on='origin'"),

@@ -165,7 +165,7 @@ def test_a_sum_that_leaves_its_range_does_so_where_it_did_before():
     operator = spec.create([NUMBERS])
     operator.open(OperatorContext())
     operator.process(sender.fold(numbers([1, 1], [big, big - 1], [0, 0]), NO_TIME), 0, Collected())
-    with pytest.raises(RecordError, match=r"sum\(v\) left the range of int64"):
+    with pytest.raises(RecordError, match=r"sum\(v\) exceeded the range of int64"):
         operator.process(sender.fold(numbers([1], [1], [0]), NO_TIME), 0, Collected())
 
 

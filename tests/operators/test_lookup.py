@@ -254,8 +254,8 @@ def test_an_answer_that_takes_too_long_is_an_error():
     with pytest.raises(RecordError) as caught:
         look(operator, out)
     assert str(caught.value) == (
-        "lookup_async function 'known' has not answered within 5ms for k = 'b': "
-        "raise the timeout, or see why it is slow"
+        "lookup_async function 'known' has not answered within 5ms for k = 'b': raise the timeout, or find out why it "
+        "is slow"
     )
 
 
@@ -442,7 +442,7 @@ def test_without_an_executor_a_coroutine_function_is_refused():
         (
             {"schema": {"n": pa.int64()}},
             PlanError,
-            "lookup_async adds a column 'n', which the stream has already: give it another name",
+            "lookup_async adds a column 'n', which the stream already has: give it another name",
         ),
         (
             {"how": "outer"},

@@ -108,7 +108,7 @@ def test_state_of_other_columns_is_refused() -> None:
         other.restore([snapshot])
     by_number = Reduce(("n",), join).create([SCHEMA])
     by_number.open(OperatorContext())
-    with pytest.raises(CheckpointError, match="is by key:k, and its keys are key:n now"):
+    with pytest.raises(CheckpointError, match="is keyed by key:k, but its keys are now key:n"):
         by_number.restore([snapshot])
 
 

@@ -151,10 +151,10 @@ def test_triggers_are_described_and_checked():
     )
     assert purging(on_count(3)).describe() == "on count 3, purging"
     for make, message in (
-        (lambda: on_count(0), r"on_count\(0\): a window fires after one record or more"),
+        (lambda: on_count(0), r"on_count\(0\): a window fires after at least one record"),
         (lambda: early("0s"), r"the interval of early\(\) is 0ms: it must be above zero"),
         (lambda: early("1s", time="wall"), "'wall'"),
-        (lambda: keep_last(0), r"keep_last\(0\): a window keeps one record or more"),
+        (lambda: keep_last(0), r"keep_last\(0\): a window keeps at least one record"),
         (lambda: keep_since("0s"), r"keep_since\(0ms\): the span must be longer than zero"),
         (
             lambda: windows_of_ten(trigger="daily"),

@@ -257,7 +257,7 @@ def test_a_count_window_may_show_what_it_has_before_it_is_full():
 def test_count_windows_are_checked():
     assert count_sliding(4, 3).describe() == "count 4 every 3"
     for make, message in (
-        (lambda: count_tumbling(0), "the length of a count window is 0: it is a whole number of at least 1"),
+        (lambda: count_tumbling(0), "the length of a count window is 0: it must be a whole number, at least 1"),
         (lambda: count_sliding(4, 1.5), "the slide of a count window is 1.5: write a whole number, such as 2"),
         (
             lambda: WindowAggregate((), count_tumbling(4), RUNNING, 5_000_000),

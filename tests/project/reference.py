@@ -24,18 +24,18 @@ notebook, shows arguments, units, errors, the source of the idea and an example.
 
 """
 WORDS = {
-    "state of a job": "where it is in its life, such as `RUNNING`: `job.state`",
+    "state of a job": "its phase in the life cycle, such as `RUNNING`: `job.state`",
     "state of an operator": "what it keeps for each key: `wb.state` declares it, `job.operator_state(...)` and `%stream"
-    " state` ask a running job for it, `Snapshot.operator_state(...)` a savepoint",
-    "resume": "go on where it was left: a paused job by `job.resume()`, the job of an earlier process by"
+    " state` query it in a running job, `Snapshot.operator_state(...)` reads it from a savepoint",
+    "resume": "continue where it stopped: a paused job by `job.resume()`, the job of an earlier process by"
     " `run(resume=True)`, from its latest checkpoint",
     "restore": "take over the state of a savepoint or checkpoint that is named: `run(restore=...)`, `job.restore(...)`",
-    "rescale": "go on at another parallelism: `job.rescale(...)`",
-    "rebalance": "deal records to subtasks in turn: `Stream.rebalance()`",
-    "collect": "bring the first rows of a stream here: `Stream.collect()`",
-    "count": "how many records: `wb.count()`; windows of so many records are `wb.windows.count_tumbling(...)`",
+    "rescale": "continue at another parallelism: `job.rescale(...)`",
+    "rebalance": "distribute records to subtasks in turn: `Stream.rebalance()`",
+    "collect": "return the first rows of a stream: `Stream.collect()`",
+    "count": "the number of records: `wb.count()`; windows of a number of records are `wb.windows.count_tumbling(...)`",
 }
-"""What words mean that other systems use for several things."""
+"""The meaning of words that other systems use for several things."""
 
 TITLES = {
     "Streams": ("Stream", "History"),
@@ -60,7 +60,7 @@ TITLES = {
 """The names under each title, or the group that they are."""
 PARTS = {"Job": (("faults", Faults), ("stepper", Stepper))}
 """Objects that a class is divided into, by the names under which they are reached."""
-SAID = {"SETTINGS": "The names of what can be tuned while a job runs: the arguments of `Job.tune`."}
+SAID = {"SETTINGS": "The names of the settings that can be tuned while a job runs: the arguments of `Job.tune`."}
 """Of values, which have no docstring of their own."""
 
 

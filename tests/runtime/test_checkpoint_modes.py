@@ -334,7 +334,7 @@ def test_what_was_broadcast_cannot_go_to_more_subtasks(tmp_path: Path) -> None:
     assert sum(task.persisted_records for task in last(job).subtasks) == 5  # one of six copies had arrived
     job.cancel()
     job.wait()
-    with pytest.raises(CheckpointError, match="go on at parallelism 2 and rescale the running job"):
+    with pytest.raises(CheckpointError, match="continue at parallelism 2 and rescale the running job"):
         run(3, resume=True)
     again = run(2, resume=True)
     assert again.wait() == "FINISHED"
@@ -420,9 +420,9 @@ def test_by_default_any_number_of_failed_checkpoints_is_tolerated() -> None:
     ("settings", "message"),
     [
         ({"checkpoint_mode": "aligned"}, "unknown checkpoint_mode 'aligned'"),
-        ({"checkpoint_mode": "unaligned", "max_concurrent_checkpoints": 2}, "would be kept by each of them"),
+        ({"checkpoint_mode": "unaligned", "max_concurrent_checkpoints": 2}, "each of them would store"),
         ({"checkpoint_mode": "stop-the-world", "max_concurrent_checkpoints": 2}, "the sources stand still"),
-        ({"aligned_checkpoint_timeout": "1s", "max_concurrent_checkpoints": 2}, "may go on unaligned"),
+        ({"aligned_checkpoint_timeout": "1s", "max_concurrent_checkpoints": 2}, "may continue unaligned"),
         ({"checkpoint_timeout": "0s"}, "checkpoint_timeout is 0"),
         ({"tolerable_failed_checkpoints": -1}, "must be above zero"),
         ({"max_concurrent_checkpoints": 0}, "must be above zero"),
@@ -439,9 +439,9 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: 
 
 
 def test_exactly_once_cannot_be_guaranteed_at_least_once() -> None:
-    with pytest.raises(SettingError, match="ask for less"):
+    with pytest.raises(SettingError, match="lower the guarantee"):
         stepped(two_numbers(), checkpoint_mode="at-least-once", guarantee="exactly-once")
     job = stepped(two_numbers(), guarantee="exactly-once")
-    with pytest.raises(SettingError, match="ask for less"):
+    with pytest.raises(SettingError, match="lower the guarantee"):
         job.tune(checkpoint_mode="at-least-once")
     assert job.wait() == "FINISHED"

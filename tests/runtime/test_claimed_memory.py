@@ -237,14 +237,14 @@ def test_a_savepoint_brings_files_into_the_folders_of_sinks_and_state_alone(name
     place = job_in(tmp_path / "foreign", needs=(name,))
     with closing(DirectoryStorage(tmp_path / "own")) as storage:
         before = sorted((tmp_path / "own").iterdir())
-        with pytest.raises(CorruptCheckpointError, match="has no fit name"):
+        with pytest.raises(CorruptCheckpointError, match="has an invalid name"):
             storage.bring_in(open_files(place.parent), "s")
         assert sorted((tmp_path / "own").iterdir()) == before
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "sub/a.arrow", "../a.arrow"])
 def test_a_tasks_file_lies_in_its_checkpoints_folder(name: str, tmp_path: Path) -> None:
-    with pytest.raises(CorruptCheckpointError, match="has no fit name"):
+    with pytest.raises(CorruptCheckpointError, match="has an invalid name"):
         wb.Snapshot.open(job_in(tmp_path, file=name))
 
 
@@ -280,7 +280,7 @@ def test_a_file_that_is_larger_than_listed_is_not_read(tmp_path: Path) -> None:
 def test_a_savepoint_is_deleted_in_a_folder_of_savepoints_alone(tmp_path: Path) -> None:
     place = job_in(tmp_path)
     other = place.parent.rename(tmp_path / "backup-savepoints") / "s"
-    with pytest.raises(wb.errors.CheckpointError, match="holds no complete savepoint"):
+    with pytest.raises(wb.errors.CheckpointError, match="contains no complete savepoint"):
         wb.delete_savepoint(other)
     assert other.exists()
     assert not (tmp_path / "backup-").exists()

@@ -161,7 +161,7 @@ def test_a_table_that_does_not_fit_any_more_ends_the_job_at_once(
     assert job.stepper.driver.run_until(lambda: job.state == "RESTARTING")
     execute(change)
     with pytest.raises(
-        JobError, match=r"cannot write to the table 'r' of .*rows.db: .*; mend it and resume \(could not"
+        JobError, match=r"cannot write to the table 'r' of .*rows.db: .*; fix this and resume \(could not"
     ):
         job.wait("60s")
     assert job.status()["restarts"] == 1

@@ -163,8 +163,8 @@ def test_a_live_job_survives_each_kind_of_failure(tmp_path: Path) -> None:
         ({"slot": "tm-0/slot-7"}, "unknown slot 'tm-0/slot-7'.*Valid: tm-0/slot-0, tm-0/slot-1, tm-1/slot-0"),
         ({"taskmanager": "tm-5"}, "unknown TaskManager 'tm-5'.*Valid: tm-0, tm-1"),
         ({"task": "count[9]"}, r"unknown task 'count\[9\]'.*Valid: count\[0\]"),
-        ({}, "say what is to fail"),
-        ({"task": "count[0]", "coordinator": True}, "say what is to fail"),
+        ({}, "say what should fail"),
+        ({"task": "count[0]", "coordinator": True}, "say what should fail"),
     ],
 )
 def test_what_does_not_exist_cannot_fail(lesson: wb.types.Job, what: dict[str, object], message: str) -> None:

@@ -277,4 +277,4 @@ def test_a_number_of_a_checkpoint_leaves_room_for_those_behind_it(saved: Callabl
     edited = EditedSavepoint(copy)
     edited.change_manifest(lambda content: content.update(checkpoint_id=2**62))
     edited.save()
-    assert "behind which there is no room for others" in outcome("rolling", copy, tmp_path / "c")
+    assert "which leaves no number for later ones" in outcome("rolling", copy, tmp_path / "c")

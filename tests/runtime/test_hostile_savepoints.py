@@ -114,18 +114,18 @@ def linked(name: str) -> Edit:
 
 
 PART_EDITS: dict[str, tuple[Edit, str]] = {
-    "up": (of_part(file="../../home/startup.py"), r"'\.\./\.\./home/startup\.py', which is no name that this sink"),
-    "absolute": (of_part(file="/etc/hostname"), "'/etc/hostname', which is no name"),
-    "NUL": (of_part(file=".pending\0"), r"'\.pending\\x00', which is no name"),
-    "in a folder": (of_part(file=".pending-00000001-0000-0-000-a/b.csv"), "which is no name"),
-    "line break": (of_part(target="part-00000001-0000-000.csv\n"), "which is no name"),
-    "other digits": (of_part(target="part-0000000١-0000-000.csv"), "which is no name"),
-    "target up": (of_part(target="../../home/00-start.py"), r"'\.\./\.\./home/00-start\.py', which is no name"),
-    "target absolute": (of_part(target="/tmp/part-00000001-0000-000.csv"), "which is no name"),
+    "up": (of_part(file="../../home/startup.py"), r"'\.\./\.\./home/startup\.py', which is not a name that this sink"),
+    "absolute": (of_part(file="/etc/hostname"), "'/etc/hostname', which is not a name"),
+    "NUL": (of_part(file=".pending\0"), r"'\.pending\\x00', which is not a name"),
+    "in a folder": (of_part(file=".pending-00000001-0000-0-000-a/b.csv"), "which is not a name"),
+    "line break": (of_part(target="part-00000001-0000-000.csv\n"), "which is not a name"),
+    "other digits": (of_part(target="part-0000000١-0000-000.csv"), "which is not a name"),
+    "target up": (of_part(target="../../home/00-start.py"), r"'\.\./\.\./home/00-start\.py', which is not a name"),
+    "target absolute": (of_part(target="/tmp/part-00000001-0000-000.csv"), "which is not a name"),
     "program": (of_part(target="part-00000001-0000-000.py"), "this sink writes '"),
     "later epoch": (of_part(target="part-00000099-0000-000{suffix}"), "are not those up to"),
     "epoch 0": (of_part(target="part-00000000-0000-000{suffix}"), "are not those up to"),
-    "huge subtask": (of_part(target=f"part-00000001-{'9' * 30}-000{{suffix}}"), "which is no name"),
+    "huge subtask": (of_part(target=f"part-00000001-{'9' * 30}-000{{suffix}}"), "which is not a name"),
     "other subtask": (of_part(target="part-00000001-0001-000{suffix}"), "a part of another subtask"),
     "twice": (one_more(), "is named twice"),
     "target twice": (one_more(file=".pending-00000001-0000-0-007-x{suffix}"), "is named twice"),
@@ -134,7 +134,7 @@ PART_EDITS: dict[str, tuple[Edit, str]] = {
     "no text": (of_part(file=7), r"\.pending\[0\]\.file is 7, where a str belongs"),
     "no list": (lambda saved, _: saved.update(pending={}), r"\.pending is a dict, where a list belongs"),
     "no checkpoint": (lambda saved, _: saved.pop("checkpoint"), "has no checkpoint"),
-    "unknown": (lambda saved, _: saved.update(run="sh"), "has 'run', which nothing takes"),
+    "unknown": (lambda saved, _: saved.update(run="sh"), "has 'run', which is not a known field"),
     "huge": (lambda saved, _: saved.update(checkpoint=2**70), "has more than 64 bits"),
 }
 
@@ -145,23 +145,23 @@ def of_line(**values: Any) -> Edit:
 
 
 TABLE_EDITS: dict[str, tuple[Edit, str]] = {
-    "up": (of_line(file="../../../home/startup.py"), r"'\.\./\.\./\.\./home/startup\.py', which is no name"),
-    "absolute": (of_line(file="/etc/hostname"), "'/etc/hostname', which is no name"),
-    "NUL": (of_line(file="epoch-1-0-0.arrow\0"), "which is no name"),
+    "up": (of_line(file="../../../home/startup.py"), r"'\.\./\.\./\.\./home/startup\.py', which is not a name"),
+    "absolute": (of_line(file="/etc/hostname"), "'/etc/hostname', which is not a name"),
+    "NUL": (of_line(file="epoch-1-0-0.arrow\0"), "which is not a name"),
     "other epoch": (of_line(first=0), "of the epochs 0 to "),
     "negative": (of_line(epoch=-1, first=-1), "of the epochs -1 to -1"),
     "later": (of_line(epoch=2**62), "of the epochs 1 to 4611686018427387904, and the checkpoint is 1"),
     "subtask": (of_line(subtask=2**40), "subtask 1099511627776 has"),
     "other file": (of_line(subtask=3), "is said to hold the epochs 1 to 1 of subtask 3"),
     "twice": (lambda saved, _: saved["parts"].append(saved["parts"][0]), "epoch 1 of subtask 0 .* is there twice"),
-    "rows": (of_line(rows=5_000), "is said to hold 5000 rows, and holds "),
+    "rows": (of_line(rows=5_000), "should hold 5000 rows, but holds "),
     "no rows": (of_line(rows=0), "has 0 rows"),
     "no text": (of_line(checksum=7), r"\.parts\[0\]\.checksum is 7, where"),
 }
 
 SQL_EDITS: dict[str, tuple[Edit, str]] = {
     "later": (lambda saved, _: saved.update({"rows-9-0": NUMBERS}), "epoch 9 has rows, and the checkpoint is 1"),
-    "no epoch": (lambda saved, _: saved.update({"rows-x-0": NUMBERS}), "'rows-x-0', which is no name"),
+    "no epoch": (lambda saved, _: saved.update({"rows-x-0": NUMBERS}), "'rows-x-0', which is not a name"),
     "other columns": (
         lambda saved, _: saved.update({"rows-1-1": pa.table({"secret": ["x"]})}),
         "had the columns secret string and now has n int64",
@@ -222,8 +222,8 @@ def test_one_that_nobody_edited_is_restored(savepoints: Callable[[str], Path], t
 
 
 REFUSED_MEANWHILE: dict[str, tuple[Callable[[SNAPSHOT], None], str]] = {
-    "parquet": (lambda saved: saved["pending"][0].update(target="/tmp/x"), "'/tmp/x', which is no name"),
-    "table": (lambda saved: saved["parts"][0].update(rows=5_000), "is said to hold 5000 rows"),
+    "parquet": (lambda saved: saved["pending"][0].update(target="/tmp/x"), "'/tmp/x', which is not a name"),
+    "table": (lambda saved: saved["parts"][0].update(rows=5_000), "should hold 5000 rows"),
     "sqlite": (lambda saved: saved.update({"rows-9-0": NUMBERS}), "epoch 9 has rows"),
 }
 

@@ -227,7 +227,7 @@ def test_a_restore_above_the_key_groups_of_the_savepoint_is_refused(tmp_path: Pa
     path = halfway(tmp_path / "a")
     told = (
         "the parallelism of 'counts' is 129, and {} has max_parallelism 128: lower the parallelism, or set "
-        "max_parallelism to 256, by which the state is redistributed"
+        "max_parallelism to 256, which redistributes the state"
     )
     with pytest.raises(wb.errors.CheckpointError, match=told.format("savepoints/halfway of job 'wide'")):
         stepped(counts(), 129, checkpoint_dir=tmp_path / "b", restore=path)

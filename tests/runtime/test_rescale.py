@@ -171,7 +171,7 @@ def test_a_failure_while_the_checkpoint_is_taken_leaves_the_job_as_it_was() -> N
         master.crash("aggregate[1]")
 
     master.rescale = rescale_and_fail  # type: ignore[method-assign]
-    with pytest.raises(wb.errors.JobError, match=r"stays at parallelism 2: aggregate\[1\] failed meanwhile"):
+    with pytest.raises(wb.errors.JobError, match=r"stays at parallelism 2: aggregate\[1\] failed in the meantime"):
         job.rescale(3)
     assert job.wait() == "FINISHED"
     assert pairs(job) == oracle()
@@ -357,6 +357,6 @@ def test_a_job_that_failed_goes_back_to_its_savepoint(tmp_path: Path) -> None:
 def test_a_savepoint_in_memory_goes_with_its_job() -> None:
     job = stepped(counts().sink_to(wb.TableSink("out")))
     job.savepoint("before")
-    with pytest.raises(wb.errors.JobError, match="is in memory, which goes with the job"):
+    with pytest.raises(wb.errors.JobError, match="is in memory and is lost when the job ends"):
         job.restore("before")
     assert job.wait() == "FINISHED"

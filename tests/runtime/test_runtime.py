@@ -377,7 +377,7 @@ def test_savepoint_then_restore_goes_back(tmp_path: Path) -> None:
     until(lambda: job.status()["records_out"] > 0)
     path = job.savepoint("before-fix")
     assert json.loads((Path(path) / "manifest.json").read_text())["kind"] == "savepoint"
-    with pytest.raises(wb.errors.JobError, match="exists already"):
+    with pytest.raises(wb.errors.JobError, match="already exists"):
         job.savepoint("before-fix")
     for name in ("../up", "-up", "x" * 101):
         with pytest.raises(wb.errors.CheckpointError, match=r"at most 100 letters, digits, .* a letter or digit first"):

@@ -281,7 +281,7 @@ def test_who_stands_by_tries_again_when_the_storage_does_not_answer(
         assert called[0] > 2
     (told,) = tries_again(job)
     assert str(error.strerror) in told  # type: ignore[attr-defined]
-    assert "tried again" in told
+    assert "will try again" in told
     assert job.table("out").num_rows == 50
 
 

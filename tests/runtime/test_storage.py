@@ -128,7 +128,7 @@ def test_every_change_within_four_bytes_is_found(data: bytes, at: int, bits: int
 
 def test_a_checksum_says_how_it_was_made() -> None:
     assert checksum(b"123456789") == "crc32:cbf43926"  # the check value of CRC-32
-    with pytest.raises(CheckpointError, match="part has a checksum of the kind 'xxh9'"):
+    with pytest.raises(CheckpointError, match="part has a checksum of kind 'xxh9'"):
         matches(b"", "xxh9:00", "part")
 
 
@@ -224,7 +224,7 @@ NO_ONE_OF_OURS: list[tuple[Callable[[Any], bytes], str]] = [
     (changed("/etc/passwd", "files", 0, "file"), "a file '/etc/passwd'"),
     (changed(["a\0b"], "files", 0, "needs"), "a file 'a.x00b'"),
     (changed(["x" * 5_000], "files", 0, "needs"), "a file 'xxx"),
-    (changed(["a"], "ignored"), "it has 'ignored', which nothing takes"),
+    (changed(["a"], "ignored"), "it has 'ignored', which is not a known field"),
     (lambda content: changed([content["files"][0]] * 2, "files")(content), "two files of one task"),
     (lambda content: with_checksum(b'"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "nested too deeply"),
 ]
@@ -252,7 +252,7 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path, name: str) -> None:
         path = tmp_path / "chk-00000001" / name
         path.unlink()
         os.mkfifo(path)
-        with pytest.raises(CorruptCheckpointError, match=rf"{name} cannot be read \(it is no file\)"):
+        with pytest.raises(CorruptCheckpointError, match=rf"{name} cannot be read \(it is not a file\)"):
             latest_states(storage)
 
 
@@ -331,7 +331,7 @@ def test_a_directory_is_unused_until_something_is_written_to_it(tmp_path: Path) 
     with closing(DirectoryStorage(tmp_path / "b")) as storage:
         storage.take_back(Manifest(1, "job", "savepoint", 1, 2, {}, (), place="savepoints/gone"), 2)
         assert not storage.unused
-    with pytest.raises(CheckpointError, match="was taken back to savepoints/gone, which is gone"):
+    with pytest.raises(CheckpointError, match="was restored from savepoints/gone, which is missing"):
         open_storage(tmp_path / "b", True, None)
 
 

@@ -63,12 +63,12 @@ def test_the_command_fails_when_not_every_crash_happens(
     assert main(["simulate", "--exhaustive"]) == 1
     said = capsys.readouterr().out
     assert f"{never}: this crash did not happen." in said
-    assert "2 crashes: 1 were reached, 0 broke a promise" in said
+    assert "2 crashes: 1 were reached, 0 violated an invariant" in said
     monkeypatch.setattr(simulating, "single_crashes", lambda: [case])
     assert main(["simulate", "--exhaustive"]) == 0
     monkeypatch.setattr(simulating, "places_missed", lambda: ["latest, unaligned: fsync of table[0]"])
     assert main(["simulate", "--exhaustive"]) == 1
-    assert "No run comes to this place: latest, unaligned: fsync of table[0]." in capsys.readouterr().out
+    assert "No run reaches this place: latest, unaligned: fsync of table[0]." in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -209,7 +209,7 @@ def test_an_empty_frame_is_a_history(spark: SparkSession, tmp_path: Path) -> Non
             "arrival_time column 'text' is of type string: it must be a timestamp, a date or a bigint",
         ),
         ({"arrival_time": "started"}, "arrival_time column 'started' is null in 10 records, first in Row(id="),
-        ({"channels": 0}, "channels is 0: a replay log has at least 1"),
+        ({"channels": 0}, "channels is 0: write a whole number, at least 1"),
     ],
 )
 def test_bad_input_is_refused(spark: SparkSession, tmp_path: Path, options: dict[str, Any], message: str) -> None:
@@ -225,7 +225,7 @@ def test_repeated_columns_are_refused(spark: SparkSession, tmp_path: Path) -> No
     df = rides(spark, 10)
     with pytest.raises(HistoryError, match=r"columns \['id'\] occur more than once"):
         write(df.selectExpr("*", "1 AS id"), tmp_path / "a.log")
-    with pytest.raises(HistoryError, match=r"columns \['ID', 'id'\] occur more than once, as Spark takes capitals for"):
+    with pytest.raises(HistoryError, match=r"columns \['ID', 'id'\] occur more than once, because Spark ignores"):
         write(df.selectExpr("*", "1 AS ID"), tmp_path / "a.log")
 
 

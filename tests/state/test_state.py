@@ -343,7 +343,7 @@ def test_values_of_every_type_come_back_as_they_were(backend: Any, kind: pa.Data
             {"n": wb.state.ValueState(pa.string())},
             "the state 'n' of operator 'operator' was int64 and is declared as string",
         ),
-        ({"m": wb.state.ValueState(pa.int64())}, "the state 'n' of operator 'operator' is not declared any more"),
+        ({"m": wb.state.ValueState(pa.int64())}, "the state 'n' of operator 'operator' is no longer declared"),
         ({"n": wb.state.ValueState(pa.int64(), ttl="1h")}, "has a ttl now and had none in the checkpoint"),
     ],
 )
@@ -394,7 +394,7 @@ def test_a_backend_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatc
             "the default 'x' of a ValueState does not fit its type int64",
         ),
         (lambda: wb.state.ListState(pa.int64(), ttl="soon"), "ttl is 'soon': write a number with a unit"),
-        (lambda: wb.state.ReducingState(pa.int64(), max, ttl="0"), "ttl is 0: state has to live for some time"),
+        (lambda: wb.state.ReducingState(pa.int64(), max, ttl="0"), "ttl is 0: it must be above zero"),
     ],
 )
 def test_wrong_declarations(make: Any, said: str) -> None:

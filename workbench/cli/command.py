@@ -123,7 +123,7 @@ def new_file(option: str) -> Callable[[str], Path]:
         if path.is_dir():
             raise SettingError(f"{option} is {text!r}, which is a folder: name a file")
         if not path.parent.is_dir():
-            raise SettingError(f"{option} is {text!r}, and there is no folder {str(path.parent)!r}: make it first")
+            raise SettingError(f"{option} is {text!r}, and there is no folder {str(path.parent)!r}: create it first")
         if not os.access(path if path.exists() else path.parent, os.W_OK):
             raise SettingError(f"{option} is {text!r}, which cannot be written: name a file in another folder")
         return path

@@ -31,7 +31,7 @@ notebook's kernel, next to a live dashboard.
 
 With --headless, runs the same job in the terminal and prints its progress, then the table, the checkpoints and the
 throughput. Kill it, even with 'kill -9', and run the same command again: it resumes from the last complete checkpoint.
-Ctrl-C takes a last checkpoint before it exits. After a finished run, the command starts a new one.
+Ctrl-C takes a final checkpoint before it exits. After a finished run, the command starts a new one.
 """
 
 
@@ -122,7 +122,7 @@ def run(options: argparse.Namespace) -> int:
 def open_notebook(lab_options: Sequence[str]) -> NoReturn:
     """Replace this process by JupyterLab with the first notebook; a child process would share Ctrl-C with this one.
 
-    The URL that it prints opens the notebook, as the browser does, and Ctrl-C ends it without a question.
+    The printed URL opens the notebook, as the browser does, and Ctrl-C ends JupyterLab without asking for confirmation.
     """
     opened = notebook().absolute()
     command = [

@@ -22,7 +22,9 @@ MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
 def declare(parser: Parser) -> None:
     """Declare the options of ``workbench doctor``."""
     parser.does(run, DETAILS)
-    parser.add_argument("--space", action="store_true", help="tell what takes the space of the installation instead")
+    parser.add_argument(
+        "--space", action="store_true", help="show what takes up the disk space of the installation instead"
+    )
     parser.add_argument("--quick", action="store_true", help="skip the slow check, which starts a Spark session")
 
 

@@ -97,7 +97,7 @@ def run(console: Console, options: Options) -> int:
         effort = Effort.begin()
         follow(console, job, asked)
         if asked.is_set() and not job.over:
-            console.print("Interrupted. Taking a last checkpoint.")
+            console.print("Interrupted. Taking a final checkpoint.")
             job.stop(wait=False)
         job.wait(timeout=STOP_PATIENCE)
     effort.end()

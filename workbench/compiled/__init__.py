@@ -1,11 +1,12 @@
 """Hot loops over arrays, compiled to machine code that runs without the interpreter lock.
 
-A kernel is a Python function of arrays with one signature (see ``machinery``). Where an extension module with kernels
-compiled ahead of time fits this processor and the kernels' sources (see ``native``), its functions are used and numba
-is not even imported; else numba compiles them when they are made ready (see ``warm_up``), with the same results.
+A kernel is a Python function of arrays with one signature (see ``machinery``). If an extension module with kernels
+compiled ahead of time matches this processor and the kernels' sources (see ``native``), its functions are used and
+numba is not even imported; otherwise numba compiles them when they are prepared (see ``warm_up``), with the same
+results.
 
-Belongs here: a loop that runs once per record, takes and fills plain numpy arrays, and knows nothing of Arrow,
-operators or keys' types. Does not: anything that Arrow or numpy already does as fast.
+Belongs here: a loop that runs once per record, reads and fills plain numpy arrays, and does not depend on Arrow,
+operators or the types of keys. Does not: anything that Arrow or numpy already does as fast.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""Which kernels run: ready ones where they were built for this processor, else numba's.
+"""Chooses the kernels: precompiled ones if they were built for this processor, else numba's.
 
-Numba's are made ready before the first record of a job that needs them, so that none is compiled in the middle of a
-stream: what calls a kernel has made it ready in its constructor.
+Numba's are prepared before the first record of a job that needs them, so that none is compiled in the middle of a
+stream: every caller of a kernel prepares it in its constructor.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from workbench.compiled.machinery.postponed import Postponed
 from workbench.compiled.native.library import ready
 
 READY = ready()
-"""The kernels that were compiled ahead of time; None: numba compiles them."""
+"""The kernels compiled ahead of time; None: numba compiles them."""
 
 Progress = Callable[[str], None]
-"""Takes the name of a kernel that is made ready next."""
+"""Called with the name of the next kernel to prepare."""
 
 _heard: list[Progress] = []
 
@@ -40,11 +40,11 @@ def is_warm() -> bool:
 
 
 def warm_up(*needed: Callable[..., Any]) -> None:
-    """Make kernels ready, none: all of them; at once where that has been done already.
+    """Prepare kernels, or all of them if none is given; returns at once if they are ready.
 
-    Those of ``READY`` are. Numba compiles all others in ten to thirty seconds, once on a machine, and loads them from
-    the cache on disk in a fraction of one. A kernel that is ready accepts its declared types only: another type is a
-    TypeError, not a silent pause for compiling.
+    Those of ``READY`` always are. Numba compiles all others in ten to thirty seconds, once per machine, and loads them
+    from the cache on disk in a fraction of a second. A prepared kernel accepts only its declared types: another type is
+    a TypeError, not a silent pause for compiling.
 
     Example:
         >>> warm_up()
@@ -62,7 +62,7 @@ def warm_up(*needed: Callable[..., Any]) -> None:
 
 @contextmanager
 def hearing(progress: Progress) -> Iterator[None]:
-    """Have `progress` told of each kernel that is made ready meanwhile, whoever asks for it."""
+    """Call `progress` for each kernel that is prepared during the block, whoever asks for it."""
     _heard.append(progress)
     try:
         yield

@@ -1,8 +1,8 @@
 """Synthetic access logs with a known order, and the rules that they follow: the input of E5.
 
-Every entity authenticates, logs in, uses a service, and starts again. Now and then one uses the service without having
+Every entity authenticates, logs in, uses a service, and starts again. Occasionally one uses the service without having
 logged in: those are the true alerts, and they follow from the numbers of the events alone. Any other alert is false:
-the job has lost or repeated events, or what it knew of an entity.
+the job has lost or repeated events, or lost the state of an entity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FOLLOWS: dict[str | None, tuple[str, ...]] = {
     "login": ("service",),
     "service": ("service", "authenticate"),
 }
-"""After which event which may come."""
+"""The allowed successors of each event."""
 
 SCHEMA = pa.schema([("entity", pa.int64()), ("number", pa.int64()), ("event", pa.string())])
 ALERTS = pa.schema([("entity", pa.int64()), ("number", pa.int64()), ("event", pa.string()), ("after", pa.string())])
@@ -43,15 +43,15 @@ PARTITIONS = 4
 class AccessLog(Source):
     """A log in four partitions, like those of a message queue: event i exists from ``begin_us + i / rate`` on.
 
-    A reader that falls behind can catch up, unless the log is a *feed*: a feed keeps nothing, so a reader that does not
-    listen misses events.
+    A reader that falls behind can catch up, unless the log is a *feed*: a feed stores nothing, so a reader that does
+    not listen misses events.
 
     Attributes:
-        rate: events per second that come into being.
-        limit: how many there are; a multiple of 4.
-        begin_us: when the first one does, in the job's time.
+        rate: events that are created per second.
+        limit: the number of events; a multiple of 4.
+        begin_us: when the first event is created, in the job's time.
         entities: a multiple of 4.
-        violation_every: about every so many logins is left out; 0: none.
+        violation_every: about one login in this many is left out; 0: none.
         kept: whether it can be read again.
 
     Raises:
@@ -100,11 +100,11 @@ class AccessLog(Source):
         return Stream.from_source(self)
 
     def existing(self, partition: int, now_us: int) -> int:
-        """How many events of a partition there are by now."""
+        """The number of events of a partition that exist by now."""
         return max(0, min(self.length, self._count(partition, now_us)))
 
     def due_us(self, partition: int, position: int) -> int:
-        """When the event at a position of a partition comes into being."""
+        """When the event at a position of a partition is created."""
         return self.begin_us + -(-(position * PARTITIONS + partition) * 1_000_000 // int(self.rate))
 
     def events(self, partition: int, first: int, count: int) -> pa.RecordBatch:
@@ -139,7 +139,7 @@ class AccessLog(Source):
 
 
 class AccessLogReader(SourceReader):
-    """Reads the partitions of one subtask, the one that is least far first."""
+    """Reads the partitions of one subtask, the one that is furthest behind first."""
 
     shares_event_time = False
 
@@ -152,7 +152,7 @@ class AccessLogReader(SourceReader):
         self._clock = context.clock
         own = range(context.subtask, PARTITIONS, context.parallelism)
         now_us = context.clock.now_us()
-        # A feed is heard from now on.
+        # A feed is read from now on.
         self._positions = {item: 0 if self._log.kept else self._log.existing(item, now_us) for item in own}
 
     def splits(self) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""All 336,776 flights that were to leave New York City in 2013, in the disorder in which they became known.
+"""All 336,776 flights scheduled to leave New York City in 2013, in the order in which they became known.
 
 A flight happens when it departs and becomes known when it lands. So a short flight overtakes a long one that left
 before it, and the disorder of the stream is real.
@@ -55,11 +55,12 @@ def flights(spark: SparkSession, folder: str | Path = DATA_FOLDER) -> DataFrame:
     """The flights as a Spark frame: the package's 19 columns, ``departed`` and ``landed``.
 
     Clock times in the source are local: a departure's in New York, a landing's in the time zone of the destination. Of
-    a landing only the time of day is recorded; the day is the one on which it lies within the 24 hours after departure.
+    a landing only the time of day is recorded; the day is chosen such that the landing is within 24 hours after
+    departure.
 
     Args:
         spark: the session.
-        folder: where the zipped source is unpacked to, since Spark does not read zip files.
+        folder: where the zipped source is unpacked, because Spark does not read zip files.
     """
     flown = read_csv(spark, unpacked("flights.csv", Path(folder) / "sources"), _COLUMNS)
     airports = read_csv(spark, data_file("airports.csv"), _AIRPORTS)
@@ -81,7 +82,7 @@ def flights_history(
 ) -> History:
     """The flights as a history, prepared by Spark the first time; event time ``departed``, arrival ``landed``.
 
-    When it is there already and neither the data nor its preparation has changed, no Spark session is started.
+    If it already exists and neither the data nor its preparation has changed, no Spark session is started.
 
     Raises:
         HistoryError: the package with the data, or Java, is missing.

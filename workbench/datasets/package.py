@@ -41,7 +41,7 @@ def unpacked(name: str, folder: Path) -> Path:
         target = folder / name
         if not (target.is_file() and target.stat().st_size == archive.getinfo(name).file_size):
             folder.mkdir(parents=True, exist_ok=True)
-            # Under another name first, so that a crash never leaves half a file; one for each process.
+            # Written under a temporary name of this process first, so that a crash never leaves half a file.
             draft = folder / f".{name}.{os.getpid()}"
             draft.write_bytes(archive.read(name))
             draft.rename(target)

@@ -1,7 +1,7 @@
 """The hourly weather at New York City's three airports in 2013: 26,115 observations.
 
 An observation's event time is the hour that it describes. The source does not say when it was published, so none is
-made up: an observation arrives at its event time, and this stream is in order.
+invented: an observation arrives at its event time, and this stream is in order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def weather_history(
 ) -> History:
     """The observations as a history, prepared by Spark the first time; event time and arrival ``time_hour``.
 
-    When it is there already and neither the data nor its preparation has changed, no Spark session is started.
+    If it already exists and neither the data nor its preparation has changed, no Spark session is started.
 
     Raises:
         HistoryError: the package with the data, or Java, is missing.

@@ -76,7 +76,7 @@ def agree(found: str, expected: str, what: str) -> bool:
     name = expected.partition(":")[0]
     if name != _CRC32:
         raise CheckpointError(
-            f"{what} has a checksum of the kind {name!r}, and this version knows {_CRC32!r} only: restore it with the"
-            " version that wrote it"
+            f"{what} has a checksum of kind {name!r}, and this version supports only {_CRC32!r}: restore it with the "
+            "version that wrote it"
         )
     return found == expected

@@ -21,7 +21,7 @@ def size_of_regular(folder: Path, name: str) -> int:
     """
     found = (folder / name).stat()
     if not stat.S_ISREG(found.st_mode):
-        raise ValueError(f"{name} is no regular file")
+        raise ValueError(f"{name} is not a regular file")
     if not Path(os.path.realpath(folder / name)).is_relative_to(os.path.realpath(folder)):
         raise ValueError(f"{name} is a link that leads out of the folder")
     return found.st_size

@@ -2,7 +2,7 @@
 
 It is written as text (``"dep_delay > 15"``) or with Python operators (``col("dep_delay") > 15``); both build the same
 tree. `compile_expression` checks it against a schema and turns it into Arrow compute kernels; `Expression.sql` is the
-text that Spark runs. Aggregates and windows do not belong here: an expression sees one row.
+text that Spark runs. An expression sees one row.
 
 Belongs here: expressions on the columns of one row.
 Does not: aggregates and windows.

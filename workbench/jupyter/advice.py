@@ -1,4 +1,4 @@
-"""Text that is displayed as it stands: what a person can do next."""
+"""Text that is displayed verbatim: what the user can do next."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 
 class Advice(str):
-    """A text that shows itself without quotes, with its line breaks."""
+    """Text that is displayed without quotes and with its line breaks."""
 
     __slots__ = ()
 

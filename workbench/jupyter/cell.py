@@ -8,7 +8,7 @@ from typing import Any
 
 
 class BodySyntaxError(SyntaxError):
-    """The lines below ``%%stream`` are no Python; `kind` is what Python raised."""
+    """The lines below ``%%stream`` are not valid Python; `kind` is the error that Python raised."""
 
     def __init__(self, error: SyntaxError) -> None:
         super().__init__(*error.args)
@@ -23,7 +23,7 @@ def run_body(shell: Any, body: str) -> Any:
     """Run the lines below ``%%stream`` as if they were a cell, and return the value of the last expression.
 
     Lines count from the top of the cell, the magic's own included, so that errors and origins name the line that the
-    person sees; magics inside the body work.
+    user sees; magics inside the body work.
 
     Args:
         shell: the InteractiveShell.
@@ -39,7 +39,7 @@ def run_body(shell: Any, body: str) -> Any:
     __tracebackhide__ = True  # a traceback shows the user's own lines
     above = 1 + len(body) - len(body.lstrip("\n"))  # IPython's transformation drops leading blank lines
     source = "\n" * above + shell.transform_cell(body)
-    number = len(shell.history_manager.input_hist_raw) - 1  # the counter may be at the next cell's already
+    number = len(shell.history_manager.input_hist_raw) - 1  # the counter may already be that of the next cell
     file = shell.compile.cache(source, number or shell.execution_count)
     try:
         statements, last = _compiled(source, file)
@@ -50,7 +50,7 @@ def run_body(shell: Any, body: str) -> Any:
 
 
 def _compiled(source: str, file: str) -> tuple[CodeType, CodeType | None]:
-    """The statements, and the last expression if they end in one."""
+    """The statements, and the final expression if they end in one."""
     tree = ast.parse(source, filename=file)
     if not tree.body or not isinstance(last := tree.body[-1], ast.Expr):
         return compile(tree, file, "exec"), None

@@ -28,12 +28,12 @@ from workbench.jupyter.protocol import (
 )
 
 Jobs = Callable[[], Mapping[str, Job]]
-"""Gives the jobs of this kernel by name."""
+"""Returns the jobs of this kernel by name."""
 
 PUSH_PERIOD_S = 0.25
 MAX_FRONT_ENDS = 8
-"""A page that crashed never closes its comms. Asking whether it is still there would keep an idle kernel from being
-culled, so there is a bound instead: the newest stay."""
+"""A page that crashed never closes its comms. Polling for it would keep an idle kernel from being culled, so the number
+of comms is bounded instead, and the newest are kept."""
 
 _ACTIONS: dict[str, Callable[[Job, Request], object]] = {
     "tune": lambda job, request: job.tune(**cast("Any", request.settings)),
@@ -41,13 +41,13 @@ _ACTIONS: dict[str, Callable[[Job, Request], object]] = {
     "resume": lambda job, request: job.resume(),
     "checkpoint": lambda job, request: job.checkpoint(),
     "savepoint": lambda job, request: job.savepoint(request.name),
-    "stop": lambda job, request: job.stop(wait=False),  # a page does not wait for it
+    "stop": lambda job, request: job.stop(wait=False),  # no page waits for it
     "fail": lambda job, request: job.fail(task=request.task),
 }
 
 
 class Comm(Protocol):
-    """What is used of ipykernel's comm."""
+    """The part of ipykernel's comm that is used."""
 
     comm_id: str
     handle_msg: Callable[[dict[str, Any]], None]
@@ -58,11 +58,12 @@ class Comm(Protocol):
 
 
 def register_comms(kernel: Any, jobs: Jobs) -> None:
-    """Serve a kernel's jobs to front ends, until `unregister_comms`; again for the same kernel replaces the first.
+    """Serve a kernel's jobs to front ends, until `unregister_comms`; a second call for the same kernel replaces the
+    first.
 
     Args:
         kernel: an ipykernel kernel; one without a comm manager (IPython in a terminal) is left alone.
-        jobs: gives the jobs by name; called from the threads of the comms.
+        jobs: returns the jobs by name; called from the threads of the comms.
     """
     unregister_comms(kernel)
     if getattr(kernel, "comm_manager", None) is not None:
@@ -97,14 +98,14 @@ def answer(message: object, jobs: Jobs) -> dict[str, Any]:
 
 
 class TelemetryPump:
-    """The one thread that tells every view what the jobs are doing; it lives while there is a view.
+    """The one thread that sends telemetry of the jobs to every view; it lives while there is a view.
 
-    It looks at them once per period, and when a view comes or goes; a view hears only what differs from what it last
-    heard.
+    It samples the jobs once per period, and when a view is added or removed; a view receives only what has changed
+    since its last message.
 
     Args:
-        jobs: gives the jobs by name.
-        period_s: seconds between two looks at the jobs.
+        jobs: returns the jobs by name.
+        period_s: seconds between two samples of the jobs.
     """
 
     def __init__(self, jobs: Jobs, *, period_s: float = PUSH_PERIOD_S) -> None:
@@ -116,7 +117,7 @@ class TelemetryPump:
         self._wake = threading.Event()
 
     def add(self, comm: Comm) -> None:
-        """Feed a comm; the first message comes at once. The oldest gives way where there are too many."""
+        """Feed a comm; the first message is sent at once. If there are too many, the oldest is closed."""
         with self._lock:
             self._views[comm.comm_id] = _View(comm)
             oldest = self._views.pop(next(iter(self._views))) if len(self._views) > MAX_FRONT_ENDS else None
@@ -145,7 +146,7 @@ class TelemetryPump:
 
     @property
     def running(self) -> bool:
-        """Whether the thread is there."""
+        """Whether the thread is running."""
         with self._lock:
             return self._thread is not None
 
@@ -162,7 +163,7 @@ class TelemetryPump:
             self._wake.clear()
 
     def _views_or_end(self) -> tuple[_View, ...]:
-        """The views to feed now; where there is none the thread is given up under the lock, so `add` starts another."""
+        """The views to feed now; if there is none, the thread ends under the lock, so that `add` starts another."""
         with self._lock:
             if not self._views:
                 self._thread = None
@@ -170,7 +171,7 @@ class TelemetryPump:
 
 
 class _View:
-    """One open telemetry comm and what it was last told."""
+    """One open telemetry comm and what was last sent to it."""
 
     __slots__ = ("_told", "comm")
 
@@ -179,7 +180,7 @@ class _View:
         self._told: tuple[JobSummary, ...] | None = None
 
     def tell(self, summaries: tuple[JobSummary, ...]) -> bool:
-        """Send what is new; False when the comm does not take it."""
+        """Send what is new; False if the comm cannot send it."""
         if summaries == self._told:
             return True
         try:
@@ -237,7 +238,7 @@ _served: dict[Any, _Service] = {}
 
 
 def _close(comm: Comm) -> None:
-    with contextlib.suppress(Exception):  # whatever went wrong, it is gone
+    with contextlib.suppress(Exception):  # whatever the error, the comm is gone
         comm.close()
 
 

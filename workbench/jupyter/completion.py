@@ -1,4 +1,4 @@
-"""Tab completion for ``%stream`` and ``%%stream``: verbs, jobs, options, and the words and values that they take."""
+"""Tab completion for ``%stream`` and ``%%stream``: verbs, jobs, options, and their arguments."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.settings import TABLE
 
 VALUES: Mapping[str, Collection[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
-"""The values that are words, of settings and options."""
+"""The values of settings and options that are words."""
 _LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream)\s(.*)")
 
 
 @context_matcher(identifier="workbench.stream", priority=100)
 def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
-    """What may stand at the cursor of a ``%stream`` line; nothing anywhere else."""
+    """Completions at the cursor of a ``%stream`` line; none anywhere else."""
     line = _LINE.fullmatch(context.text_until_cursor)
     if line is None:
         return {"completions": []}
     *before, token = line[2].replace("=", " ").split(" ")
     before = [word for word in before if word]
     names = options(before) if line[1] == "%%stream" else candidates(before)
-    begins = token, token.replace("-", "_")  # a setting may be written in both ways
+    begins = token, token.replace("-", "_")  # a setting may be written either way
     found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(begins)]
     return {"completions": found, "suppress": bool(found), "matched_fragment": token}
 
 
 def options(before: Sequence[str]) -> Iterable[str]:
-    """What may follow ``%%stream`` and the words in `before`: the values of the last option, else options; first a
-    job's name, which may be new or that of a job to replace."""
+    """Completions after ``%%stream`` and the words in `before`: values of the last option, else options; first the
+    name of a job to replace."""
     if not before:
         return list(wb.jobs())
     last = before[-1]
@@ -54,7 +54,7 @@ def options(before: Sequence[str]) -> Iterable[str]:
 
 
 def candidates(before: Sequence[str]) -> Iterable[str]:
-    """The words that may follow ``%stream`` and the words in `before`."""
+    """Completions after ``%stream`` and the words in `before`."""
     if not before:
         return sorted([*VERBS, *WITHOUT_JOB])
     jobs = wb.jobs()
@@ -78,7 +78,7 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
 
 
 def _settings(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
-    """Settings, and behind one its values."""
+    """Settings, and after a setting its values."""
     if len(own) % 2:
         return VALUES.get(own[-1].replace("-", "_"), ())
     return [f"{setting}=" for setting in sorted(wb.SETTINGS)]
@@ -93,7 +93,7 @@ def _savepoints(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 
 
 def _names_of(read: Callable[[], Iterable[str]]) -> list[str]:
-    """None where they cannot be read."""
+    """None if they cannot be read."""
     with suppress(wb.errors.WorkbenchError):
         return list(read())
     return []
@@ -147,4 +147,4 @@ _WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = 
     "compare": _others,
     "step": _step,
 }
-"""What each verb takes behind the job's name: called with the jobs that may be meant and the words there so far."""
+"""Completions of each verb after the job's name: called with the candidate jobs and the words so far."""

@@ -1,4 +1,4 @@
-"""Loading and unloading: everything that ``%load_ext workbench`` changes in the kernel, and its undoing."""
+"""Loading and unloading: everything that ``%load_ext workbench`` changes in the kernel, and how it is undone."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from workbench.jupyter.magics import StreamMagics
 from workbench.jupyter.shutdown import Caretaker
 
 FOLDER = ".workbench/jobs"
-"""In the working directory: where the checkpoint directories of its jobs are kept."""
+"""The file in the working directory that lists the checkpoint directories of its jobs."""
 SWITCH_INTERVAL_S = 0.0005
-"""How long a thread may keep the interpreter while another one wants it; Python's default is ten times as long.
+"""How long a thread may hold the interpreter's lock while another one waits for it; Python's default is ten times as
+long.
 
-A cell asks for the interpreter dozens of times, and so do the slots of a job. Beside a job with buffers of eight
-records on two cores, ``1+1`` took 65 ms by default and takes 25 ms so, and the job itself ran twice as fast.
+A cell acquires the lock dozens of times, and so do the slots of a job. Beside a job with buffers of eight
+records on two cores, ``1+1`` took 65 ms with the default and takes 25 ms with this value, and the job itself ran twice
+as fast.
 """
 
 
 @dataclass(slots=True)
 class Loaded:
-    """What there was before, and what was added."""
+    """The state before loading, and what was added."""
 
     switch_interval_s: float
     exceptions: Any
@@ -42,7 +44,7 @@ class Loaded:
 
 
 _loaded: dict[int, Loaded] = {}
-"""By the identity of the shell: a process has one, tests have more."""
+"""By the identity of the shell: a process has one, tests have several."""
 
 
 def _jobs() -> dict[str, Any]:
@@ -55,7 +57,7 @@ def serve_jobs(kernel: Any) -> None:
 
 
 def load_ipython_extension(ipython: Any) -> None:
-    """Add the magics, their completion, the comms and the one-line errors to `ipython`; twice is the same as once."""
+    """Add the magics, their completion, the comms and the one-line errors to `ipython`; a second call does nothing."""
     if id(ipython) in _loaded:
         return
     ipython.register_magics(StreamMagics)
@@ -71,7 +73,7 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def _offer() -> None:
-    """Name the jobs that earlier kernels of this working directory have left behind, and those that are damaged."""
+    """List the jobs that earlier kernels left in this working directory, and those that are damaged."""
     found = found_jobs()
     resumable = FoundJobs(job for job in found if job.resumable)
     if resumable:
@@ -84,7 +86,7 @@ def _offer() -> None:
 
 
 def unload_ipython_extension(ipython: Any) -> None:
-    """Take everything back that loading added; running jobs go on, and ``wb.jobs()`` still handles them."""
+    """Undo everything that loading changed; running jobs continue, and ``wb.jobs()`` still returns their handles."""
     loaded = _loaded.pop(id(ipython), None)
     if loaded is None:
         return

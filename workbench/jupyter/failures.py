@@ -21,8 +21,8 @@ def show_failure(
     trace: TracebackType | None,
     tb_offset: int | None = None,
 ) -> list[str]:
-    """Print a WorkbenchError as a sentence, and a mistake in the syntax of a ``%%stream`` cell as that of any cell;
-    ``%tb`` still shows the whole story. For ``set_custom_exc``."""
+    """Print a WorkbenchError as a sentence, and a syntax error in a ``%%stream`` cell as in any other cell; ``%tb``
+    still shows the full traceback. For ``set_custom_exc``."""
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
     if isinstance(error, BodySyntaxError):
         marked: list[str] = shell.SyntaxTB.structured_traceback(error.kind, error, [])
@@ -34,14 +34,14 @@ def show_failure(
 
 
 def sentence(error: BaseException, trace: TracebackType | None) -> str:
-    """The message, with the line of the cell that led to it unless the error itself knows where the mistake stands."""
+    """The message, with the line of the cell that caused it unless the error itself has an origin."""
     if isinstance(error, WorkbenchError) and error.origin is None and (origin := cell_line(trace)) is not None:
         return f"{sentence_of(error)} ({origin})"
     return sentence_of(error)
 
 
 def cell_line(trace: TracebackType | None) -> Origin | None:
-    """The innermost line of a cell in a traceback; None where there is none or the cell has only one line."""
+    """The innermost line of a cell in a traceback; None if there is none or the cell has only one line."""
     found = None
     for frame, line in walk_tb(trace):
         file = frame.f_code.co_filename
@@ -52,5 +52,5 @@ def cell_line(trace: TracebackType | None) -> Origin | None:
 
 
 def is_cell(file: str) -> bool:
-    """Whether a code object's file name is that of a cell, in a kernel or in a terminal."""
+    """Whether a code object's file name is that of a cell, in a kernel or a terminal."""
     return file.startswith("<ipython-input") or Path(file).parent.name.startswith("ipykernel_")

@@ -1,4 +1,4 @@
-"""Keeping Ctrl-C away from the few moments in which it would leave a job half started."""
+"""Delays Ctrl-C during the few operations that it would leave half done."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def interrupts_held() -> Iterator[None]:
-    """Deliver an interrupt only after the block; a second one goes through at once, for a block that hangs.
+    """Deliver an interrupt only after the block; a second one is delivered at once, in case the block hangs.
 
-    Outside the main thread, where no interrupt arrives, it does nothing.
+    Outside the main thread, which receives no interrupts, it does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

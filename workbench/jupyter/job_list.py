@@ -16,7 +16,7 @@ COLUMNS = ("job", "state", "records/s", "watermark", "checkpoints", "settings")
 
 @dataclass(frozen=True, slots=True)
 class JobList:
-    """Jobs as a table: one tuple of texts for each, in the order of COLUMNS."""
+    """Jobs as a table: one tuple of text per job, in the order of COLUMNS."""
 
     rows: tuple[tuple[str, ...], ...]
 

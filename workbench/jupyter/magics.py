@@ -1,4 +1,4 @@
-"""The magics: ``%%stream NAME`` runs the stream that a cell ends in, ``%stream VERB`` handles a running job."""
+"""The magics: ``%%stream NAME`` runs the stream that a cell ends in, ``%stream VERB`` acts on a running job."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.settings import OF_RUN, Settings
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
-"""The flags of an option, and what argparse is to know of it."""
+"""The flags of an option, and its arguments for argparse."""
 
 
 def _option(setting: Setting) -> Option:
@@ -50,20 +50,20 @@ def _option(setting: Setting) -> Option:
 OPTIONS: tuple[Option, ...] = (
     *map(_option, OF_RUN.values()),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
-    (("--driver",), {"help": "live (the default), or stepping: the job goes on only with '%%stream step'"}),
+    (("--driver",), {"help": "live (the default), or stepping: the job advances only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
     (
         ("--allow-non-restored-state",),
-        {"action": "store_true", "help": "drop what of the savepoint no operator of this cell takes"},
+        {"action": "store_true", "help": "drop the savepoint's state that no operator of this cell can restore"},
     ),
     (
         ("--no-incremental",),
-        {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint as a whole"},
+        {"dest": "incremental", "action": "store_const", "const": False, "help": "write every checkpoint in full"},
     ),
     (
         ("--standby",),
-        {"action": "store_true", "help": "wait while another process runs the job; go on when it dies"},
+        {"action": "store_true", "help": "wait while another process runs the job; take over when it dies"},
     ),
     (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
@@ -89,7 +89,7 @@ class StreamMagics(Magics):
 
     def _offer(self, job: FoundJob, cell: Cell, run: bool) -> Any:
         """Show the cell of a job of an earlier kernel, and put it into the next input, or run it from the job's latest
-        checkpoint; one whose secrets were not kept is for the person to complete."""
+        checkpoint; if its secrets were not kept, the user must complete it."""
         again = Cell(resuming(cell.line), cell.body)
         text = str(again)
         shown = printable(text)
@@ -103,7 +103,7 @@ class StreamMagics(Magics):
             display(Advice(f"{about}\n\n{shown}"))
             return self.shell.run_cell_magic("stream", again.line, again.body)
         if shown != text:
-            what = f"It has characters that are not seen, written out here: '%stream resume {name} {RUN}' runs it"
+            what = f"It has invisible characters, shown escaped here: '%stream resume {name} {RUN}' runs it"
         else:
             self.shell.set_next_input(text)
             what = f"It is the next input: read it, and run it there or with '%stream resume {name} {RUN}'"
@@ -119,8 +119,8 @@ class StreamMagics(Magics):
         A stream without a sink keeps its rows in the job: read them with job.table(NAME). Lines before the last one
         run as in any cell.
 
-        To run a cell again while its job runs replaces the job if the cell was changed, and shows the job if not. The
-        job of another cell is replaced with --replace only.
+        Running a cell again while its job runs replaces the job if the cell has changed, and otherwise shows the job.
+        The job of another cell is replaced only with --replace.
 
         Example::
 
@@ -145,12 +145,12 @@ class StreamMagics(Magics):
         return self._show(self._begin(pipeline, options, cell), options, docked=docked)
 
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
-        """Start the job, in the place of one of its name that runs."""
-        prepare_kernels(pipeline.logical_graph)  # takes long on a machine's first run, and can be interrupted
+        """Start the job; a running job of the same name is replaced."""
+        prepare_kernels(pipeline.logical_graph)  # slow on a machine's first run, and interruptible
         running = wb.jobs().get(options.name)
         if running is not None and not running.over:
             asked = request(options, pipeline)
-            check_beginning(asked, running, planned(asked))  # the job that runs would be lost for nothing
+            check_beginning(asked, running, planned(asked))  # the running job would be lost for nothing
             make_room(running)
         with interrupts_held(), started_from(cell):
             job = run(pipeline, options)
@@ -179,7 +179,7 @@ class StreamMagics(Magics):
 
 
 def resuming(line: str) -> str:
-    """The line of ``%%stream`` that continues a job which was started by `line`."""
+    """The line of ``%%stream`` that continues a job started with `line`."""
     words = iter(arg_split(line))
     kept = []
     for word in words:
@@ -196,13 +196,13 @@ def parsed(magic: Any, line: str) -> Any:
     """The options in `line`.
 
     Raises:
-        SettingError: an option that does not exist or has no usable value.
+        SettingError: an unknown option or an invalid value.
     """
     known = [flag for flags, _ in OPTIONS for flag in flags]
     try:
         options, rest = magic.parser.parse_known_args(words_of(line))
     except UsageError as error:
-        raise SettingError(f"%%stream: {error}; write '%%stream NAME' with options out of {', '.join(known)}") from None
+        raise SettingError(f"%%stream: {error}; write '%%stream NAME' with options from {', '.join(known)}") from None
     for word in rest:
         if word.startswith("-"):
             raise SettingError(unknown("option", word.partition("=")[0], known))
@@ -213,10 +213,10 @@ def parsed(magic: Any, line: str) -> Any:
 
 
 def own_job(name: str, cell: Cell) -> wb.types.Job | None:
-    """The running job of that name, which the cell has started; None: no job of that name runs.
+    """The running job of that name if this cell started it; None: no job of that name is running.
 
     Raises:
-        JobError: one runs that something else has started.
+        JobError: something else started the running job of that name.
     """
     running = wb.jobs().get(name)
     if running is None or running.over:
@@ -230,18 +230,18 @@ def own_job(name: str, cell: Cell) -> wb.types.Job | None:
 
 
 def refuse_options(options: Any) -> None:
-    """Refuse what the line says, as far as that can be known before the cell runs and a running job is stopped for it.
+    """Reject an invalid line, as far as possible before the cell runs and before a running job is stopped for it.
 
     Raises:
-        SettingError: a value that cannot be.
-        CheckpointError: the job cannot begin in the checkpoint directory.
+        SettingError: an invalid value. CheckpointError:
+        the job cannot start in the checkpoint directory.
     """
     Settings().with_values(given(options, OF_RUN))
     check_directory(request(options), wb.jobs().get(options.name))
 
 
 def request(options: Any, pipeline: wb.types.Pipeline | None = None) -> RunRequest:
-    """What the line asks for; without a pipeline as long as the cell has not run."""
+    """The start that the line requests; without a pipeline until the cell has run."""
     return RunRequest(
         pipeline or wb.types.Pipeline(()),
         options.name,
@@ -256,7 +256,7 @@ def request(options: Any, pipeline: wb.types.Pipeline | None = None) -> RunReque
 
 
 def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
-    """What the cell ended in, as a pipeline: a stream without a sink gets a TableSink.
+    """The cell's final value as a pipeline: a stream without a sink gets a TableSink.
 
     Raises:
         PlanError: it is not a stream; the sentence says what it is.
@@ -282,7 +282,7 @@ def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
 
 
 def run(pipeline: wb.types.Pipeline, options: Any) -> wb.types.Job:
-    """Start the pipeline with what the line says, and the defaults of ``Pipeline.run`` for the rest."""
+    """Start the pipeline with the options of the line, and the defaults of ``Pipeline.run`` for the rest."""
     beginning = ("checkpoint_dir", "driver", "restore", "incremental")
     switches = [name for name in ("standby", "allow_non_restored_state") if getattr(options, name)]
     arguments = {**given(options, (*OF_RUN, *beginning)), **dict.fromkeys(switches, True)}
@@ -290,5 +290,5 @@ def run(pipeline: wb.types.Pipeline, options: Any) -> wb.types.Job:
 
 
 def given(options: Any, names: Iterable[str]) -> dict[str, Any]:
-    """Those of the options that the line has."""
+    """The options that the line gives."""
     return {name: value for name in names if (value := getattr(options, name)) is not None}

@@ -1,7 +1,7 @@
-"""What the kernel and a front end say to each other, message by message.
+"""The messages between the kernel and a front end.
 
-Two comms carry everything. On ``workbench:control`` the front end asks and the kernel answers each request once; on
-``workbench:telemetry`` the kernel tells what its jobs are doing. Every message is a JSON object that carries
+There are two comms. On ``workbench:control`` the front end sends requests and the kernel answers each once; on
+``workbench:telemetry`` the kernel sends the state of its jobs. Every message is a JSON object that carries
 ``version``. ``tests/support/golden/comm-protocol.json`` holds an example of each, and the tests of both sides read it.
 """
 
@@ -32,11 +32,11 @@ VERBS: dict[str, tuple[str, ...]] = {
     "stop": ("job",),
     "fail": ("job", "task"),
 }
-"""What may be asked, and the fields that each request needs."""
+"""The requests, and the fields that each requires."""
 
 
 class ProtocolError(WorkbenchError):
-    """A message is not one that this side of the protocol understands."""
+    """A message that this side of the protocol does not understand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Request:
     Attributes:
         id: chosen by the front end; the reply repeats it.
         verb: one of `VERBS`.
-        job: name of the job that is meant; empty for ``list``.
+        job: name of the job; empty for ``list``.
         settings: for ``tune``, values by setting name.
         task: for ``fail``, such as ``"aggregate[1]"``.
         name: for ``savepoint``.
@@ -65,9 +65,9 @@ class JobSummary:
     """One job in one line, as a list of jobs shows it; metrics have Flink's names, None until they are known.
 
     Attributes:
-        state: Flink's job state, or ``"UNKNOWN"`` where the job could not be read (`failure` says why).
+        state: Flink's job state, or ``"UNKNOWN"`` if the job could not be read (`failure` says why).
         paused: its sources read nothing until it is resumed.
-        started_us: tells two runs of the same name apart.
+        started_us: distinguishes two runs of the same name.
         runningTime: milliseconds.
         numLateRecordsDropped: of all its operators.
         watermarkLag: microseconds; the largest of its vertices.
@@ -124,7 +124,7 @@ def parse_request(message: object) -> Request:
 
 
 def request_id(message: object) -> str:
-    """The id to answer to, even if nothing else of the message can be used; empty where there is none."""
+    """The id to answer to, even if the rest of the message is invalid; empty if there is none."""
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, str) else ""
 
@@ -132,7 +132,7 @@ def request_id(message: object) -> str:
 def summarise(name: str, job: Job) -> JobSummary:
     """One job in one line, from its newest frame.
 
-    A job that cannot be read becomes a line that says so, since it must not hide the others.
+    A job that cannot be read becomes a line that says so, so that it does not hide the others.
     """
     try:
         paused = bool(job.status().get("paused"))
@@ -152,12 +152,12 @@ def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
 
 
 def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:
-    """The answer to a request that was done; the jobs are as they are after it."""
+    """The answer to a completed request; the jobs are in their state after it."""
     return {"id": request, "ok": True, **jobs_message(jobs)}
 
 
 def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
-    """The answer to a request that was not done; ``error`` is one sentence for the person who asked."""
+    """The answer to a rejected request; ``error`` is one sentence for the user."""
     return {"id": request, "ok": False, "version": PROTOCOL_VERSION, "error": sentence_of(error)}
 
 
@@ -201,7 +201,7 @@ def _whole(value: object) -> int | None:
 def _text(message: dict[str, Any], key: str) -> str:
     value = message.get(key)
     if not isinstance(value, str) or not value:
-        raise ProtocolError(f"the {message['request']} request needs {key!r} as a text, not {value!r}")
+        raise ProtocolError(f"the {message['request']} request needs {key!r} as text, not {value!r}")
     return value
 
 
@@ -211,5 +211,5 @@ def _settings(message: dict[str, Any]) -> dict[str, str | int | float | None]:
         raise ProtocolError(f"the tune request needs 'settings' as an object such as {{'speed': 'max'}}, not {value!r}")
     for name, setting in value.items():
         if setting is not None and not isinstance(setting, str | int | float):
-            raise ProtocolError(f"setting {name!r} is {setting!r}: a text, a number or null can be sent")
+            raise ProtocolError(f"setting {name!r} is {setting!r}: send text, a number or null")
     return value

@@ -1,7 +1,7 @@
-"""Stopping every job when the kernel goes away, without letting any of them hold it back.
+"""Stops every job when the kernel shuts down, without letting any of them delay it.
 
-A kernel that is killed never comes here and loses nothing: recovery starts from the last completed checkpoint either
-way. So a job that does not stop in time is left behind.
+A kernel that is killed skips this and loses nothing: recovery starts from the latest completed checkpoint either way.
+So a job that does not stop in time is abandoned.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ PATIENCE_S = 5.0
 
 
 def end(jobs: Iterable[Job], patience_s: float) -> bool:
-    """Stop jobs, each with its last checkpoint, and wait for them together; False when they took too long."""
+    """Stop jobs, each with a final checkpoint, and wait for them together; False if they took too long."""
     ending = [job for job in jobs if not job.over]
     for job in ending:
         job.stop(wait=False)  # all at once
     until_s = time.monotonic() + patience_s
     for job in ending:
-        with suppress(WorkbenchError):  # it failed while it was stopping, or is not over yet
+        with suppress(WorkbenchError):  # it failed while stopping, or has not ended yet
             job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
     return all(job.over for job in ending)
 
 
 class Caretaker:
-    """Waits in a thread of its own for the end of the process, then stops the jobs that still run.
+    """Waits in a separate thread for the end of the process, then stops the jobs that still run.
 
-    The thread is there from the start because a process that is ending cannot start one any more (Python 3.12).
+    The thread is started in advance because a process that is ending can no longer start one (Python 3.12).
 
     Args:
-        jobs: tells which jobs there are, by name.
-        patience_s: how long the end of the process may wait for all of them together, in seconds.
+        jobs: returns the jobs by name.
+        patience_s: the maximum time that the end of the process waits for all of them together, in seconds.
     """
 
     def __init__(self, jobs: Callable[[], Mapping[str, Job]], patience_s: float = PATIENCE_S) -> None:
@@ -51,13 +51,13 @@ class Caretaker:
         atexit.register(self.stop_all)
 
     def stop_all(self) -> bool:
-        """Stop every running job; False when they took longer than the patience."""
+        """Stop every running job; False if they took longer than `patience_s`."""
         self._called.set()
         self._thread.join(self._patience_s)
         return not self._thread.is_alive()
 
     def dismiss(self) -> None:
-        """Leave the jobs alone and end the thread."""
+        """End the thread without stopping the jobs."""
         atexit.unregister(self.stop_all)
         self._dismissed = True
         self._called.set()

@@ -15,7 +15,7 @@ _EXAMPLES = {
 
 
 def overview(verbs: Iterable[tuple[str, str]]) -> str:
-    """All verbs, each by how it is written and one line about it."""
+    """All verbs, each with its usage and one line of help."""
     return "\n".join(
         [
             "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
@@ -44,6 +44,6 @@ def one_verb(verb: str, usage: str, about: str) -> str:
 
 
 def _entry(usage: str, about: str) -> str:
-    """What a verb does stands on a line of its own behind a long usage."""
+    """After a long usage, the help of a verb starts on a new line."""
     line = f"  %stream {usage}"
     return f"{line:<{_ABOUT_AT}}{about}" if len(line) < _ABOUT_AT else f"{line}\n{'':<{_ABOUT_AT}}{about}"

@@ -1,4 +1,4 @@
-"""The verbs of ``%stream``: a table of what each takes, and the twin on ``Job`` that it calls."""
+"""The verbs of ``%stream``: a table of their arguments and of the methods of ``Job`` that they call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
 
 _DIGITS_MAX = 18
-"""Of a number of steps."""
+"""The maximum digits of a number of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,12 +25,12 @@ class Verb:
     """One verb.
 
     Attributes:
-        run: called with the job and the words after its name; what it returns is displayed.
+        run: called with the job and the words after its name; its result is displayed.
         about: one line of help.
         takes: the words after the job's name, as help shows them.
-        least, most: how many of them there are.
-        flag: a word that may stand anywhere among them; the verb gets it behind them. Empty: there is none.
-        last: words that may stand last, behind those that there must be: what is before them is no job's name then.
+        least, most: the minimum and maximum number of these words.
+        flag: a word that may appear anywhere among them; the verb receives it last. Empty: there is none.
+        last: optional final words, after the required ones: the word before them is then not a job's name.
     """
 
     run: Callable[[Any, Sequence[str]], Any]
@@ -42,10 +42,10 @@ class Verb:
     last: tuple[str, ...] = ()
 
     def split(self, verb: str, words: Sequence[str], jobs: Mapping[str, Any]) -> tuple[Any, Sequence[str]]:
-        """The job that is meant and the verb's own words; the job's name may be left out.
+        """The intended job and the verb's own words; the job's name may be left out.
 
         Raises:
-            JobError: too many words, too few, no such job, or no way to tell which job is meant.
+            JobError: too many or too few words, no such job, or it is unclear which job is meant.
         """
         flags = [word for word in words if word and word == self.flag]
         words = [word for word in words if word not in flags]
@@ -59,15 +59,15 @@ class Verb:
         return (wb.job(name) if name is not None else default_job(verb, jobs)), [*rest, *flags[:1]]
 
     def usage(self, verb: str) -> str:
-        """How it is written, for example ``seek [NAME] TIME``."""
+        """The usage, for example ``seek [NAME] TIME``."""
         return " ".join(filter(None, [verb, "[NAME]", self.takes, f"[{self.flag}]" if self.flag else ""]))
 
 
 def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
-    """The job that is meant when none is named: the only one, or else the newest that still runs.
+    """The job that is used when none is named: the only one, or else the newest that still runs.
 
     Raises:
-        JobError: there is no job, or several have ended and none runs.
+        JobError: there is no job, or several have ended and none is running.
     """
     if not jobs:
         raise JobError("there is no job yet: start one with '%%stream NAME' above a cell that ends in a stream")
@@ -76,7 +76,7 @@ def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
         return running[-1]  # jobs() is in the order of their start
     if len(jobs) == 1:
         return next(iter(jobs.values()))
-    raise JobError(f"no job is running: name the one you mean, '%stream {verb} NAME', out of {', '.join(jobs)}")
+    raise JobError(f"no job is running: name one, '%stream {verb} NAME', from {', '.join(jobs)}")
 
 
 def settings(words: Sequence[str]) -> dict[str, str]:
@@ -113,7 +113,7 @@ def set_settings(words: Sequence[str]) -> Any:
 def _flat(words: Sequence[str]) -> list[str]:
     """Names and values in turn, of ``name=value``, ``name value`` and ``name = value``."""
     flat: list[str] = []
-    is_value = False  # there was an equals sign, and what belongs to it is still to come
+    is_value = False  # after an equals sign, the value is still to come
     for word in words:
         name, equals, value = word.partition("=")
         if is_value and not (equals and name):
@@ -133,7 +133,7 @@ UNTIL = {
     **{what: f"until_{what}" for what in ("aligned", "checkpoint")},
     "window": "until_window_fires",
 }
-"""What ``%stream step`` goes on to."""
+"""The events up to which ``%stream step`` can run."""
 
 
 def _step(job: Any, words: Sequence[str]) -> Any:
@@ -158,7 +158,7 @@ def _step(job: Any, words: Sequence[str]) -> Any:
 
 def _steps(digits: str) -> int:
     if len(digits) > _DIGITS_MAX:
-        raise SettingError(f"{digits[:_DIGITS_MAX]}... is more steps than can be counted: write fewer")
+        raise SettingError(f"{digits[:_DIGITS_MAX]}... is too many steps: write fewer")
     return int(digits)
 
 
@@ -188,7 +188,7 @@ def _show(job: Any, words: Sequence[str]) -> Any:
 
 
 def _stall(job: Any, words: Sequence[str]) -> Any:
-    """``stall counts`` has a sink take nothing, ``stall counts off`` lets it go on."""
+    """``stall counts`` stops a sink from taking records, ``stall counts off`` lets it continue."""
     switch = words[1].lower() if len(words) > 1 else "on"
     if switch not in ("on", "off"):
         raise SettingError(f"%stream stall OPERATOR is switched 'on' or 'off', not {words[1]!r}")
@@ -206,8 +206,8 @@ def _savepoint(job: Any, words: Sequence[str]) -> Any:
     if folder:
         return folder
     return Advice(
-        f"the savepoint {words[0]!r} is in memory, which goes with the kernel: start the job with --checkpoint-dir to "
-        "keep it, and to be able to restore it"
+        f"the savepoint {words[0]!r} is in memory and is lost with the kernel: start the job with --checkpoint-dir to "
+        "keep it and to restore it later"
     )
 
 
@@ -217,7 +217,7 @@ def _restore(job: Any, words: Sequence[str]) -> Any:
 
 
 VERBS: dict[str, Verb] = {
-    "status": Verb(lambda job, words: job.status(), "what the job does now, in numbers"),
+    "status": Verb(lambda job, words: job.status(), "the current state of the job, in numbers"),
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
     "dashboard": Verb(lambda job, words: job.dashboard(), "the live view with its controls"),
     "lecture": Verb(
@@ -228,7 +228,7 @@ VERBS: dict[str, Verb] = {
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
     "step": Verb(_step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
     "fork": Verb(
-        _fork, "another job that goes on from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
+        _fork, "a new job that continues from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
     ),
     "compare": Verb(lambda job, words: wb.compare(job, wb.job(words[0])), "two jobs, side by side", "OTHER", 1, 1),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
@@ -236,7 +236,7 @@ VERBS: dict[str, Verb] = {
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
     "restore": Verb(
         _restore,
-        "run it again from a savepoint; the flag drops state that no operator takes",
+        "run it again from a savepoint; the flag drops state that no operator can restore",
         "SAVEPOINT",
         1,
         1,
@@ -244,35 +244,39 @@ VERBS: dict[str, Verb] = {
     ),
     "delete-savepoint": Verb(
         lambda job, words: job.delete_savepoint(words[0]),
-        "delete a savepoint that is not needed any more",
+        "delete a savepoint that is no longer needed",
         "SAVEPOINT",
         1,
         1,
     ),
     "fail": Verb(_fail, "crash a task, slot, TaskManager or the coordinator; the job recovers", "WHAT", 1, 1),
     "slow-down": Verb(
-        lambda job, words: job.faults.slow_down(*words), "rest after every buffer; 0ms ends it", "OPERATOR TIME", 2, 2
+        lambda job, words: job.faults.slow_down(*words),
+        "delay an operator after every buffer; 0ms ends it",
+        "OPERATOR TIME",
+        2,
+        2,
     ),
-    "stall": Verb(_stall, "take no records until it is off", "OPERATOR [on|off]", 1, 2, last=("on", "off")),
+    "stall": Verb(
+        _stall, "keep an operator from taking records, until 'off'", "OPERATOR [on|off]", 1, 2, last=("on", "off")
+    ),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
     "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
-    "late": Verb(
-        lambda job, words: job.late_records(*words), "the last records that were too late", "[OPERATOR]", 0, 1
-    ),
-    "report": Verb(_report, "write what was recorded into a file", "[FILE]", 0, 1),
-    "stop": Verb(lambda job, words: job.stop(), "end the job, with a last checkpoint"),
-    "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without one"),
+    "late": Verb(lambda job, words: job.late_records(*words), "the latest late records", "[OPERATOR]", 0, 1),
+    "report": Verb(_report, "write the recording to a file", "[FILE]", 0, 1),
+    "stop": Verb(lambda job, words: job.stop(), "end the job with a final checkpoint"),
+    "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without a checkpoint"),
 }
 
 RUN = "--run"
-"""Has ``%stream resume`` run the cell that it shows."""
+"""Makes ``%stream resume`` run the cell that it shows."""
 WITHOUT_JOB = {
-    "help": ("help [VERB]", "all verbs, or how one of them is written"),
+    "help": ("help [VERB]", "all verbs, or the usage of one"),
     "list": ("list", "every job"),
     "display": ("display [dock|cell]", "where %%stream shows dashboards: docked beside the notebook, or in the cell"),
     "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
 }
-"""How the verbs that read their words themselves are written, and one line about each."""
+"""The usage and help of the verbs that parse their own words."""
 
 
 def about_verbs(verb: str | None = None) -> str:
@@ -290,21 +294,21 @@ def about_verbs(verb: str | None = None) -> str:
 
 
 Offer = Callable[[FoundJob, Cell, bool], Any]
-"""Shows the cell of a job that was found, and runs it if that was asked for."""
+"""Shows the cell of a found job, and runs it if requested."""
 
 
 def show_cell(job: FoundJob, cell: Cell, run: bool) -> Any:
-    """The cell, where nothing can run it."""
+    """The cell, for a caller that cannot run it."""
     return Advice(printable(str(cell)))
 
 
 def resume(words: Sequence[str], offer: Offer) -> Any:
-    """``%stream resume``: a paused job goes on, and one of an earlier kernel from its latest checkpoint.
+    """``%stream resume``: continue a paused job, or a job of an earlier kernel from its latest checkpoint.
 
-    The cell of a found job may come from somebody else, with the directory: it is shown, and runs when that is said.
+    The cell of a found job may come from someone else, with the directory: it is shown, and run only on request.
 
     Raises:
-        JobError: no such job, several that could be meant, or one that this kernel cannot continue.
+        JobError: no such job, several candidates, or a job that this kernel cannot continue.
     """
     jobs = wb.jobs()
     run = RUN in words
@@ -319,7 +323,7 @@ def resume(words: Sequence[str], offer: Offer) -> Any:
     found = {job.name: job for job in left if job.resumable}
     if not words and len(found) != 1:
         if found:
-            raise JobError(f"name the job to resume, '%stream resume NAME', out of {', '.join(found)}")
+            raise JobError(f"name the job to resume, '%stream resume NAME', from {', '.join(found)}")
         raise JobError("there is no job to resume: none is paused here, and none was left behind by an earlier kernel")
     name = words[0] if words else next(iter(found))
     if name not in found:

@@ -7,7 +7,7 @@ from IPython.utils.process import arg_split
 from workbench.errors import SettingError
 
 _LINE_MAX = 10_000
-"""Characters; options are matched with each other, so that a long line would take minutes."""
+"""In characters; options are compared with each other, so a long line would take minutes."""
 _SHOWN = 60
 
 
@@ -15,16 +15,16 @@ def words_of(line: str) -> list[str]:
     """The words of `line`; those within quotation marks are one word, without the marks.
 
     Raises:
-        SettingError: a quotation mark without its second, or more text than a line of options has.
+        SettingError: an unclosed quotation mark, or a line that is too long.
     """
     if len(line) > _LINE_MAX:
         raise SettingError(
-            f"the line {line[:_SHOWN]!r}... has {len(line):,} characters, and at most {_LINE_MAX:,} are read"
+            f"the line {line[:_SHOWN]!r}... has {len(line):,} characters, more than the maximum of {_LINE_MAX:,}"
         )
     try:
         return [unquoted(word) for word in arg_split(line)]
     except ValueError:
-        raise SettingError(f"a quotation mark in {line.strip()!r} has no second: close it") from None
+        raise SettingError(f"a quotation mark in {line.strip()!r} is not closed: close it") from None
 
 
 def unquoted(word: str) -> str:

@@ -44,7 +44,7 @@ def declare(parser: Parser) -> None:
         default=[],
         type=lambda text: one_of("fault", FAULTS)(text.replace("_", " ") if text not in FAULTS else text),
         metavar="NAME",
-        help=f"inject only these faults, out of: {', '.join(FAULTS)}",
+        help=f"inject only these faults, from: {', '.join(FAULTS)}",
     )
     parser.add_argument(
         "--pipeline", type=readable_file("--pipeline"), metavar="FILE", help="a Python file that defines 'stream'"

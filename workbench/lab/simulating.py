@@ -49,15 +49,16 @@ def run(options: argparse.Namespace) -> int:
         print_failure(console, failed, search)
         return 1
     if options.pipeline.endswith(".py") and (problems := unlike_elsewhere(Path(options.pipeline))):
-        console.print("\n  ".join(["No seed failed, but another process gives other rows:", *problems]))
-        console.print("What a function returns must not depend on hash(), the order of a set, the clock or chance.")
+        console.print("\n  ".join(["No seed failed, but another process returned different rows:", *problems]))
+        console.print(
+            "The result of a function must not depend on hash(), the order of a set, the clock or randomness."
+        )
         return 1
     seconds = progress.seconds
     whole = of_all(paces)
     console.print(
-        f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other"
-        f" faults in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds a second,"
-        f" {whole.per_cpu_s:.0f} per CPU second."
+        f"{options.seeds} seeds from {options.first} passed: {steps:,} steps with {faults:,} crashes and other faults "
+        f"in {seconds:.1f} s, {options.seeds / seconds:.0f} seeds per second, {whole.per_cpu_s:.0f} per CPU second."
     )
     if options.pace:
         console.print(pace_table(paces))
@@ -67,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 def pace_table(paces: Paces) -> Table:
     """The speed of the simulation of each pipeline: with graphs of any size, and with small ones."""
     shown = Table("pipeline", "runs", "steps", "per CPU s", "small", "steps", "per CPU s", caption_justify="left")
-    shown.caption = f"Steps of a run, and runs in a second of the processor; small: graphs of at most {SMALL} tasks."
+    shown.caption = f"Steps per run, and runs per CPU second; small: graphs of at most {SMALL} tasks."
     shown.columns[0].no_wrap = True
     right_align(shown)
     for name in sorted({graphs.pipeline for graphs in paces}):
@@ -100,12 +101,12 @@ def enumerate_crashes(console: Console, *, pairs: bool, jobs: int) -> int:
                 console.print(f"{outcome.case}: this crash did not happen.")
     what = "pairs of crashes" if pairs else "crashes"
     console.print(
-        f"{len(cases):,} {what}: {reached:,} were reached, {broken} broke a promise; {progress.seconds:.0f} s."
+        f"{len(cases):,} {what}: {reached:,} were reached, {broken} violated an invariant; {progress.seconds:.0f} s."
     )
     if pairs:  # the first crash may end the run before the place of the second one
         return 1 if broken else 0
     for place in missed:
-        console.print(f"No run comes to this place: {place}.")
+        console.print(f"No run reaches this place: {place}.")
     if missed or reached < len(cases):
         console.print(
             f"Not everything was tried: {len(cases) - reached} crashes did not happen, and {len(missed)} places were"
@@ -120,10 +121,10 @@ def print_failure(console: Console, failed: SimulationResult, search: Search) ->
         console.print(f"  {line}")
     console.print(str(failed))
     scenario, result = shrink(search.scenario(failed.seed), failed)
-    actions = ", ".join(map(str, result.actions)) or "nobody does anything"
+    actions = ", ".join(map(str, result.actions)) or "no user actions"
     rows = "" if scenario.rows_max is None else f"; at most {scenario.rows_max} records in each input"
     console.print(f"It still fails with: {result.plan}; {actions}{rows}. Then: {result.violations[0]}")
-    console.print(f"See it again with: workbench simulate{_again(search)} --replay {failed.seed}")
+    console.print(f"Reproduce it with: workbench simulate{_again(search)} --replay {failed.seed}")
 
 
 def show(console: Console, search: Search, seed: int) -> int:
@@ -149,7 +150,7 @@ def show(console: Console, search: Search, seed: int) -> int:
 
 
 def _step_by_hand(console: Console, job: Job) -> None:
-    while not job.over and input("Enter: the next step, q: enough ").strip() != "q":
+    while not job.over and input("Enter: next step, q: quit ").strip() != "q":
         for step in job.stepper.step():
             console.print(f"  {step} at {step.time_us} us")
 

@@ -62,7 +62,7 @@ def check_guarantee(graph: LogicalGraph, wanted: str | None) -> None:
 
 
 _REASONS: dict[Guarantee, str] = {
-    "at-most-once": "does not write again what a failure swallowed",
-    "at-least-once": "does not wait for checkpoints: what it wrote between the last one and a failure comes again",
+    "at-most-once": "does not rewrite rows that a failure lost",
+    "at-least-once": "does not wait for checkpoints: what it wrote between the last one and a failure is written again",
     "exactly-once": "commits with the checkpoints",
 }

@@ -260,8 +260,8 @@ def build_physical_graph(
     physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, max_parallelism, slots_per_taskmanager)
     if physical.channels > CHANNELS_MOST:
         raise PlanError(
-            f"the exchanges have {physical.channels:,} channels, and there may be {CHANNELS_MOST:,}: lower the "
-            "parallelism, with whose square they grow, or give the operators on one side of an exchange a lower one"
+            f"the exchanges have {physical.channels:,} channels, more than the maximum of {CHANNELS_MOST:,}: lower "
+            "the parallelism, with whose square they grow, or only that of the operators on one side of an exchange"
         )
     _lay_out(physical)
     return physical

@@ -1,10 +1,10 @@
-"""What ``workbench`` exports: what most programs write by its own name, and the rest in groups.
+"""What ``workbench`` exports: the most common names directly, and the rest in groups.
 
-Importing this imports the whole runtime, so ``workbench`` does it when the first name is asked for: a command that only
-prints its help needs none of them.
+Importing this imports the whole runtime, so ``workbench`` does it on first access to a name: a command that only prints
+its help needs none of them.
 
-Belongs here: which names people write, and the groups that no other module is.
-Does not: anything that is defined here.
+Belongs here: which names are exported, and the groups that are not modules elsewhere.
+Does not: definitions.
 """
 
 from workbench import errors, state, windows

@@ -1,4 +1,4 @@
-"""Functions that keep state for each key, and what they are called with."""
+"""Functions with keyed state, and their arguments."""
 
 from workbench.operators.process.connect import ConnectedContext, CoProcessFunction
 from workbench.operators.process.process_function import ProcessContext, ProcessFunction

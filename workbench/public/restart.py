@@ -1,4 +1,4 @@
-"""When a failed job starts again."""
+"""When a failed job restarts."""
 
 from workbench.runtime.settings.restart_strategies import exponential_delay, failure_rate, fixed_delay, no_restart
 

@@ -1,4 +1,4 @@
-"""Types of what methods return, for annotations: nobody makes them but these methods."""
+"""Types of the results of methods, for annotations; only these methods create them."""
 
 from workbench.api import Job, KeyedStream, Pipeline, WindowedStream
 from workbench.api.running.found_jobs import FoundJob

@@ -1,4 +1,4 @@
-"""How event time is told from records."""
+"""How watermarks are derived from records."""
 
 from workbench.operators.event_time.punctuated import punctuated
 from workbench.operators.event_time.watermarks import INGESTION, WatermarkGenerator, monotonous

@@ -75,7 +75,7 @@ def row_hash(df: DataFrame) -> Column:
 def _content(df: DataFrame) -> str:
     from pyspark.sql import functions
 
-    # Sums do not depend on the order of the records, which Spark does not promise.
+    # Sums do not depend on the order of the records, which Spark does not guarantee.
     total = functions.sum(row_hash(df).cast("decimal(38,0)"))
     return str(df.agg(functions.count("*"), total).collect()[0])
 
@@ -92,9 +92,9 @@ def _reads_only_files(df: DataFrame) -> bool:
 
 
 def _query(df: DataFrame) -> str:
-    """The analysed plan without the numbers that a session gives to its columns, and Spark's own hash of it.
+    """The analysed plan without the column numbers that a session assigns, and Spark's own hash of it.
 
-    The text alone would not show the options of a reader, the hash alone is short.
+    The text alone would not show the options of a reader, and the hash alone is short.
     """
     with spark_setting(df.sparkSession, "spark.sql.debug.maxToStringFields", "100000"):
         text = df._jdf.queryExecution().analyzed().canonicalized().toString()

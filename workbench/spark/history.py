@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class History:
     """A history on disk, ready to be replayed; opening and replaying it needs neither Spark nor Java.
 
-    Source: E10 replays a history of 480 GiB so; F1-13.
+    Source: E10 replays a history of 480 GiB in this way; F1-13.
 
     Attributes:
         log: the replay log that holds it.
@@ -74,8 +74,8 @@ class History:
 
         A history that is already at `path` is reused when nothing changed, and rewritten when its source, the query,
         the columns or the options have changed. A frame over files is compared by its query and its files' sizes and
-        modification times; any other by its records, which costs a Spark job. A query that depends on the time or on
-        chance is not seen to change: use `overwrite`.
+        modification times; any other by its records, which costs a Spark job. Changes in the result of a query that
+        depends on the time or on randomness are not detected: use `overwrite`.
 
         Args:
             df: the records; the frame is evaluated three times (to count, to find ranges, to write), so cache an
@@ -87,9 +87,9 @@ class History:
             arrival_time: column with the time at which it became known; never null. Records are replayed in its order.
             channels: number of parts that can be read in parallel; each spans the whole time.
             notes: sentences for readers of the history.
-            source: what the records come from, by name, in place of looking at the frame.
-            overwrite: rewrite it even if nothing changed.
-            progress: show a progress bar, or call this with the stage, the steps done and the steps in all.
+            source: a name for the origin of the records, used instead of examining the frame.
+            overwrite: rewrite it even if nothing has changed.
+            progress: show a progress bar, or call this with the stage, the steps done and the total number of steps.
 
         Timestamps without a zone (TIMESTAMP_NTZ) are taken as UTC, in columns and within structs, lists and maps.
 
@@ -97,7 +97,7 @@ class History:
             HistoryError: no Spark frame, or a streaming one; a column of a type that a log cannot hold; a time
                 column is unknown or holds no times, an arrival is null, the folder cannot be written, or another
                 thread writes it.
-            SettingError: what is to be a path or notes is something else.
+            SettingError: the path or the notes have the wrong type.
         """
         event_time, arrival_time = column_names((event_time, arrival_time), "History")
         check_columns(df, event_time, arrival_time, channels)
@@ -130,7 +130,7 @@ class History:
 
         Raises:
             HistoryError: a time column is unknown or holds no times, an arrival is null, or another thread writes it.
-            SettingError: what is to be a table, a path or notes is something else.
+            SettingError: the table, the path or the notes have the wrong type.
         """
         table, path, notes = table_of(table, "table"), path_of(path, "path"), _sentences(notes)
         event_time, arrival_time = column_names((event_time, arrival_time), "History")
@@ -252,7 +252,7 @@ def _reuse_or_write(
 
 
 def _kept(path: str | Path, marks: Mapping[str, str]) -> tuple[ReplayLog | None, str]:
-    """The log at `path` if it is what `marks` describe, and what there is to say about it."""
+    """The log at `path` if it matches `marks`, and a notice about it."""
     if not os.path.exists(path):  # noqa: PTH110  nor where nobody may look: writing says so
         return None, "written"
     try:

@@ -32,10 +32,10 @@ exec "{java}" "$@"
 _DROPPED = {
     # For linear algebra only; a reduced Java does not have it and then does not start, a full one prints a warning.
     "--add-modules=jdk.incubator.vector": MIN_VERSION,
-    # Gone from Java 24 on, which warns about it.
+    # Removed in Java 24, which warns about it.
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED": 24,
 }
-"""Arguments that Spark gives to Java and that are better left out, from which version on."""
+"""Arguments of Spark for Java that should be left out, and the version of Java from which on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ _CASTS = {
     "GeometryType": "hex(ST_AsBinary({}))",
     "NullType": "CAST({} AS STRING)",
 }
-"""Types of Spark that a log cannot hold, and what makes another type of them."""
+"""Spark types that a log cannot hold, and the cast to a type that it can."""
 
 
 def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: int) -> None:
-    """Refuse what cannot become a history, before any job runs.
+    """Reject a frame that cannot become a history, before any job runs.
 
     Raises:
         HistoryError: no Spark frame, a time column is missing or holds no times, names repeat, or there is no channel.
@@ -54,9 +54,10 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
         other = "History.from_arrow takes a pyarrow.Table"
         if type(df).__module__.startswith("pandas."):
             other += (
-                ", which pyarrow.Table.from_pandas(frame) makes of it, or spark.createDataFrame(frame) a Spark frame"
+                ": convert the frame with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a "
+                "Spark frame"
             )
-        raise HistoryError(f"df is {as_given(df)}, and has to be a Spark DataFrame: {other}")
+        raise HistoryError(f"df is {as_given(df)}, but must be a Spark DataFrame: {other}")
     if df.isStreaming:
         raise HistoryError(
             "df is a streaming frame, which has no end: pass a batch frame, such as spark.read in place of "
@@ -70,8 +71,8 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
     repeated = sorted({name for name, same in zip(df.columns, names, strict=True) if names.count(same) > 1})
     if repeated:
         as_letters = len(repeated) > len({name.lower() for name in repeated})
-        why = ", as Spark takes capitals for small letters" if as_letters else ""
-        raise HistoryError(f"columns {repeated} occur more than once{why}: give every column a name of its own")
+        why = ", because Spark ignores case" if as_letters else ""
+        raise HistoryError(f"columns {repeated} occur more than once{why}: give each column its own name")
     for role, name in (("event_time", event_time), ("arrival_time", arrival_time)):
         if name not in df.columns:
             raise HistoryError(unknown(f"{role} column", name, df.columns))
@@ -118,10 +119,10 @@ def write_with_spark(
     notes: Sequence[str],
     progress: Progress,
 ) -> ReplayLog:
-    """Write a replay log from a frame whose columns were checked.
+    """Write a replay log from a frame whose columns have been checked.
 
-    A record's channel follows from a hash of all its values, so the same records always make the same channels. Ranges
-    of arrival are sorted side by side by Spark's tasks, and each writes one file per channel.
+    A record's channel follows from a hash of all its values, so the same records always make the same channels. Spark's
+    tasks sort ranges of arrival times in parallel, and each writes one file per channel.
 
     Raises:
         HistoryError: an arrival is null, or the files did not reach this machine's disk.
@@ -191,6 +192,6 @@ def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: 
 
 
 def _hadoop_path(folder: Path) -> str:
-    """A folder of this machine for Spark, whose file systems take no character of a path for an escaped one: in the URI
+    """A local folder for Spark, whose file systems do not unescape characters of a path: in the URI
     ``file:///my%20data`` they see a folder ``my%20data``."""
     return f"file:///{folder.absolute().as_posix().lstrip('/')}"

@@ -44,7 +44,7 @@ def say(progress: bool | Progress, sentence: str) -> None:
 def run_job(spark: SparkSession, action: Callable[[], Result], stage: str, progress: Progress) -> Result:
     """Run an action of Spark, telling `progress` its tasks; an interrupt cancels the job on Spark too.
 
-    The action runs in a thread of its own, so that this one can look at the job's state and hear the interrupt.
+    The action runs in a separate thread, so that this one can poll the job's state and receive the interrupt.
     """
     from pyspark import inheritable_thread_target
 
@@ -97,7 +97,7 @@ def _bar() -> Iterator[Progress]:
 
 
 def _tasks(context: SparkContext, group: str) -> tuple[int, int]:
-    """Tasks done and tasks known of all jobs of a group."""
+    """The completed and the known tasks of all jobs of a group."""
     tracker = context.statusTracker()
     done = total = 0
     for job in tracker.getJobIdsForGroup(group):

@@ -14,7 +14,7 @@ from workbench.packages import needed
 from workbench.spark.java import find_java, java_for_spark
 
 if TYPE_CHECKING:
-    # Under these names for those who may not import PySpark themselves.
+    # Exported under these names for modules that may not import PySpark themselves.
     from pyspark.sql import DataFrame as DataFrame
     from pyspark.sql import SparkSession as SparkSession
 
@@ -29,8 +29,8 @@ _QUIET = "--sun-misc-unsafe-memory-access=allow"
 def session(*, quick_start: bool = True) -> SparkSession:
     """The Spark session of this process: the active one if there is one, else a new local one on all cores.
 
-    A new session listens on the loopback address only and has no web UI. It starts in about half the time with
-    `quick_start`, for which long jobs pay: 20 million rows take about 2.7 times as long to write.
+    A new session listens on the loopback address only and has no web UI. With `quick_start` it starts in about
+    half the time, at the expense of long jobs: 20 million rows take about 2.7 times as long to write.
 
     Raises:
         HistoryError: there is no Java of version 17 or newer.
@@ -76,7 +76,7 @@ def session(*, quick_start: bool = True) -> SparkSession:
 
 @contextmanager
 def spark_setting(spark: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Within the block, a setting of a session, which may be the user's own, has another value."""
+    """Change a setting of a session, which may be the user's own, for the duration of the block."""
     before = spark.conf.get(name)
     spark.conf.set(name, value)
     try:

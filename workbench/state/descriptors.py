@@ -33,7 +33,7 @@ class _Lasting:
             return None
         us = parse_duration(self.ttl, "ttl")
         if us == 0:
-            raise SettingError("ttl is 0: state has to live for some time; leave ttl out to keep it for ever")
+            raise SettingError("ttl is 0: it must be above zero; leave out ttl to keep state forever")
         return us
 
 

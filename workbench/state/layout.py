@@ -199,7 +199,7 @@ class StateLayout:
                 continue
             kind, _, name = field.name.partition(":")
             if field.name not in mine.names:
-                fact = "is not declared any more" if kind == "state" else "has no ttl any more"
+                fact = "is no longer declared" if kind == "state" else "no longer has a ttl"
             elif mine.field(field.name).type != field.type:
                 fact = f"was {field.type} and is declared as {mine.field(field.name).type}"
             else:

@@ -96,7 +96,7 @@ class WindowAssigner:
         except BaseException as error:
             raise RecordError(
                 f"the windows of {kind_of(self)} failed for {time_us} (microseconds since 1970) with "
-                f"{described(error)}; they are pairs of start and end"
+                f"{described(error)}; they must be pairs of start and end"
             ) from error
 
     def _checked(self, windows: Sequence[tuple[int, int]]) -> Int64s:

@@ -72,7 +72,7 @@ class Evictor:
         except BaseException as error:
             raise RecordError(
                 f"the evictor {kind_of(self)} failed on {len(times)} records of a window with {described(error)}; it "
-                "gives a boolean for each"
+                "must return a boolean for each"
             ) from error
 
     def describe(self) -> str:
@@ -88,7 +88,7 @@ class KeepLast(Evictor):
 
     def __post_init__(self) -> None:
         if whole_number(self.n, "keep_last", 0) == 0:
-            raise SettingError(f"keep_last({self.n}): a window keeps one record or more")
+            raise SettingError(f"keep_last({self.n}): a window keeps at least one record")
 
     def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:
         """All windows at once."""

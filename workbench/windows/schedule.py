@@ -39,7 +39,7 @@ class Schedule:
 
     def __post_init__(self) -> None:
         if self.records is not None and whole_number(self.records, "on_count", 0) == 0:
-            raise SettingError(f"on_count({self.records}): a window fires after one record or more")
+            raise SettingError(f"on_count({self.records}): a window fires after at least one record")
         if self.every_us is not None and self.every_us <= 0:
             raise SettingError(f"the interval of early() is {format_duration(self.every_us)}: it must be above zero")
 

@@ -215,7 +215,7 @@ class _Simulation:
             if driver.ended.is_set():
                 return
             if not driver.step() and not driver.ended.is_set() and not (person is not None and person.resumes(master)):
-                raise AssertionError(f"nothing can happen any more, and the job is {master.state}")
+                raise AssertionError(f"nothing can happen any more, but the job is {master.state}")
             if person is not None:
                 person.after_step(master)
         raise AssertionError("the job does not end")

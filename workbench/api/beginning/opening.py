@@ -106,8 +106,8 @@ def open_storage(
             first_id = max(first_id, manifest.checkpoint_id + 1)
         if first_id > _FIRST_ID_MAX:
             raise CheckpointError(
-                f"the checkpoint directory {storage.shown!r} has a checkpoint of the number {first_id - 1}, behind "
-                "which there is no room for others: choose another checkpoint or savepoint"
+                f"the checkpoint directory {storage.shown!r} has a checkpoint with the number {first_id - 1}, which "
+                "leaves no number for later ones: choose another checkpoint or savepoint"
             )
         if restore is not None and manifest is not None:
             storage.take_back(manifest, first_id)
@@ -132,12 +132,14 @@ def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:
     if found is None:
         names = [manifest.place.rpartition("/")[2] for manifest in storage.savepoints()]
         raise CheckpointError(
-            f"there is no savepoint {redacted(text)!r} in {storage.shown!r}, and no folder of that name holds one: "
-            f"name one of {', '.join(names) or 'those of another job by their folders'}"
+            f"there is no savepoint {redacted(text)!r} in {storage.shown!r}, and no folder of that name contains one: "
+            f"choose one of {', '.join(names) or 'those of another job, by their folders'}"
         )
     latest = storage.latest()
     if latest is not None and latest != CheckpointReader(found[0]).manifest(found[1]):
-        raise _in_use(storage, latest, instead="choose a directory of its own for what starts from another's savepoint")
+        raise _in_use(
+            storage, latest, instead="choose a separate directory for a job that starts from another job's savepoint"
+        )
     return latest or storage.bring_in(*found)
 
 
@@ -164,16 +166,16 @@ def matched(
     if others and not allow_non_restored_state:
         uid = others[0]
         raise CheckpointError(
-            f"the state of operator {uid!r} in {manifest.place} of job {manifest.job!r} is that of a "
-            f"{manifest.kinds[uid]}, and this pipeline has a {kinds[uid]} of that uid, which cannot take it: give that "
-            "one another uid, or drop the state with allow_non_restored_state=True"
+            f"the state of operator {uid!r} in {manifest.place} of job {manifest.job!r} belongs to a "
+            f"{manifest.kinds[uid]}, but this pipeline has a {kinds[uid]} with that uid, which cannot restore it: give "
+            "that operator another uid, or drop the state with allow_non_restored_state=True"
         )
     known = kinds.keys()
     dropped = sorted(manifest.operators - known)
     if dropped and not allow_non_restored_state:
-        taker = f"give the operator that is to take it .uid({dropped[0]!r})"
+        taker = f"give the operator that should restore it .uid({dropped[0]!r})"
         if manifest.kinds.get(dropped[0], "").endswith("Sink"):
-            taker = f"give the sink that is to take it a table or folder of the name {dropped[0]!r}"
+            taker = f"give the sink that should restore it a table or folder named {dropped[0]!r}"
         raise CheckpointError(
             f"{manifest.place} of job {manifest.job!r} has state of {_listed(dropped)}, which this pipeline does not "
             f"have (it has {', '.join(sorted(known))}): {taker}, or drop the state with allow_non_restored_state=True"
@@ -208,7 +210,7 @@ def regrouped(graph: PhysicalGraph, asked: int | None, max_parallelism: int, wha
         raise CheckpointError(
             f"the parallelism of {widest.name!r} is {widest.parallelism}, and {what} has max_parallelism "
             f"{max_parallelism}: lower the parallelism, or set max_parallelism to "
-            f"{default_max_parallelism(widest.parallelism)}, by which the state is redistributed"
+            f"{default_max_parallelism(widest.parallelism)}, which redistributes the state"
         )
     return replace(graph, max_parallelism=max_parallelism)
 

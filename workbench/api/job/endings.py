@@ -56,7 +56,7 @@ def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) 
     if not wait_for(ended, first) and (
         first == seconds or run.driver.stalled() or not wait_for(ended, seconds - first)
     ):
-        raise JobError(f"the job {run.name!r} is still {run.state}, and ends when it can{run.held_up()}")
+        raise JobError(f"the job {run.name!r} is still {run.state}, and will end as soon as it can{run.held_up()}")
 
 
 def _check_failed(run: Run) -> None:

@@ -66,7 +66,7 @@ class Faults:
         run.check_running()
         if [task, slot, taskmanager, true_or_false(coordinator, "coordinator") or None].count(None) != 3:
             raise JobError(
-                "say what is to fail: a task, such as fail('aggregate[1]'), or fail(slot='tm-0/slot-1'), "
+                "say what should fail: a task, such as fail('aggregate[1]'), or fail(slot='tm-0/slot-1'), "
                 "fail(taskmanager='tm-1'), or fail(coordinator=True)"
             )
         if task is not None:

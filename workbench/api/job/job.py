@@ -669,8 +669,8 @@ class Job:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"the job {self.name!r} runs in this process, and its handle cannot be pickled or copied: pass what "
-            "is to be known of it, such as its status or the rows of a table"
+            f"the job {self.name!r} runs in this process, and its handle cannot be pickled or copied: pass the data "
+            "that you need, such as its status or the rows of a table"
         )
 
     def __repr__(self) -> str:

@@ -67,8 +67,8 @@ def check_free(name: str) -> None:
     found = _jobs.get(name)
     if found is not None and not found.over:
         raise JobError(
-            f"a job {name!r} is {found.state}: stop it first (job.stop()), have the run do it (replace=True), or "
-            "choose another name"
+            f"a job {name!r} is {found.state}: stop it first (job.stop()), let run() stop it (replace=True), or choose "
+            "another name"
         )
 
 
@@ -83,7 +83,7 @@ def make_room(job: Job) -> None:
     except JobError as error:
         if job.over and job._run.driver.ended.is_set():
             return  # it failed while it was stopping, so the name is free
-        raise JobError(f"{error.message}; job.cancel() ends it without a last checkpoint") from None
+        raise JobError(f"{error.message}; job.cancel() ends it without a final checkpoint") from None
 
 
 def register(job: Job) -> None:

@@ -99,8 +99,7 @@ class Run:
         """
         if self._process != os.getpid():
             raise JobError(
-                f"the job {self.name!r} runs in process {self._process}, from which this one was forked: ask for it "
-                "there"
+                f"the job {self.name!r} runs in process {self._process}, from which this one was forked: use it there"
             )
 
     def check_running(self) -> None:
@@ -115,7 +114,7 @@ class Run:
         if self.state == "SUSPENDED":
             raise JobError(
                 f"the job {self.name!r} is SUSPENDED, because its checkpoint directory is held by "
-                f"{self.holder() or 'another process'}: cancel() ends the waiting"
+                f"{self.holder() or 'another process'}: cancel() stops waiting"
             )
 
     def check_outside(self) -> None:
@@ -127,8 +126,9 @@ class Run:
         self.check_process()
         if self.driver.within():
             raise JobError(
-                f"this call waits for the job {self.name!r}, and comes from one of its functions, sinks or sources, "
-                "for which the job waits in turn: make it where the job is run, or on a thread of your own"
+                f"this call waits for the job {self.name!r}, but was made by one of its own functions, sources or "
+                "sinks, for which the job waits in turn: make it in the code that runs the job, or on a separate "
+                "thread"
             )
 
     def held_up(self) -> str:
@@ -136,9 +136,9 @@ class Run:
         if stalled := self.driver.stalled():
             return f": {stalled}; job.cancel() ends the job without waiting for it"
         if on_purpose := self.master.settings.shown().get("stall"):
-            return f": {on_purpose} is stalled on purpose, which job.faults.stall(OPERATOR, False) ends"
+            return f": {on_purpose} is stalled on purpose: job.faults.stall(OPERATOR, False) ends this"
         if self.master.held_open:
-            return ": everything is read, and at_end is 'hold': job.tune(at_end='finish') ends it"
+            return ": all input has been read, and at_end is 'hold': job.tune(at_end='finish') ends it"
         return ""
 
     def apply(self, action: Callable[[Master], None]) -> None:
@@ -164,7 +164,7 @@ class Run:
         if not (wait_for(done, APPLY_TIMEOUT_S) or (not self.driver.stalled() and wait_for(done, PATIENCE_S))):
             self.check_running()
             raise JobError(
-                f"the job {self.name!r} ({self.state}) is too busy to do this now, and does it as soon as it "
+                f"the job {self.name!r} ({self.state}) is too busy to do this now, and will do it as soon as it "
                 f"can{self.held_up()}"
             )
         for error in refused:

@@ -48,9 +48,9 @@ def take_savepoint(run: Run, name: str, timeout: Duration) -> str:
         alone = requests.await_savepoint(name, over)
         # Only now: from here on no other savepoint of that name can complete.
         if run.master.storage.savepoint(name) is not None:
-            raise JobError(f"the savepoint {name!r} exists already: choose another name")
+            raise JobError(f"the savepoint {name!r} already exists: choose another name")
         if not alone:
-            raise JobError(f"the savepoint {name!r} is being taken already: wait for it, or choose another name")
+            raise JobError(f"the savepoint {name!r} is already being taken: wait for it, or choose another name")
         run.apply(lambda master: ask())
     except BaseException:  # an interrupt can come anywhere: the savepoint was requested by then, or never
         run.master.call(withdraw)
@@ -60,7 +60,7 @@ def take_savepoint(run: Run, name: str, timeout: Duration) -> str:
     if manifest is not None:
         return run.master.storage.path_of(manifest.place)
     if run.over:
-        raise JobError(f"the savepoint {name!r} was not taken: the job ended before it ({run.state})")
+        raise JobError(f"the savepoint {name!r} was not taken: the job ended first ({run.state})")
     if reasons:
         raise JobError(f"the savepoint {name!r} was not taken: {reasons[0] or 'somebody has deleted it at once'}")
     why = run.held_up() or ": see job.checkpoints()"
@@ -89,7 +89,7 @@ def delete_savepoint(run: Run, name: str) -> None:
         place, master = f"savepoints/{name}", run.master
         start = master.restart_point
         if start is not None and start.place == place:
-            problems.append(f"the job would go on from {name!r} after a failure: let it take a checkpoint first")
+            problems.append(f"the job would restart from {name!r} after a failure: take a checkpoint first")
             done.set()
         else:
             run.driver.submit(lambda: master.storage.discard(place), discarded)
@@ -97,7 +97,7 @@ def delete_savepoint(run: Run, name: str) -> None:
     run.master.call(delete)
     if not run.driver.wait_for(done, DELETE_TIMEOUT_S):
         run.check_running()
-        problems.append(f"the savepoint {name!r} is not deleted yet: a checkpoint may still be being written")
+        problems.append(f"the savepoint {name!r} is not deleted yet: a checkpoint may still be in progress")
     if problems:
         raise JobError(problems[0])
 
@@ -117,7 +117,7 @@ def check_restore(run: Run, savepoint: str, *, allow_non_restored_state: bool) -
         raise JobError(f"there is no savepoint {savepoint!r} in this job's checkpoint directory")
     if not storage.path_of(manifest.place):
         raise JobError(
-            f"the savepoint {savepoint!r} is in memory, which goes with the job: run it with a checkpoint_dir"
+            f"the savepoint {savepoint!r} is in memory and is lost when the job ends: run the job with a checkpoint_dir"
         )
     taken, _ = matched(manifest, run.master.graph, allow_non_restored_state=allowed)
     check_restorable(storage, taken, run.master.logical)

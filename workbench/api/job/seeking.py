@@ -15,13 +15,12 @@ def seek(run: Run, position: str | datetime) -> None:
     run.check_running()
     logs = [found.log for node in run.master.logical.nodes if (found := replayed(node.spec)) is not None]
     if not logs:
-        raise JobError("only a replayed history can be sought, and this job replays none")
+        raise JobError("seeking needs a replayed history, and this job replays none")
     position_us = parse_instant(position, "position")
     last_us = max(log.end_us for log in logs)
     if position_us > last_us:
         raise SettingError(
-            f"position is {format_instant(position_us)}, behind the last record: the history arrived from "
-            f"{format_instant(min(log.start_us for log in logs))} to {format_instant(last_us)}, and job.stop() ends"
-            " the job"
+            f"position is {format_instant(position_us)}, after the last record: the history covers arrival times from "
+            f"{format_instant(min(log.start_us for log in logs))} to {format_instant(last_us)}; job.stop() ends the job"
         )
     run.apply(lambda master: master.sources.seek(position_us, reading=master.reading))

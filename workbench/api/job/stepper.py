@@ -318,12 +318,12 @@ class Stepper:
             again.retrace(driver.choices, step)
             again.stop_at = None
             if step and again.digests[-1] != driver.digests[step - 1]:
-                raise JobError("it took other steps this time")
+                raise JobError("it took different steps this time")
         except JobError as error:
             _close(twin._run)
             raise JobError(
-                f"the job {run.name!r} cannot go back: {error}; functions that draw chance or read the time make it "
-                "do so"
+                f"the job {run.name!r} cannot go back: {error}; functions that use random numbers or read the clock "
+                "cause this"
             ) from error
         return twin
 

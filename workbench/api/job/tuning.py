@@ -63,7 +63,7 @@ class Tuning:
         after, before = master.settings.with_values(plain).policy, master.settings.policy
         if after is not before and (fixed := next((each for each in (before, after) if not each.tunable), None)):
             raise SettingError(
-                f"checkpoint_mode is {before.name!r}, and {fixed.name!r} holds for a whole run: start the job again "
+                f"checkpoint_mode is {before.name!r}, and {fixed.name!r} applies to a whole run: start the job again "
                 f"with checkpoint_mode={after.name!r}"
             )
         return Tuning(plain, speed, rates, parallelism)
@@ -95,7 +95,7 @@ def parse_replay_speed(replays: bool, value: object) -> float:
         SettingError: there is no replay, or this is not a speed.
     """
     if not replays:
-        raise SettingError("speed can be set for a replayed history only, and this job replays none")
+        raise SettingError("speed applies only to a replayed history, and this job replays none")
     return parse_speed(value)  # type: ignore[arg-type]
 
 
@@ -168,7 +168,7 @@ def _rates(value: object, sources: list[str]) -> dict[str, float | None]:
     """``50_000``, ``"max"``, ``"clicks:50000"`` or ``{"clicks": 50_000, "views": "max"}`` as rates by source."""
     if not sources:
         raise SettingError(
-            "rate can be set for sources that read at a rate, and this job has none; a replay has a speed"
+            "rate applies only to sources that read at a rate, and this job has none; a replay has a speed"
         )
     if isinstance(value, str) and ":" in value:
         uid, _, rate = value.rpartition(":")

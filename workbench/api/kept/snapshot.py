@@ -92,8 +92,8 @@ class Snapshot:
         found = folder_named(path)
         if found is None:
             raise CheckpointError(
-                f"{redacted(str(path))!r} holds no complete checkpoint: name the folder of a savepoint or of one "
-                "chk-..., see wb.savepoints(checkpoint_dir)"
+                f"{redacted(str(path))!r} contains no complete checkpoint: name the folder of a savepoint or a chk-... "
+                "folder, see wb.savepoints(checkpoint_dir)"
             )
         return cls(*found)
 
@@ -266,7 +266,7 @@ class Snapshot:
             yield
         except (pa.ArrowException, ValueError, TypeError, KeyError) as error:
             raise CorruptCheckpointError(
-                f"the state of {uid!r} in {self.path} cannot be read ({error}): it is not what this version writes"
+                f"the state of {uid!r} in {self.path} cannot be read ({error}): this version did not write it"
             ) from error
 
     def _snapshots(self) -> Iterator[tuple[str, OperatorSnapshot]]:
@@ -310,7 +310,7 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
     reader = CheckpointReader(files)
     with looked_into(files):
         if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # stores have no empty folders
-            raise CheckpointError(f"{shown!r} is no checkpoint directory: name the checkpoint_dir of a job")
+            raise CheckpointError(f"{shown!r} is not a checkpoint directory: name the checkpoint_dir of a job")
         places = [f"savepoints/{name}" for name in files.folders("savepoints")]
         found = [Snapshot(files, place) for place in places if reader.is_complete(place)]
     return sorted(found, key=lambda each: each.checkpoint_id)
@@ -333,21 +333,23 @@ def delete_savepoint(path: str | Path) -> None:
         ...     wb.delete_savepoint("checkpoints/savepoints/nothing")
         ... except wb.errors.CheckpointError as error:
         ...     print(error)
-        'checkpoints/savepoints/nothing' holds no complete savepoint: see wb.savepoints(checkpoint_dir)
+        'checkpoints/savepoints/nothing' contains no complete savepoint: see wb.savepoints(checkpoint_dir)
     """
     head, question, options = without_options(str(path))
     root, _, name = head.rstrip("/").rpartition("/")
     found = folder_named(path)
     if found is None or root.rpartition("/")[2] != "savepoints":
-        raise CheckpointError(f"{redacted(str(path))!r} holds no complete savepoint: see wb.savepoints(checkpoint_dir)")
+        raise CheckpointError(
+            f"{redacted(str(path))!r} contains no complete savepoint: see wb.savepoints(checkpoint_dir)"
+        )
     storage = DirectoryStorage(root.removesuffix("savepoints") + question + options or ".")
     try:
         place = f"savepoints/{name}"
         latest = storage.latest()
         if latest is not None and latest.place == place:
             raise CheckpointError(
-                f"the savepoint {name!r} stays: the job in {storage.shown!r} would go on from it; let the job take "
-                "another checkpoint first, or delete the whole directory"
+                f"the savepoint {name!r} is not deleted: the job in {storage.shown!r} would restart from it; let the "
+                "job take another checkpoint first, or delete the whole directory"
             )
         storage.discard(place)
     finally:

@@ -94,8 +94,8 @@ def planned(request: RunRequest) -> Plan:
         raise SettingError(unknown("driver", request.driver, DRIVERS))
     if request.restore is not None and request.checkpoint_dir is None:
         raise CheckpointError(
-            "restore needs a checkpoint_dir, too: what begins with a savepoint copies it there, and keeps its own "
-            "checkpoints beside it"
+            "restore also needs a checkpoint_dir: the job copies the savepoint there and keeps its own checkpoints "
+            "beside it"
         )
     if request.resumes and request.checkpoint_dir is None:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
@@ -139,7 +139,7 @@ def check_directory(request: RunRequest, running: Job | None) -> None:
             known = is_name(restore) and reader.is_complete(folder_of(0, restore))
         if not known and folder_named(restore) is None:
             raise CheckpointError(
-                f"there is no savepoint {redacted(restore)!r} in {shown!r}, and no folder of that name holds one: "
+                f"there is no savepoint {redacted(restore)!r} in {shown!r}, and no folder of that name contains one: "
                 "'%stream savepoints' lists those of the running job"
             )
         return

@@ -60,7 +60,7 @@ def stand_by(
 
     def later(error: Exception) -> None:
         life = driver.master.life
-        text = f"cannot take over yet, which is tried again: {sentence_of(error)}"
+        text = f"cannot take over yet, will try again: {sentence_of(error)}"
         driver.master.call(lambda: life.tell("notice", text))
 
     return Standby(name, holder, claim, won, failed, later)

@@ -33,7 +33,7 @@ class SceneView:
         scene = self.scene
         lines = [f"step {scene.step}, {scene.state}: {scene.words}"]
         if not self.reached:
-            lines.append("What was waited for did not happen.")
+            lines.append("The awaited event did not happen.")
         for task in scene.tasks:
             held = "; ".join(f"{what}: {value}" for what, value in task.state)
             status = "" if task.status == "RUNNING" else f" ({task.status})"
@@ -45,7 +45,7 @@ class SceneView:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        missed = "" if self.reached else " <b>What was waited for did not happen.</b>"
+        missed = "" if self.reached else " <b>The awaited event did not happen.</b>"
         return f"<div><p>{self.headline()}{missed}</p>{self.svg}</div>"
 
     def headline(self) -> str:

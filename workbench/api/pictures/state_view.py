@@ -107,7 +107,7 @@ class StateView:
         given = dict(named) if named else dict(zip(names, values, strict=False))
         if sorted(given) != sorted(names) or len(values) != (0 if named else len(names)):
             known = ", ".join(names)
-            raise JobError(f"the state of {self._uid!r} is kept by {known or 'no key'}: ask for it with get({known})")
+            raise JobError(f"the state of {self._uid!r} is keyed by {known or 'no column'}: query it with get({known})")
         columns = [self._column(field, given[field.name]) for field in self._fields]
         if not columns:
             return pa.RecordBatch.from_struct_array(pa.array([{}], pa.struct([])))
@@ -133,10 +133,10 @@ class StateView:
         if not self._wait(done, parse_duration(timeout, "timeout") / 1e6):
             raise JobError(f"the operator {self._uid!r} has not answered within {timeout}: it is in a long step")
         if question.refused:
-            raise JobError(f"the operator {self._uid!r} cannot be asked now ({question.refused}): ask again")
+            raise JobError(f"the operator {self._uid!r} cannot be queried now ({question.refused}): try again")
         for found in question.answers.values():
             if isinstance(found, NotImplementedError):
-                raise JobError(f"the operator {self._uid!r} keeps no state by key that could be asked for")
+                raise JobError(f"the operator {self._uid!r} has no keyed state to query")
             if isinstance(found, Exception):
                 raise JobError(f"the state of {self._uid!r} could not be read: {found!r}") from found
         return [question.answers[task] for task in sorted(question.answers)]

@@ -173,7 +173,7 @@ def _is_folder(location: str) -> bool:
         return Path(location).is_dir()
     except OSError as error:
         raise CheckpointError(
-            f"the directory {location!r} cannot be looked into ({error.strerror}): give this user the right to read it"
+            f"the directory {location!r} cannot be listed ({error.strerror}): give this user permission to read it"
         ) from None
 
 

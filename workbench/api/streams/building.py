@@ -34,7 +34,8 @@ def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:
     """See `Stream.sink_to`."""
     if not isinstance(sink, Sink):
         raise PlanError(
-            f"sink_to got {as_given(sink)}, which is no sink: pass one, such as wb.TableSink('delays')", origin=origin
+            f"sink_to got {as_given(sink)}, which is not a sink: pass one, such as wb.TableSink('delays')",
+            origin=origin,
         )
     with located(origin):
         sink.check(end.schema)
@@ -76,7 +77,9 @@ def named_aggregates(
         ExpressionError: an expression that does not fit the columns.
     """
     if not aggregates:
-        raise PlanError("aggregate needs at least one, for example aggregate(flights=wb.count())", origin=origin)
+        raise PlanError(
+            "aggregate needs at least one aggregate, for example aggregate(flights=wb.count())", origin=origin
+        )
     for name, value in aggregates.items():
         if not isinstance(value, kinds):
             raise PlanError(

@@ -59,14 +59,16 @@ def watermark_strategy(
         verb = "is" if len(given) == 1 else "are"
         raise PlanError(f"{' and '.join(given)} {verb} about event time: name its column with event_time=...")
     if bound_us and watermarks is not None:
-        raise SettingError("out_of_orderness and watermarks are two ways to tell event time: leave one of them out")
+        raise SettingError("out_of_orderness and watermarks both define the watermarks: leave one of them out")
     if event_time is INGESTION and (bound_us or watermarks is not None or group is not None):
         raise SettingError(
-            "the time of reading never goes back and is no other source's: leave out out_of_orderness, watermarks"
-            " and align"
+            "ingestion times are never out of order, and sources cannot be aligned by them: leave out "
+            "out_of_orderness, watermarks and align"
         )
     if (group is not None and max_drift is None) or (max_drift is not None and not align):
-        raise SettingError("align names a group and max_drift how far a source may be ahead in it: give both or none")
+        raise SettingError(
+            "align names a group, and max_drift says how far ahead in it a source may be: pass both or neither"
+        )
     drift_us = None if max_drift is None else parse_duration(max_drift, "max_drift")
     policy = Ingestion() if event_time is INGESTION else _policy(bound_us, watermarks)
     return WatermarkStrategy(policy, idle_us, group, drift_us, bool(align))

@@ -45,7 +45,7 @@ def joined(
         columns = JoinColumns(left_keys, right_keys, how, suffix)
         if isinstance(right, pa.Table):
             if window is not None or between is not None:
-                raise PlanError("a join with a table has no time: leave window= and between= out")
+                raise PlanError("a join with a table does not use time: leave out window= and between=")
             return operator_node(LookupJoin(columns, right), (left,), origin)
         if window is not None and between is None:
             spec: WindowJoin | IntervalJoin = WindowJoin(columns, window)
@@ -90,7 +90,10 @@ def looked_up(
 def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, origin: Origin | None) -> Node:
     """See `Stream.split`: the rest is the main output, the others are side outputs."""
     if rest in conditions:
-        raise PlanError(f"split has a condition named {rest!r}, like the rest: pass another rest=", origin=origin)
+        raise PlanError(
+            f"split has a condition named {rest!r}, which is also the name of the rest: pass another rest=",
+            origin=origin,
+        )
     with located(origin):
         spec = Split(tuple((name, expression(value, origin)) for name, value in conditions.items()), origin)
     return operator_node(spec, (end,), origin)
@@ -98,7 +101,7 @@ def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, 
 
 def _bounds(between: Times) -> tuple[int, int]:
     if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
-        raise PlanError(f"between is {as_given(between)}: write two times, for example ('-5min', '10min')")
+        raise PlanError(f"between is {as_given(between)}: write two durations, for example ('-5min', '10min')")
     return _bound(between[0]), _bound(between[1])
 
 

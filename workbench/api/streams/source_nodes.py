@@ -48,7 +48,7 @@ def source_input(
             origin=origin,
         )
     if not len(source.schema):
-        raise PlanError(f"the {source.kind} has no columns, so it has no records: give it one at least", origin=origin)
+        raise PlanError(f"the {source.kind} has no columns: give it at least one", origin=origin)
     tells = source.event_time is not None or strategy.by_ingestion
     with located(origin):
         strategy.watermarks.create(source.schema)
@@ -70,8 +70,7 @@ def hybrid_input(history: object, live: object) -> Input:
             raise PlanError(f"{name} is {as_given(given)}: give hybrid two streams just made", origin=origin)
         if given.node.role != "source":
             raise PlanError(
-                f"{name} is a stream behind an operator: give hybrid the two sources, and the operators to what"
-                " comes out of it",
+                f"{name} already has an operator: pass hybrid the two sources, and apply the operators to its result",
                 origin=origin,
             )
         nodes.append(given.node)
@@ -79,7 +78,8 @@ def hybrid_input(history: object, live: object) -> Input:
     if told[0] != told[1]:
         ways = ["not at all" if policy is None else policy.describe() for policy in told]
         raise PlanError(
-            f"the history tells event time {ways[0]} and the live source {ways[1]}: tell it alike in both",
+            f"the history defines event time {ways[0]} and the live source {ways[1]}: define it in the same way in "
+            "both",
             origin=origin,
         )
     with located(origin):
@@ -104,7 +104,7 @@ def opened_log(history: History | ReplayLog | str | Path) -> ReplayLog:
         return ReplayLog.open(history)
     if not isinstance(log := getattr(history, "log", None), ReplayLog):
         raise HistoryError(
-            f"history is {as_given(history)}: pass a wb.History, or the path of one; wb.History.from_arrow makes one of"
-            " a table, and wb.Stream.from_table streams it as it is"
+            f"history is {as_given(history)}: pass a wb.History, or the path of one; wb.History.from_arrow makes one "
+            "from a table, and wb.Stream.from_table streams a table as it is"
         )
     return log

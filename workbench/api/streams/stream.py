@@ -653,7 +653,7 @@ class Stream:
         origin = caller()
         for other in others:
             if not isinstance(other, Stream):
-                raise PlanError(f"union got {as_given(other)}, which is no stream: pass streams", origin=origin)
+                raise PlanError(f"union got {as_given(other)}, which is not a stream: pass streams", origin=origin)
         return self._made(operator_node(Union(origin), (self._end, *(other._end for other in others)), origin))
 
     # keys and windows ---------------------------------------------------------------------------------------------

@@ -43,18 +43,18 @@ def filtered(
         return _calling(FilterFunction(function), function, end, origin)
     if columns is not None:
         raise PlanError(
-            f"columns is {as_given(columns)}, which says what a function takes: an expression names its own, so leave "
-            "out columns",
+            f"columns is {as_given(columns)}, but it applies only to functions, and an expression names its own "
+            "columns: leave out columns",
             origin=origin,
         )
     if on_error != "fail":
         raise PlanError(
-            "no record fails an expression: what has no result is null, and is not kept; leave out on_error",
+            "no record fails an expression, and a record without a result is dropped: leave out on_error",
             origin=origin,
         )
     if compiled:
         raise PlanError(
-            "filter compiles functions of columns; expressions run compiled as they are: leave out compiled=True",
+            "filter compiles functions of columns; expressions are always compiled: leave out compiled=True",
             origin=origin,
         )
     whole = expression(_no_function(first, origin), origin)
@@ -68,7 +68,7 @@ def _no_function(condition: str | Expression | Callable[..., bool | None], origi
         return condition
     raise PlanError(
         f"filter takes several expressions or one function, and {as_given(condition)} is a function beside other "
-        "conditions: call filter once more for it",
+        "conditions: call filter again for it",
         origin=origin,
     )
 
@@ -94,14 +94,14 @@ def without(end: Input, columns: Sequence[str], origin: Origin | None) -> Node:
         check_column(name, end.schema, origin)
     left = [name for name in end.schema.names if name not in columns]
     if not left:
-        raise PlanError("drop would leave no column: keep one at least", origin=origin)
+        raise PlanError("drop would leave no columns: keep at least one", origin=origin)
     return selected(end, left, {}, origin)
 
 
 def renamed(end: Input, names: Mapping[ColumnName, str] | Mapping[str, str], origin: Origin | None) -> Node:
     """See `Stream.rename`."""
     if not isinstance(names, Mapping):
-        raise PlanError(f"rename is {as_given(names)}: write new names by old ones, {{'old': 'new'}}", origin=origin)
+        raise PlanError(f"rename is {as_given(names)}: map old names to new ones, {{'old': 'new'}}", origin=origin)
     new = dict(zip(column_names(tuple(names), "rename"), names.values(), strict=True))
     for name in new:
         check_column(name, end.schema, origin)

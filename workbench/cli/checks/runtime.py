@@ -42,7 +42,7 @@ def spark_session() -> Iterator[Check]:
 def compiled_kernels() -> Iterator[Check]:
     """Whether the hot loops run, and whether the next process has to compile them."""
     if READY is not None:
-        yield Check("compiled kernels", True, f"{len(KERNELS)} came ready-made, for {READY.level} processors")
+        yield Check("compiled kernels", True, f"{len(KERNELS)} precompiled, for {READY.level} processors")
         return
     begun = time.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""What takes the space of an installation, by what it is for."""
+"""The disk space of an installation, by purpose."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PURPOSES: Mapping[str, tuple[str, ...]] = {
     "extras": ("duckdb", "rocksdict", "msgpack"),
     "workbench": (DISTRIBUTION,),
 }
-"""What is required directly, by what it is for; what these require counts where it is met first."""
+"""Direct requirements, by purpose; an indirect requirement counts where it is encountered first."""
 _SHOWN_MAX = 4
 
 
@@ -38,7 +38,7 @@ class Taken:
 
     @property
     def size(self) -> int:
-        """Bytes in all."""
+        """Total bytes."""
         return sum(self.packages.values())
 
     def describe(self) -> str:
@@ -50,7 +50,7 @@ class Taken:
 
 
 def taken() -> Iterator[Taken]:
-    """The space of every purpose of which anything is installed."""
+    """The space of every purpose with installed packages."""
     seen: set[str] = set()
     for purpose, names in PURPOSES.items():
         found: dict[str, int] = {}
@@ -61,7 +61,7 @@ def taken() -> Iterator[Taken]:
 
 
 def _add(name: str, seen: set[str], found: dict[str, int]) -> None:
-    """A package and what it requires, unless they have been counted."""
+    """A package and its requirements, unless they have been counted."""
     name = re.sub(r"[-_.]+", "-", name).lower()
     if name in seen:
         return

@@ -2,7 +2,7 @@
 
 Accumulators are rows of one matrix of 8-byte cells, so that all aggregates of a key share a cache line; float cells are
 the same memory seen as float64. NaN is larger than any number, as in Spark: a maximum becomes NaN at the first NaN, a
-minimum is NaN only where there is nothing else.
+minimum is NaN only if there is no other value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Float64s = npt.NDArray[np.float64]
 Valid = npt.NDArray[np.uint8]
-"""1 where a value is not null; length 0 when no value is null."""
+"""1 where a value is not null; length 0 if no value is null."""
 
 
 @compiled(I64, INTS_IN, INTS_IN, BYTES_IN, INT_ROWS, I64)
@@ -38,7 +38,7 @@ def fold_ints(operation: int, slots: Int64s, values: Int64s, valid: Valid, cells
     """Fold `values` into ``cells[slots, cell]``; a count ignores `values`, which may then be empty.
 
     Returns:
-        True when a sum left the range of int64.
+        True if a sum exceeded the range of int64.
     """
     every = len(valid) == 0
     overflow = np.int64(0)

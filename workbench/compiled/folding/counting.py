@@ -1,4 +1,4 @@
-"""Counting records per key or window, in the order in which they come."""
+"""Counting records per key or window, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def number_rows(slots: Int64s, seen: Int64s, numbers: Int64s) -> None:
 
     Args:
         slots: shape (n,).
-        seen: by slot, how many rows there were before; goes on counting.
+        seen: by slot, the number of earlier rows; updated.
         numbers: shape (n,), filled, from ``seen`` on.
     """
     for i in range(len(slots)):
@@ -36,22 +36,22 @@ def count_into_waves(
     move_waves: Int64s,
     firing: Int64s,
 ) -> tuple[int, int]:
-    """Which rows make their window fire, and in which wave of the batch each row is.
+    """Find the rows that make their window fire, and the wave of the batch to which each row belongs.
 
-    A wave holds rows whose windows fire at most once in it, after the last of their rows there; so a batch is folded in
-    as many waves as the busiest window fires, plus one.
+    A wave holds rows whose windows fire at most once in it, after the last of their rows there; so the number of waves
+    of a batch is one more than the firings of the busiest window.
 
     Args:
         entries: shape (n,), the window of each row.
-        every: a window fires whenever so many further rows have come.
-        seen: by window, how many rows have come since it fired.
+        every: a window fires after every so many further rows.
+        seen: by window, the number of rows since it fired.
         moves: shape (m, 3): before row ``moves[j, 0]``, window ``moves[j, 2]`` becomes part of ``moves[j, 1]``.
         waves: by window, zeros; scratch, zeros again afterwards.
         pair_waves, move_waves: shapes (n,) and (m,), filled.
         firing: shape (n,), filled from the front with the rows that make their window fire.
 
     Returns:
-        How many rows are in `firing`, and the number of waves.
+        The number of rows in `firing`, and the number of waves.
     """
     fired = 0
     count = 1

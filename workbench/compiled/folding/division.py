@@ -16,7 +16,8 @@ _EXACT_BITS = 51
 
 @compiled(INTS_IN, I64, I64, INTS)
 def divide_by(values: Int64s, divisor: int, remainder: int, out: Int64s) -> bool:
-    """Divide towards zero, as SQL does: by a multiplication in floating point that is then put right by at most one.
+    """Divide with truncation towards zero, as in SQL: by a floating-point multiplication whose result is then corrected
+    by at most one.
 
     Args:
         values: shape (n,).
@@ -25,7 +26,7 @@ def divide_by(values: Int64s, divisor: int, remainder: int, out: Int64s) -> bool
         out: shape (n,), filled.
 
     Returns:
-        False when a value is too large for this; `out` is then unspecified.
+        False if a value is too large for this; `out` is then unspecified.
     """
     inverse = 1.0 / divisor
     large = np.int64(0)

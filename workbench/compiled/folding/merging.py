@@ -32,7 +32,7 @@ def merge_cells(
         to_ints, to_floats: the other, which may be the same.
 
     Returns:
-        The first column whose sum left the range of int64, or -1.
+        The first column whose sum exceeded the range of int64, or -1.
     """
     failed = -1
     for i in range(len(sources)):

@@ -1,6 +1,6 @@
 """Rolling aggregates of integers: all folds of a batch, with the values after each row, in one call.
 
-Places are unsigned, because each access by a signed one is preceded by a test whether it counts from the end.
+Indices are unsigned, because each access by a signed index is preceded by a test for a negative value.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from workbench.elements import Int64s
 
 _BLOCK = 512
-"""Rows whose slots are kept in the cache while the aggregates are folded one after the other."""
+"""Rows whose slots stay in the processor's cache while the aggregates are folded one after the other."""
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _S32, _ONE = np.uint64(32), np.uint64(1)
 
@@ -94,14 +94,14 @@ def roll_keys(
         slots, key_of_code, count, shift: the key table, as for ``add_keys``.
         operations: shape (folds,), COUNT, SUM, MIN or MAX.
         places: shape (folds,), the cell of each.
-        values: shape (folds,), addresses of n int64 values each; not looked at for a count.
-        shown: shape (folds,), the row of `out` that takes the cell after each row, or -1.
-        cells: shape (slots, cells); as many keys as it has rows can be held.
+        values: shape (folds,), addresses of n int64 values each; ignored for a count.
+        shown: shape (folds,), the row of `out` that receives the cell after each row, or -1.
+        cells: shape (slots, cells); it has room for as many keys as rows.
         out: shape (m, n).
 
     Returns:
-        The first row that was not handled because there is no room for its key (n when all were), the new count, and
-        the first fold whose sum left the range of int64 or -1.
+        The first row that was not processed because there is no room for its key (n if all were), the new count, and
+        the first fold whose sum exceeded the range of int64, or -1.
     """
     n = len(keys)
     mask = np.uint64(len(slots) - 1)
@@ -143,7 +143,7 @@ def roll_keys(
 def roll_slots(
     slots: Int64s, operations: Int64s, places: Int64s, values: Int64s, shown: Int64s, cells: Int64s, out: Int64s
 ) -> int:
-    """As ``roll_keys`` for rows whose slots are known, shape (n,); the first fold that failed or -1."""
+    """Like ``roll_keys`` for rows whose slots are known, shape (n,); returns the first fold that failed, or -1."""
     unshown = np.empty(_BLOCK, np.int64)
     failed = -1
     for row in range(0, len(slots), _BLOCK):

@@ -1,7 +1,7 @@
-"""Putting records into session windows, one after the other: what each makes of the sessions is what the next finds.
+"""Assigns records to session windows, one after the other: each record sees the sessions as the previous one left them.
 
 The sessions of a key that are not closed form a list from the latest to the earliest. No two of them overlap or touch,
-so a record that comes in order looks at one of them.
+so a record that arrives in order examines one of them.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ def place_in_sessions(
     pair_ends: Int64s,
     moves: Int64s,
 ) -> tuple[int, int]:
-    """Find or make the session of each record, and join the sessions that a record connects.
+    """Find or create the session of each record, and merge the sessions that a record connects.
 
     Args:
         keys, times, gaps: shape (n,): key codes, times and how long after it a record's own window ends.
         closed_end: sessions that end here or earlier are closed: no record reaches them.
         latest: by key code, the key's latest session, or NOWHERE.
         earlier: by session, the next earlier one of its key, or NOWHERE.
-        owners, starts, ends: by session, its key, start and end; these four have room for n more.
-        count: how many sessions there are; new ones get the next numbers.
+        owners, starts, ends: by session, its key, start and end; these four arrays have room for n more sessions.
+        count: the number of sessions; new ones get the next numbers.
         entries: shape (n,), filled with the session of each record, NOWHERE for a late one.
         pair_starts, pair_ends: shape (n,), filled with the session's bounds after each record.
-        moves: shape (as many as there may be, 3), filled: a record's row, the session that went on, the one that became
-            part of it. The older one goes on.
+        moves: shape (maximum number of moves, 3), filled: a record's row, the session that remains, the one that was
+            merged into it. The older one remains.
 
     Returns:
         The new count of sessions and the number of moves.
@@ -59,7 +59,7 @@ def place_in_sessions(
         while at != NOWHERE and starts[at] > end:
             above = at
             at = earlier[at]
-        if at != NOWHERE and ends[at] <= closed_end:  # and so are all that follow
+        if at != NOWHERE and ends[at] <= closed_end:  # and so are all later ones
             if above == NOWHERE:
                 latest[key] = NOWHERE
             else:

@@ -1,4 +1,4 @@
-"""Which texts contain a literal, by comparing many bytes at once."""
+"""Finds the texts that contain a literal, by comparing many bytes at once."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _AT_ONCE = 64
 def find_literal(offsets: Offsets, data: Bytes, literal: Bytes, rows: Rows) -> int:
     """Fill `rows` with the numbers of the texts ``data[offsets[i]:offsets[i + 1]]`` that contain `literal`, in order.
 
-    All texts are searched as one. First four bytes of the literal are compared at 64 positions together, without a
-    branch, so that the compiler makes vector instructions of it; the few positions left are looked at one by one.
+    All texts are searched as one. First, four bytes of the literal are compared at 64 positions together, without
+    a branch, so that the compiler generates vector instructions; the few remaining positions are checked one by one.
 
     Args:
         offsets: shape (n + 1,), where the texts begin and end.
         data: shape (m,), the texts.
         literal: shape (k,), k at least 1.
-        rows: shape (n,), its beginning is filled.
+        rows: shape (n,), filled from the front.
 
     Returns:
-        How many texts contain it.
+        The number of texts that contain it.
     """
     length = len(literal)
     second, third, last = min(1, length - 1), min(2, length - 1), length - 1
     byte_0, byte_1, byte_2, byte_3 = literal[0], literal[second], literal[third], literal[last]
-    # Unsigned positions spare the test for negative ones, which would keep the loop from being vectorised.
+    # Unsigned positions avoid the test for negative ones, which would keep the loop from being vectorised.
     step_1, step_2, step_3 = np.uint64(second), np.uint64(third), np.uint64(last)
     at, end = int(offsets[0]), int(offsets[-1])
     row = 0

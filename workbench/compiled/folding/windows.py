@@ -82,16 +82,16 @@ def place_in_tumbling(
         times, keys: shape (n,), event times and key numbers.
         size_us, offset_us: the windows are [offset + k * size, offset + (k + 1) * size).
         closed_start: records of windows that start here or earlier are late.
-        progress: shape (8,), read and brought up to date: the first row that is to be handled, how many keys, windows
-            and entries there are, how many records were late and had no time, the smallest start among the others, and
-            what is full: KEYS, WINDOWS or ENTRIES, 0 when all rows were handled.
-        key_slots, key_of_code, key_shift: the table of keys; `key_slots` of length 0: `keys` are codes already.
+        progress: shape (8,), read and updated: the next row to process, the numbers of keys, windows and entries, the
+            numbers of late records and of records without a time, the smallest start among the others, and the full
+            table: KEYS, WINDOWS or ENTRIES, 0 if all rows were processed.
+        key_slots, key_of_code, key_shift: the table of keys; `key_slots` of length 0: `keys` are already codes.
         window_slots, start_of_code, window_shift: the table of windows.
         entry_slots, both_of_entry, entry_shift: the table of entries, by window code << 32 | key code.
-        recent: shape (at least as many as there may be keys, 2): by key code, the start of the window of its last
-            record and the entry, or -1 where there is none.
-        fired: shape (at least as many as there may be entries,), set to 0 for every entry that gets a record.
-        counts: of the same shape, one more for every record of an entry; of length 0: nobody wants to know.
+        recent: shape (maximum number of keys or more, 2): by key code, the start of the window of its last record
+            and the entry, or -1 if there is none.
+        fired: shape (maximum number of entries or more,), set to 0 for every entry that gets a record.
+        counts: of the same shape, incremented for every record of an entry; of length 0: not counted.
         entries: shape (n,), filled with entries, LATE or TIMELESS.
     """
     known = len(key_slots) == 0
@@ -103,7 +103,7 @@ def place_in_tumbling(
     timeless = progress[TIMELESS_COUNT]
     first = progress[FIRST_START]
     progress[FULL] = 0
-    start = 0  # of the window at hand, [start, end): none yet
+    start = 0  # of the current window, [start, end): none yet
     end = 0
     closed = False
     window = -1

@@ -29,7 +29,7 @@ _S30, _S27, _S31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def mixed(h: np.uint64) -> np.uint64:
-    """Bits that each depend on all bits of `h`: the finalizer of SplitMix64."""
+    """Mix the bits so that each depends on all bits of `h`: the finalizer of SplitMix64."""
     h = (h ^ (h >> _S30)) * _M1
     h = (h ^ (h >> _S27)) * _M2
     return h ^ (h >> _S31)
@@ -37,14 +37,14 @@ def mixed(h: np.uint64) -> np.uint64:
 
 @compiled(INTS_IN, HASHES)
 def hash_ints(values: Int64s, out: Hashes) -> None:
-    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    """The finalizer of SplitMix64: every input bit affects every output bit."""
     for i in range(len(values)):
         out[i] = mixed(np.uint64(values[i]) + GAMMA)
 
 
 @compiled(INTS_IN, BYTES_IN, HASHES)
 def hash_bytes(offsets: Int64s, data: Bytes, out: Hashes) -> None:
-    """FNV-1a over the bytes ``data[offsets[i]:offsets[i + 1]]``, then the finaliser of splitmix64."""
+    """FNV-1a over the bytes ``data[offsets[i]:offsets[i + 1]]``, then the finalizer of SplitMix64."""
     for i in range(len(out)):
         h = _FNV_OFFSET
         for j in range(offsets[i], offsets[i + 1]):
@@ -54,6 +54,6 @@ def hash_bytes(offsets: Int64s, data: Bytes, out: Hashes) -> None:
 
 @compiled(HASHES_IN, HASHES)
 def mix_hashes(hashes: Hashes, into: Hashes) -> None:
-    """Combine the hashes of a further key column into those of the columns before it; the order of columns counts."""
+    """Combine the hashes of a further key column with those of the columns before it; the order of columns matters."""
     for i in range(len(hashes)):
         into[i] = mixed((into[i] * GAMMA) ^ hashes[i])

@@ -1,4 +1,4 @@
-"""Finding the rows of one side of a join that go with each row of the other."""
+"""Finds the rows of one side of a join that match each row of the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def order_by_code(codes: Int64s, starts: Int64s, order: Int64s) -> None:
     Args:
         codes: shape (n,), from 0 to groups - 1.
         starts: shape (groups + 1,), filled: the rows of code c are ``order[starts[c]:starts[c + 1]]``.
-        order: shape (n,), filled with the rows by code, those of one code in their order.
+        order: shape (n,), filled with the rows by code, in the original order within a code.
     """
     starts[:] = 0
     for i in range(len(codes)):
@@ -33,16 +33,16 @@ def order_by_code(codes: Int64s, starts: Int64s, order: Int64s) -> None:
 
 @compiled(INTS_IN, INTS_IN, INTS, I64)
 def order_by_time(times: Int64s, starts: Int64s, order: Int64s, moves_max: int) -> bool:
-    """Order the rows of each group by time, by insertion: quick where they are nearly in order.
+    """Order the rows of each group by time, with an insertion sort: fast if they are nearly in order.
 
     Args:
         times: shape (n,).
         starts: shape (groups + 1,), the rows of group g are ``order[starts[g]:starts[g + 1]]``.
         order: shape (n,), changed in place.
-        moves_max: how many rows may be moved in all.
+        moves_max: the maximum number of moved rows.
 
     Returns:
-        Whether that was enough; otherwise `order` still has every row, in some order of its group.
+        Whether that was enough; otherwise `order` still has every row, in some order within its group.
     """
     moves = 0
     for group in range(len(starts) - 1):
@@ -64,13 +64,13 @@ def order_by_time(times: Int64s, starts: Int64s, order: Int64s, moves_max: int) 
 def merge_rows(
     codes: Int64s, times: Int64s, other_codes: Int64s, other_times: Int64s, after_us: int, order: Int64s
 ) -> int:
-    """Merge two sequences of rows, each ordered by code and time, and leave out what is too old.
+    """Merge two sequences of rows, each ordered by code and time, and drop rows that are too old.
 
     Args:
         codes, times: shape (n,).
         other_codes, other_times: shape (m,).
-        after_us: rows at this time or earlier are left out.
-        order: shape (n + m,), filled: the rows in order, those of the other sequence counted from n on.
+        after_us: rows at this time or earlier are dropped.
+        order: shape (n + m,), filled: the rows in order; those of the other sequence are numbered from n on.
 
     Returns:
         How many rows there are.
@@ -109,17 +109,17 @@ def find_ranges(
     firsts: Int64s,
     counts: Int64s,
 ) -> int:
-    """For each wanted key and time, the rows of that key whose times are near.
+    """For each wanted key and time, find the rows of that key whose times are close.
 
     Args:
-        starts: shape (groups + 1,), where the rows of each code begin; empty: that is looked for among all rows.
+        starts: shape (groups + 1,), where the rows of each code begin; empty: codes are searched for among all rows.
         codes, times: shape (n,), ordered by code, then by time.
         wanted, at: shape (m,), the keys and times that are looked up.
-        before_us, after_us: a row at time t is found when ``at + before_us <= t <= at + after_us``.
+        before_us, after_us: a row at time t is found if ``at + before_us <= t <= at + after_us``.
         firsts, counts: shape (m,), filled: the rows found are [first, first + count).
 
     Returns:
-        How many rows were found in all.
+        The total number of rows found.
     """
     groups = len(starts) - 1
     total = 0

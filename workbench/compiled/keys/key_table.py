@@ -1,7 +1,7 @@
 """A hash table from int64 keys to dense codes: open addressing, linear probing, at most half full.
 
 A row of `slots` is (key, code + 1), so that a look-up touches one cache line; zero marks a free row. Rows are found by
-the *high* bits of a multiplicative hash: the low bits of the exchange's hash are alike for all keys of one subtask.
+the *high* bits of a multiplicative hash: the low bits of the exchange's hash are similar for all keys of one subtask.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _S32 = np.uint64(32)
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def code_of(key: int, slots: Int64s, key_of_code: Int64s, count: int, shift: int) -> int:
-    """The code of a key: `count` for one that is new, which is added; -1 where there is no room for it."""
+    """The code of a key: `count` for a new one, which is added; -1 if there is no room for it."""
     h = np.uint64(key)
     row = np.int64(((h ^ (h >> _S32)) * _GAMMA) >> np.uint64(shift))
     mask = len(slots) - 1
@@ -50,13 +50,13 @@ def add_keys(
         keys: shape (n,).
         start: the first row to handle.
         slots: shape (2**k, 2), the table.
-        key_of_code: shape (2**(k - 1),), the key of each code; its length is how many keys the table may hold.
-        count: how many keys the table holds.
+        key_of_code: shape (2**(k - 1),), the key of each code; its length is the capacity of the table.
+        count: the number of keys in the table.
         shift: 64 - k.
         codes: shape (n,), filled.
 
     Returns:
-        The first row that was not handled because the table is full (n when all were), and the new count.
+        The first row that was not processed because the table is full (n if all were), and the new count.
     """
     for i in range(start, len(keys)):
         code = code_of(keys[i], slots, key_of_code, count, shift)
@@ -84,7 +84,7 @@ def rehash(key_of_code: Int64s, count: int, slots: Int64s, shift: int) -> None:
 
 @compiled(INTS_IN, INT_ROWS, I64, INTS)
 def find_keys(keys: Int64s, slots: Int64s, shift: int, codes: Int64s) -> None:
-    """Fill `codes` with the code of each key, -1 where the table does not hold it (see ``add_keys``)."""
+    """Fill `codes` with the code of each key, -1 if the table does not contain it (see ``add_keys``)."""
     mask = len(slots) - 1
     by = np.uint64(shift)
     for i in range(len(keys)):

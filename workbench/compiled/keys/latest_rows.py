@@ -1,4 +1,4 @@
-"""Which row of a growing table is the latest of its key, and the latest rows in their order."""
+"""Finds the latest row of each key in a growing table, and the latest rows in their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @compiled(INTS_IN, I64, I64, INTS, INTS)
 def note_rows(codes: Int64s, first_row: int, epoch: int, row_of: Int64s, epoch_of: Int64s) -> None:
-    """Rows of one epoch come in: each becomes the latest of its key, unless a later epoch's row is known.
+    """Add rows of one epoch: each becomes the latest of its key, unless a row of a later epoch is known.
 
     Args:
         codes: shape (n,), of the rows' keys.
@@ -33,9 +33,9 @@ def order_by_row(row_of: Int64s, code_at: Int64s, order: Int64s) -> None:
     """The codes in the order of their rows, without sorting.
 
     Args:
-        row_of: by code, its row; no two are the same.
-        code_at: shape (rows,), memory to work in.
-        order: shape (codes + 1,), filled but for the last, which is there so that the loop need not branch.
+        row_of: by code, its row; all are distinct.
+        code_at: shape (rows,), scratch memory.
+        order: shape (codes + 1,), filled except for the last, which exists so that the loop need not branch.
     """
     code_at[:] = -1
     for code in range(len(row_of)):

@@ -1,9 +1,9 @@
-"""Packing: of eight values that lie together, those that belong to one receiver move to the front, in their order.
+"""Packing: of eight adjacent values, those that belong to one receiver move to the front, in their order.
 
-Processors with AVX-512 do that in one instruction. Up to eight places are written however many values count, so that no
-branch depends on their number; what is written behind those that count means nothing.
+Processors with AVX-512 do that in one instruction. Up to eight places are written whatever the number of chosen values,
+so that no branch depends on it; what is written after the chosen values is meaningless.
 
-The cache on disk does not watch this file: whoever changes it changes the kernels that use it as well.
+The cache on disk does not track this file: if you change it, also change the kernels that use it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 AT_ONCE = 8
-"""Values that are packed together, whatever their width; one bit of a byte says of each whether it counts."""
+"""Values that are packed together, whatever their width; one bit of a byte per value says whether it is chosen."""
 
 _BYTE, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _FLAGS = ir.VectorType(ir.IntType(1), AT_ONCE)
@@ -29,7 +29,7 @@ _LANES = ir.VectorType(_I32, AT_ONCE)
 def packs_at_once() -> bool:
     """Whether the processor that kernels are compiled for packs values in one instruction.
 
-    Numba is asked, because it can be told to compile for another one (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES).
+    Numba knows, because it may compile for another one (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES).
     """
     _, _, features = cpu_target.target_context.codegen().magic_tuple()
     return {"+avx512f", "+avx512vl"} <= set(features.split(","))
@@ -37,7 +37,7 @@ def packs_at_once() -> bool:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def equal(context: Any, address: Any, value: Any) -> Any:
-    """A byte: its bit i says whether the i-th of the eight integers at an address has this value."""
+    """A byte whose bit i says whether the i-th of the eight integers at an address has this value."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         integers = ir.VectorType(_I64, AT_ONCE)
@@ -51,7 +51,7 @@ def equal(context: Any, address: Any, value: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def count_bits(context: Any, byte: Any) -> Any:
-    """How many bits of a byte are set."""
+    """The number of bits of a byte that are set."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.zext(builder.ctpop(args[0]), _I64)
@@ -60,10 +60,10 @@ def count_bits(context: Any, byte: Any) -> Any:
 
 
 def _compress(builder: Any, given: Any, chosen: Any, width: int) -> Any:
-    """The chosen ones of eight values at the front of a register.
+    """The chosen values of eight, at the front of a register.
 
-    Narrow values are widened to 32 bits, because not every processor with AVX-512 compresses them as they are. A
-    register is stored afterwards: compressing to memory in one instruction takes Zen 4 dozens of cycles.
+    Narrow values are widened to 32 bits, because not every processor with AVX-512 can compress narrow values. The
+    register is stored afterwards: on Zen 4, compressing to memory in one instruction takes dozens of cycles.
     """
     wide = ir.VectorType(ir.IntType(8 * max(width, 4)), AT_ONCE)
     name = f"llvm.x86.avx512.mask.compress.v{AT_ONCE}i{wide.element.width}"
@@ -85,7 +85,7 @@ def _packing(width: int) -> Any:
                 packed = _compress(builder, given, chosen, width)
                 builder.store(packed, builder.inttoptr(place, values.as_pointer()), align=width)
                 return context.get_dummy_value()
-            for lane in range(AT_ONCE):  # the next one goes to the same place unless this one is chosen
+            for lane in range(AT_ONCE):  # the next value overwrites this one unless it is chosen
                 builder.store(builder.extract_element(given, _I32(lane)), builder.inttoptr(place, value.as_pointer()))
                 bit = builder.and_(builder.lshr(chosen, _BYTE(lane)), _BYTE(1))
                 place = builder.add(place, builder.mul(builder.zext(bit, _I64), _I64(width)))

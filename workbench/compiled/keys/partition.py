@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @compiled(HASHES_IN, INTS_IN, INTS, INTS)
 def route(hashes: Hashes, target_of_group: Int64s, starts: Int64s, positions: Int64s) -> None:
-    """The position of each row when the rows are ordered by target, rows of one target keeping their order.
+    """The position of each row if the rows are ordered by target; rows of one target keep their order.
 
     Args:
         hashes: shape (n,), of the keys.

@@ -1,7 +1,7 @@
-"""Choosing rows of a batch and copying their columns, all in one call.
+"""Selects rows of a batch and copies their columns, all in one call.
 
-Each call of a kernel gives the interpreter lock up and has to get it back, which between two busy threads costs as much
-as thousands of rows. So one kernel finds the rows, allocates what it needs and fills every column of fixed width.
+Each call of a kernel releases the interpreter lock and has to reacquire it, which costs as much as thousands of rows if
+two threads are busy. So one kernel finds the rows, allocates memory and fills every column of fixed width.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Bytes = npt.NDArray[np.uint8]
 Rows = npt.NDArray[np.int32]
 
 ALIGNMENT = 64
-"""Bytes; where Arrow likes buffers to begin."""
+"""The alignment of buffers that Arrow recommends, in bytes."""
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: int, rows: Rows) -> int:
-    """The numbers of the rows whose bit is set and, where there is a second bitmap, set there too."""
+    """The numbers of the rows whose bit is set and, if there is a second bitmap, also set there."""
     bits = carray(pointer(address), (offset + n + 7) // 8, np.uint8)
     valid = carray(pointer(validity), (valid_offset + n + 7) // 8 if validity else 0, np.uint8)
     found = 0
@@ -42,12 +42,12 @@ def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: in
                 at = valid_offset + i + j
                 if not (valid[at >> 3] >> (at & 7)) & 1:
                     byte &= ~(1 << j)
-        if byte == 0:  # as most are where few rows are chosen
+        if byte == 0:  # as most are if few rows are chosen
             i += length
             continue
         if length == 8:
             for j in range(8):
-                rows[found] = i + j  # written in any case: a branch that cannot be foreseen costs more
+                rows[found] = i + j  # written in any case: an unpredictable branch costs more
                 found += int((byte >> j) & 1)
         else:
             for j in range(length):
@@ -59,7 +59,7 @@ def _set_bits(n: int, address: int, offset: int, validity: int, valid_offset: in
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _copy_bits(rows: Rows, found: int, address: int, offset: int, out: Bytes) -> int:
-    """Copy the bits of these rows; how many of them are set."""
+    """Copy the bits of these rows; returns how many of them are set."""
     bits = carray(pointer(address), 1 << 40, np.uint8)
     total = 0
     for j in range(found):
@@ -97,21 +97,21 @@ def choose_rows(
     rows: Rows,
     columns: Int64s,
 ) -> tuple[int, Bytes, Int64s]:
-    """Find the chosen rows and copy their columns; nothing is copied when no row or every row is chosen.
+    """Find the chosen rows and copy their columns; nothing is copied if no row or every row is chosen.
 
     Args:
         n: rows in the batch; with ROWS, how many are chosen.
-        form: how the choice is told: BITS, ROWS, or the bytes of a dictionary code (1, 2, 4 or 8).
+        form: how the choice is given: BITS, ROWS, or the bytes of a dictionary code (1, 2, 4 or 8).
         address, offset: of the bitmap (offset in bits) or of the codes (offset in codes).
-        validity, valid_offset: of the bitmap that says where the first one counts; address 0 for everywhere.
+        validity, valid_offset: of the bitmap of the rows for which the first one is valid; address 0: all.
         accepted: by code, 1 where its rows are chosen.
         rows: shape (n,) or more, filled with the chosen rows; given with ROWS.
         columns: shape (5 * k,), of each column: the address of its values, bytes per value (1, 2, 4 or 8, and 0 for
             bits), the offset of the first bit, the address of its validity bitmap or 0, and the offset in that.
 
     Returns:
-        How many rows are chosen; the memory of all copied columns; and of each column in turn where in it the values
-        begin, where the validity begins, and how many values are null, shape (3 * k,).
+        The number of chosen rows; the memory of all copied columns; and for each column the position of its values in
+        the memory, the position of its validity, and the number of nulls, shape (3 * k,).
     """
     if form == ROWS:
         found = n

@@ -1,4 +1,4 @@
-"""The hash exchange: writing each row of a batch where its target's next row goes."""
+"""The hash exchange: writes each row of a batch to the next position of its target."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from workbench.elements import Int64s
 
 _BLOCK = 512
-"""Rows whose targets are kept in the cache while their columns are moved."""
+"""Rows whose targets stay in the processor's cache while their columns are moved."""
 
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _find_targets(keys: Int64s, hashed: int, groups: int, targets: int, target_of: Int64s) -> None:
-    """Fill `target_of` with the target of each key; division takes most of the time where it is needed."""
+    """Fill `target_of` with the target of each key; a division, if needed, takes most of the time."""
     if groups & (groups - 1):
         for i in range(len(keys)):
             h = np.uint64(keys[i])
@@ -46,7 +46,8 @@ def _find_targets(keys: Int64s, hashed: int, groups: int, targets: int, target_o
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _choose(target: int, eights: int, target_of: int, chosen: int) -> int:
-    """Write to `chosen` which rows go to a target, a byte for eight rows; how many do. Both are told by address."""
+    """Write to `chosen` which rows go to a target, a byte for eight rows; returns their number. Both are given by
+    address."""
     rows = 0
     for g in range(eights):
         which = equal(target_of + 8 * AT_ONCE * g, target)
@@ -57,10 +58,10 @@ def _choose(target: int, eights: int, target_of: int, chosen: int) -> int:
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def _pack_column(width: int, eights: int, chosen: int, source: int, place: int) -> None:
-    """Write the chosen ones of the values at `source` to `place`, one behind the other.
+    """Write the chosen values at `source` to `place`, one after the other.
 
-    Eight places are written each time, most of them for values that come later. They lie in the target's room all the
-    same, because that has places for all rows of the block.
+    Eight places are written each time, most of them to be overwritten by later values. They are within the target's
+    memory, because that has room for all rows of the block.
     """
     if width == 8:
         for g in range(eights):
@@ -145,25 +146,25 @@ def spread(
     widths: Int64s,
     packed: int,
 ) -> int:
-    """Write each row behind the rows that its target has already, until a target has no more room.
+    """Write each row after the rows that its target already has, until a target is full.
 
-    Where each row goes is worked out for a few hundred rows at a time and stays in the cache for all columns.
+    The positions are computed for a few hundred rows at a time and stay in the processor's cache for all columns.
 
     Args:
         keys: shape (n,), integer keys, or with `hashed` not 0 the hashes of keys, as int64.
         hashed: whether `keys` are hashes.
         start: the first row to handle.
-        groups: number of key groups; a power of two is quicker.
-        ends: shape (targets,), where each target's next row goes; moved on.
-        limits: shape (targets,), where each target's room ends; all of it may be written to.
+        groups: number of key groups; a power of two is faster.
+        ends: shape (targets,), the position of each target's next row; updated.
+        limits: shape (targets,), the end of each target's memory; all of it may be written to.
         sources: shape (columns,), addresses of n values each.
         destinations: shape (columns * targets,), for each column the address of each target's memory.
         widths: shape (columns,), bytes per value: 1, 2, 4 or 8.
-        packed: whether to move eight rows at a time where targets are few, which is faster where the processor
-            ``packs_at_once``; what is written is the same.
+        packed: whether to move eight rows at a time if there are few targets, which is faster if the processor
+            ``packs_at_once``; the result is the same.
 
     Returns:
-        The first row that was not handled; n when all were.
+        The first row that was not processed; n if all were.
     """
     n = len(keys)
     targets = len(ends)

@@ -1,10 +1,10 @@
 """Numbers that kernels and their callers agree on.
 
-The cache on disk does not watch this file: whoever changes it changes the kernels that use it as well.
+The cache on disk does not track this file: if you change it, also change the kernels that use it.
 """
 
 COUNT, SUM, MIN, MAX = 0, 1, 2, 3
-"""What ``fold_ints`` and its like do with values."""
+"""The operations of ``fold_ints`` and similar kernels."""
 
 DIVISOR_MAX = 2**51
 """With larger numbers, a quotient of ``divide_by`` in floating point may be wrong by more than one."""
@@ -19,8 +19,8 @@ ROW, KEYS, WINDOWS, ENTRIES, LATE_COUNT, TIMELESS_COUNT, FIRST_START, FULL = 0, 
 """Places in the `progress` of ``place_in_tumbling``."""
 
 BITS, ROWS = 0, -1
-"""Forms in which ``choose_rows`` is told chosen rows: a bitmap, their numbers. Any other form is the width of
+"""Forms in which ``choose_rows`` receives chosen rows: a bitmap, their numbers. Any other form is the width of
 dictionary codes."""
 
 MOST_PACKED = 4
-"""Targets up to which ``spread`` is faster when it packs: all values are looked at for each target."""
+"""The number of targets up to which ``spread`` is faster with packing, which scans all values for each target."""

@@ -1,7 +1,7 @@
 """How a kernel is declared: one function, one signature, compiled when it is first needed.
 
-A kernel calls no kernel of another file: the cache on disk watches only the kernel's own file, and would go on using
-the old code of the other one. The cache is in the package's folder or, where that cannot be written, in the user's
+A kernel calls no kernel of another file: the cache on disk tracks only the kernel's own file, and would keep using the
+old code of the other one. The cache is in the package's folder or, where that cannot be written, in the user's
 cache folder (NUMBA_CACHE_DIR names another); it is bound to the processor and to the version of numba.
 """
 
@@ -42,7 +42,7 @@ class Kernel:
         name: of the function.
         function: the loop, in Python.
         signature: its argument types.
-        few: rows of its first argument up to which it keeps the interpreter lock.
+        few: maximum rows of its first argument for which it keeps the interpreter lock.
         dispatchers: numba's, where there are few rows in a second one.
     """
 
@@ -58,13 +58,13 @@ class Kernel:
         return any(dispatcher.stats.cache_misses for dispatcher in self.dispatchers)
 
     def make_ready(self) -> None:
-        """Compile it, or load it from the cache on disk; from then on it accepts its declared types only."""
+        """Compile it, or load it from the cache on disk; from then on it accepts only its declared types."""
         for dispatcher in self.dispatchers:
             if dispatcher.signatures:
                 continue
             try:
                 dispatcher.compile(self.signature)
-            except OSError:  # it is compiled, and there is no space to keep it for the next process
+            except OSError:  # it is compiled, but there is no space to store it for the next process
                 if not dispatcher.signatures:
                     raise
             dispatcher.disable_compile()
@@ -74,7 +74,7 @@ FEW = 4_096
 """Rows that a kernel handles in some tens of microseconds."""
 
 KERNELS: dict[str, Kernel] = {}
-"""All kernels by name that the modules imported so far declare."""
+"""All kernels declared by the modules imported so far, by name."""
 
 
 def compiled(*signature: Type, few: int = 0) -> Callable[[F], F]:
@@ -82,8 +82,8 @@ def compiled(*signature: Type, few: int = 0) -> Callable[[F], F]:
 
     Args:
         signature: the argument types.
-        few: the kernel keeps the interpreter lock while its first argument has at most so many rows. Giving the lock up
-            and taking it again costs tens of microseconds when another thread waits for it, more than such a call.
+        few: the kernel keeps the interpreter lock if its first argument has at most this many rows. Releasing and
+            reacquiring the lock costs tens of microseconds if another thread waits for it, more than such a call.
 
     Example:
         >>> @compiled(INTS_IN, INTS)
@@ -117,7 +117,7 @@ def _dispatcher(function: FunctionType, *, nogil: bool) -> Any:
 
 
 def _twin(function: FunctionType) -> FunctionType:
-    """The same function under another name, which the cache on disk tells apart."""
+    """The same function under another name, which the cache on disk distinguishes."""
     twin = FunctionType(function.__code__, function.__globals__, f"{function.__name__}_few")
     twin.__qualname__ = f"{function.__qualname__}_few"
     twin.__module__ = function.__module__

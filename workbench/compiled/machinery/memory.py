@@ -1,6 +1,6 @@
-"""Reading and writing at an address, so that one kernel can handle columns of any number and type.
+"""Reads and writes at an address, so that one kernel can process columns of any number and type.
 
-The cache on disk does not watch this file: whoever changes it changes the kernels that use it as well.
+The cache on disk does not track this file: if you change it, also change the kernels that use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where kernels are declared, for whoever wants to know without importing numba."""
+"""The modules that declare kernels, known without importing numba."""
 
 MODULES = {
     "workbench.compiled.folding.accumulate": ("fold_floats", "fold_ints", "running_floats", "running_ints"),

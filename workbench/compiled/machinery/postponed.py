@@ -1,4 +1,4 @@
-"""Kernels that numba compiles, or loads from its cache, when they are made ready; numba is imported then."""
+"""Kernels that numba compiles, or loads from its cache, when they are prepared; only then is numba imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _lock = Lock()
 
 
 class Postponed:
-    """A kernel that is not there before it is made ready.
+    """A kernel that is compiled or loaded only when it is prepared.
 
     Args:
         name: of the kernel.
@@ -32,7 +32,7 @@ class Postponed:
         return f"<kernel {self.name}>"
 
     def make_ready(self) -> None:
-        """Compile it, or load it from the cache on disk; several threads may ask, one compiles."""
+        """Compile it, or load it from the cache on disk; if several threads ask, one compiles."""
         with _lock:
             if not self.is_ready:
                 module = import_module(self.module)
@@ -42,6 +42,6 @@ class Postponed:
                 self.is_ready = True
 
     def _first(self, *arguments: Any) -> Any:
-        """Whoever calls a kernel has made it ready; it is a pause and no error where that was forgotten."""
+        """Callers prepare a kernel first; otherwise the first call pauses to compile it."""
         self.make_ready()
         return self._function(*arguments)

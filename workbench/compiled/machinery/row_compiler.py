@@ -40,7 +40,7 @@ def compile_rows(user: Callable[..., Any], columns: Sequence[np.dtype[Any]]) -> 
     elif isinstance(user, FunctionType):
         function = njit(nogil=True)(user)
     else:
-        raise NotCompilableError("it is no plain function", None)
+        raise NotCompilableError("it is not a plain function", None)
     more = list(signature(user).parameters.values())[len(columns) :]
     arguments = (
         *(_SCALARS[_given_as(dtype)] for dtype in columns),
@@ -68,7 +68,7 @@ def _element(dtype: np.dtype[Any]) -> Type:
 
 
 def _given_as(dtype: np.dtype[Any]) -> str:
-    """The name of the type that the function gets of a column, which in the loop's text converts to it."""
+    """The name of the type in which the function receives a column, which in the loop's text converts to it."""
     return {"b": "bool", "f": "float64"}.get(dtype.kind, "int64")
 
 
@@ -82,7 +82,7 @@ def _value(returned: Any) -> Value:
     if isinstance(kind, types.Float):
         return Value(np.dtype(np.float64), optional)
     shown = "None" if isinstance(kind, types.NoneType) else str(kind)
-    raise NotCompilableError(f"it returns {shown}, and not numbers or booleans", None)
+    raise NotCompilableError(f"it returns {shown} instead of numbers or booleans", None)
 
 
 def _loop(function: Any, columns: Sequence[np.dtype[Any]], values: Sequence[Value], *, several: bool) -> Any:
@@ -124,7 +124,7 @@ def _explained(error: Exception) -> NotCompilableError:
 
 
 def _shortened(text: str) -> str:
-    """The first line that says something; where it announces another one, with that."""
+    """The first informative line; if it announces another one, with that one."""
     lines = [line.strip().removeprefix(">>> ") for line in text.splitlines() if line.strip()]
     reason = " ".join(lines[: 2 if lines and lines[0].endswith(":") else 1]).rstrip(". ")
     return reason if len(reason) <= _REASON_MAX else f"{reason[:_REASON_MAX]}..."

@@ -1,8 +1,8 @@
-"""Users' functions compiled: a function of one row's values becomes a loop over whole columns.
+"""Compiles users' functions: a function of one row's values becomes a loop over whole columns.
 
-The function is compiled for the types of the columns that it takes, and the loop around it is made for these columns,
-so that the compiler sees both as one piece of code. Whole numbers arrive as int64 and others as float64, as Python
-would have them, so a column's width in memory does not change a result.
+The function is compiled for the types of the columns that it takes, and the loop around it is generated for these
+columns, so that the compiler sees both as one piece of code. Integers arrive as int64 and other numbers as float64, as
+in Python, so a column's width in memory does not change a result.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class NotCompilableError(Exception):
 
     Attributes:
         reason: numba's, in one line.
-        origin: the line in the function that is at fault, where numba tells.
+        origin: the line in the function that is at fault, if numba reports it.
     """
 
     def __init__(self, reason: str, origin: Origin | None) -> None:
@@ -66,7 +66,7 @@ class RowLoop:
             columns: shape (n,) each, contiguous, of the types that it was compiled for.
 
         Returns:
-            For each value an array of shape (n,), and where it is optional one that is False where it is None.
+            For each value an array of shape (n,), and if it is optional, a mask that is False where it is None.
         """
         n = len(columns[0])
         made: list[tuple[Column, Column | None]] = [
@@ -77,13 +77,13 @@ class RowLoop:
 
 
 class RowFunction:
-    """A user's function that can be compiled; once for each combination of types.
+    """A user's function that can be compiled, once for each combination of types.
 
-    What the function reads from outside, such as a global number, is part of the machine code: it stays as it was when
-    the function was compiled. So nothing of it is cached on disk, nor kept longer than this object.
+    Values that the function reads from outside, such as a global number, become part of the machine code and keep their
+    value at compilation. So nothing of it is cached on disk or kept longer than this object.
 
     Args:
-        function: of values; a plain function, or one that numba compiles already.
+        function: a plain function of values, or one that is already compiled by numba.
 
     Example:
         >>> loop = RowFunction(lambda n, by=2: n * by).compile([np.dtype(np.int32)])

@@ -1,4 +1,4 @@
-"""Builds the extension module with ready kernels: machine code by numba, the calls by the C compiler of this Python.
+"""Builds the extension module with precompiled kernels, with numba and the C compiler of this Python.
 
 Run as a program, it builds the module in the package's own folder: ``python -m workbench.compiled.native.building``.
 """
@@ -23,14 +23,14 @@ from workbench.compiled.native.library import FILE, LEVELS, stamp
 
 
 class NotBuildableError(Exception):
-    """Ready kernels cannot be built here."""
+    """The kernels cannot be built on this machine."""
 
 
 def build(file: Path = FILE) -> None:
     """Write the extension module.
 
     Raises:
-        NotBuildableError: for this machine, or without a C compiler.
+        NotBuildableError: the machine is not supported, or has no C compiler.
     """
     levels = LEVELS.get(platform.machine())
     if levels is None or sys.platform == "win32":
@@ -47,7 +47,7 @@ def build(file: Path = FILE) -> None:
 
 
 def _begin(level: str, features: str, file: Path) -> subprocess.Popen[str]:
-    """A process for each level: they run side by side."""
+    """One process per level: they run in parallel."""
     environment = {**os.environ, "NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": features, "WORKBENCH_KERNELS": "numba"}
     command = [sys.executable, "-m", "workbench.compiled.native.level", level, str(file)]
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -139,7 +139,7 @@ static PyObject *call_{own.name}(PyObject *self, PyObject *const *args, Py_ssize
 
 
 def _results(returns: Sequence[Value]) -> str:
-    """Declares where the kernel leaves its values."""
+    """Declares where the kernel stores its results."""
     if not returns:
         return "void *result;"
     fields = " ".join(f"{_c_type(value)} v{at};" for at, value in enumerate(returns))

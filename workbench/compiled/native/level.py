@@ -1,6 +1,6 @@
 """Compiles all kernels for one level of instructions into an object file; run as a program, once for each level.
 
-A process of its own, because the functions that kernels call are compiled for the processor that numba is told when it
+It is a separate process, because the functions that kernels call are compiled for the processor that is set when numba
 is imported (NUMBA_CPU_NAME).
 """
 
@@ -27,7 +27,7 @@ from workbench.compiled.native.calls import Signature, Value, symbol
 
 @global_compiler_lock  # type: ignore[untyped-decorator]
 def compile_level(level: str, file: Path) -> list[Signature]:
-    """Write the object file; how its kernels are called.
+    """Write the object file; returns the signatures of its kernels.
 
     Args:
         level: LLVM's name of the processor, such as ``x86-64-v3``.

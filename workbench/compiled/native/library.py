@@ -1,4 +1,4 @@
-"""Finds the extension module with ready kernels."""
+"""Finds the extension module with precompiled kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 FILE = FOLDER / "ready.abi3.so"
 CHOICE = "WORKBENCH_KERNELS"
-"""Environment variable: ``numba`` has the kernels compiled, a level such as ``x86-64-v3`` takes that one."""
+"""Environment variable: ``numba`` compiles the kernels with numba, a level such as ``x86-64-v3`` selects that one."""
 LEVELS = {
     "x86_64": {
         "x86-64": "",
@@ -23,14 +23,14 @@ LEVELS = {
     "aarch64": {"generic": ""},
     "arm64": {"generic": ""},
 }
-"""By machine: LLVM's names of processors that stand for levels of instructions, with the features, the fastest last."""
+"""By machine: LLVM's processor names for instruction-set levels, with the features, the fastest last."""
 
 _PACKING = ("x86-64-v4",)
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Ready kernels for this processor.
+    """Precompiled kernels for this processor.
 
     Attributes:
         level: of instructions that they use.
@@ -44,12 +44,12 @@ class Ready:
 
 
 def ready(choice: str | None = None) -> Ready | None:
-    """The ready kernels of the fastest level that this processor has; None where numba has to compile them.
+    """The precompiled kernels of the fastest level that this processor supports; None if numba has to compile them.
 
-    They are left aside when they were built from other sources, as after a change to a kernel in a checkout.
+    They are ignored if they were built from other sources, as after a change to a kernel in a checkout.
 
     Args:
-        choice: ``numba``, or the name of a level; None: what WORKBENCH_KERNELS says.
+        choice: ``numba``, or the name of a level; None: the value of WORKBENCH_KERNELS.
     """
     choice = os.environ.get(CHOICE, "") if choice is None else choice
     if choice == "numba":
@@ -61,7 +61,7 @@ def ready(choice: str | None = None) -> Ready | None:
     levels: list[str] = module.levels()
     try:
         fits = stamp() == module.STAMP
-    except OSError:  # the sources were left out, as in some applications
+    except OSError:  # the sources are missing, as in some bundled applications
         return None
     if not fits or (choice and choice not in levels):
         return None
@@ -70,7 +70,7 @@ def ready(choice: str | None = None) -> Ready | None:
 
 
 def stamp() -> str:
-    """Of all sources that kernels are made of."""
+    """The stamp of all sources of the kernels."""
     whole = sha256()
     package = FOLDER.parent
     files = [file for room in ("folding", "keys", "machinery", "native") for file in sorted((package / room).iterdir())]

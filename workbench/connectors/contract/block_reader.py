@@ -84,7 +84,7 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
     if column not in schema.names:
         raise PlanError(unknown("column", column, schema.names))
     if (several := schema.names.count(column)) > 1:
-        raise PlanError(f"there are {several} columns {column!r}: give each a name of its own")
+        raise PlanError(f"there are {several} columns {column!r}: give each its own name")
     kind = schema.field(column).type
     if not holds_times(kind):
         raise PlanError(
@@ -100,9 +100,7 @@ def check_rate(rate: float | None) -> None:
         SettingError: with the value.
     """
     if rate is not None and not (isinstance(rate, Real) and not isinstance(rate, bool) and 0 < rate < float("inf")):
-        raise SettingError(
-            f"rate is {as_given(rate)}: it counts records per second and is above zero; None reads at full speed"
-        )
+        raise SettingError(f"rate is {as_given(rate)}: write records per second, above zero, or None for full speed")
 
 
 class BlockReader(SourceReader):
@@ -210,8 +208,8 @@ class BlockReader(SourceReader):
             self._keep_block(layout)
             if layout != self._layout():
                 raise CheckpointError(
-                    f"the source's rows were dealt as {layout} and are now dealt as {self._layout()}:"
-                    " restore with the same data and number of splits, or start afresh"
+                    f"the source's rows were distributed as {layout} and are now distributed as {self._layout()}: "
+                    "restore with the same data and number of splits, or start afresh"
                 )
             most = _POSITION_MAX if self._blocks.total is None else self._blocks.total
             for split, position in positions_in(snapshot, most).items():
@@ -224,7 +222,7 @@ class BlockReader(SourceReader):
         block = layout.get("block")
         if block != self._blocks.block and layout == {**self._layout(), "block": block} and type(block) is int:
             if not 0 < block <= _BLOCK_ROWS_MAX:
-                raise ValueError(f"blocks has {block} rows to a block")
+                raise ValueError(f"blocks has {block} rows per block")
             self._blocks = Blocks(self._blocks.splits, block, self._blocks.total)
             self._deal()
 

@@ -64,7 +64,7 @@ def own_name(pattern: re.Pattern[str], name: str, what: str) -> re.Match[str]:
         '7'
     """
     if (found := pattern.fullmatch(name)) is None:
-        raise impossible(f"{what} is called {shown(name)}, which is no name that this sink gives")
+        raise impossible(f"{what} is named {shown(name)}, which is not a name that this sink gives")
     return found
 
 
@@ -82,7 +82,7 @@ def is_there(path: Path) -> bool:
     except OSError as error:
         raise cannot_be_read("a file that the checkpoint needs", path, error) from error
     if not stat.S_ISREG(mode):
-        kind = "a symbolic link" if stat.S_ISLNK(mode) else "no plain file"
+        kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
         raise CorruptCheckpointError(f"{path}, which the checkpoint needs, is {kind}: bring the file back, or {_FIX}")
     return True
 

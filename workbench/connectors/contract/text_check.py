@@ -19,7 +19,7 @@ def check_text(batch: pa.RecordBatch) -> None:
             try:
                 column.validate(full=True)
             except pa.ArrowInvalid as error:
-                fact = "has keys that are not in its dictionary" if "indices" in str(error) else "is no text"
+                fact = "has keys that are not in its dictionary" if "indices" in str(error) else "is not text"
                 raise pa.ArrowInvalid(f"the column {name!r} {fact}: {error}") from None
 
 

@@ -40,7 +40,7 @@ def check_upsert_key(key: Sequence[str], schema: pa.Schema, table: str) -> None:
     try:
         check_keys(key, schema)
     except PlanError as error:
-        raise PlanError(f"the table {table!r} cannot be keyed so: {error}") from error
+        raise PlanError(f"the table {table!r} cannot have this key: {error}") from error
 
 
 def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> None:
@@ -57,6 +57,6 @@ def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> Non
 def no_key(name: str, table: str, what: str) -> SinkError:
     """The error for a value that cannot be a key."""
     return SinkError(
-        f"the key {name!r} of a row for the table {table!r} is {what}, which finds no row to take the place of: filter "
-        "such rows out, or fill them in (coalesce)"
+        f"the key {name!r} of a row for the table {table!r} is {what}, which never matches an earlier row: filter such "
+        "rows out, or fill them in (coalesce)"
     )

@@ -52,12 +52,12 @@ class CsvFormat:
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
         for name in schema.names:
             if (count := names.count(name)) > 1:
-                raise SourceError(f"{path} has {count} columns {name!r}: give each a name of its own in its first line")
+                raise SourceError(f"{path} has {count} columns {name!r}: give each its own name in the first line")
         missing = [name for name in schema.names if name not in names]
         if missing:
             raise SourceError(
-                f"{path} has no column {missing[0]!r} (its first line names {', '.join(names)}): read files of one"
-                " kind, or name the columns that all have with schema=..."
+                f"{path} has no column {missing[0]!r} (its first line names {', '.join(names)}): read files with the "
+                "same columns, or declare the columns that all have with schema=..."
             )
         return [part]
 

@@ -68,8 +68,7 @@ def reading(path: Path) -> Iterator[None]:
         if isinstance(error, OSError) and error.errno is not None:  # Arrow says of damage that it is one without
             raise SourceError(f"{path} cannot be read: {strerror(error.errno)}; {remedy(error)}") from error
         raise SourceError(
-            f"{path} cannot be read: {first_line_of(error)}; mend the file, or declare the types that it has with"
-            " schema=..."
+            f"{path} cannot be read: {first_line_of(error)}; fix the file, or declare its types with schema=..."
         ) from error
 
 

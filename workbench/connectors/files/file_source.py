@@ -211,8 +211,8 @@ class FileReader(SourceReader):
                     raise ValueError(f"files has {rows} rows of {name}")
                 if not done and self._sizes.get(name) != size:
                     raise CheckpointError(
-                        f"{name} was being read when the checkpoint was taken, and it is gone or has changed since:"
-                        " bring it back, or start afresh"
+                        f"{name} was being read when the checkpoint was taken, and has since been deleted or changed: "
+                        "bring it back, or start afresh"
                     )
                 if name in self._parts:
                     self._rows[name] = rows
@@ -270,7 +270,7 @@ class LenientFileReader(FileReader):
         first = self._rows[name] - len(lines) + self._text.first_line()
         where = LinesOfRecords(f"{path}, line", first, lines, {at for at, _ in bad})
         letters = [
-            line_letter(lines[at], place := where.line(at), f"{place} is no record: {reason}") for at, reason in bad
+            line_letter(lines[at], place := where.line(at), f"{place} is not a record: {reason}") for at, reason in bad
         ]
         timed = self._source.event_time is not None
         dead = as_records(letters, self._context, with_times=timed) if letters else None
@@ -289,8 +289,8 @@ def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
             own = _files_of(path)
         except OSError as error:
             raise SourceError(
-                f"the files of {str(item)!r} cannot be looked up: {error.filename}: {error.strerror}; {remedy(error)}, "
-                "or name others"
+                f"the files of {str(item)!r} cannot be listed: {error.filename}: {error.strerror}; {remedy(error)}, or "
+                "name others"
             ) from error
         if not own:
             raise SourceError(
@@ -310,7 +310,7 @@ def _files_of(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if path.exists():
-        raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
+        raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
     _look_into_folders(path.parts)
     return [file for file in map(Path, glob.iglob(str(path), recursive=True)) if file.is_file()]  # noqa: PTH207
 
@@ -336,7 +336,7 @@ def _format_of(files: Sequence[Path]) -> str:
         suffix = Path(stem).suffix.lower()
         if suffix not in _SUFFIXES:
             raise SourceError(
-                f"{file} has no suffix that names a format ({', '.join(_SUFFIXES)}, also with .gz): say format='csv'"
+                f"{file} has no suffix that names a format ({', '.join(_SUFFIXES)}, also with .gz): pass format='csv'"
             )
         names.setdefault(_SUFFIXES[suffix], file)
     if len(names) > 1:

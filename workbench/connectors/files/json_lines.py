@@ -27,7 +27,7 @@ from workbench.raised import first_line_of
 
 _SHOWN = 80
 _DEPTH_MAX = 100
-_NULL = "null is no JSON object"
+_NULL = "null is not a JSON object"
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NULL_FIRST = re.compile(rb"(\xef\xbb\xbf)?\s*null")
 _NULL_RECORD = re.compile(rb"\}\s*null")
@@ -46,8 +46,8 @@ class JsonLines:
             _check_first(block)
             if (depth := _depth(block)) > _DEPTH_MAX:
                 raise SourceError(
-                    f"{path} has values that are nested {depth:,} levels deep, and columns of at most {_DEPTH_MAX} can "
-                    "be guessed: name the columns with schema=..."
+                    f"{path} has values that are nested {depth:,} levels deep, and columns can be inferred up to "
+                    f"{_DEPTH_MAX} levels: declare them with schema=..."
                 )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
             # Names that are not UTF-8 raise an error only when they are converted.
@@ -70,8 +70,8 @@ class JsonLines:
             except pa.ArrowInvalid as error:
                 place, text, reason = _culprit(block, schema, error)
                 raise SourceError(
-                    f"{path}, line {line + place}, is not a record of these columns: {reason} in {text!r}; mend the"
-                    " line, or declare the types with schema=..."
+                    f"{path}, line {line + place}, is not a record of these columns: {reason} in {text!r}; fix the "
+                    "line, or declare the types with schema=..."
                 ) from error
             line += block.count(b"\n")
 

@@ -136,7 +136,7 @@ def one_to_a_line(parse: Parse) -> Parse:
     def checked(lines: Sequence[bytes]) -> pa.RecordBatch:
         records, expected = parse(lines), sum(bool(line.strip()) for line in lines)
         if records.num_rows != expected:
-            raise pa.ArrowInvalid(f"it is {records.num_rows} records and not {expected}")
+            raise pa.ArrowInvalid(f"it has {records.num_rows} records instead of {expected}")
         return records
 
     return checked

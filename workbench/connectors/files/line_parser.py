@@ -39,8 +39,8 @@ def parse_lines(lines: Sequence[bytes], form: LineFormat, schema: pa.Schema, pla
             except (pa.ArrowInvalid, UnicodeDecodeError) as own:
                 shown = line[:_SHOWN].decode("utf-8", "replace")
                 raise SourceError(
-                    f"{place} sent the line {shown!r}, which is no record of these columns:"
-                    f" {str(own).splitlines()[0]}; mend the sender, or declare other types with schema=..."
+                    f"{place} sent the line {shown!r}, which is not a record of these columns: "
+                    f"{str(own).splitlines()[0]}; fix the sender, or declare other types with schema=..."
                 ) from error
         raise
 

@@ -43,11 +43,11 @@ def _check(path: Path, found: pa.Schema, wanted: pa.Schema) -> None:
     for field in wanted:
         if field.name not in found.names:
             raise SourceError(
-                f"{path} has no column {field.name!r} (it has {', '.join(found.names)}): read files of one kind, or"
-                " name the columns that all have with schema=..."
+                f"{path} has no column {field.name!r} (it has {', '.join(found.names)}): read files with the same "
+                "columns, or declare the columns that all have with schema=..."
             )
         if (count := found.names.count(field.name)) > 1:
-            raise SourceError(f"{path} has {count} columns {field.name!r}: write it again with a name for each")
+            raise SourceError(f"{path} has {count} columns {field.name!r}: write it again with a unique name for each")
         kind = found.field(field.name).type
         if kind != field.type:
             try:

@@ -42,8 +42,8 @@ class HybridSource(Source):
         past, present = self.history.schema, self.live.schema
         if [(field.name, field.type) for field in past] != [(field.name, field.type) for field in present]:
             raise PlanError(
-                f"the history has the columns {_show(past)} and the live source {_show(present)}: they must be equal;"
-                " declare the live source's schema to be that of the history"
+                f"the history has the columns {_show(past)} and the live source {_show(present)}: they must be equal; "
+                "declare the history's schema for the live source"
             )
         if (self.history.event_time is None) != (self.live.event_time is None):
             with_time, without = (

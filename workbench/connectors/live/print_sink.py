@@ -48,7 +48,7 @@ class PrintSink(Sink):
 
     def __post_init__(self) -> None:
         if self.limit is not None and whole_number(self.limit, "limit", -(2**63)) < 0:
-            raise SettingError(f"limit is {self.limit}: it counts rows and is not negative; None prints all")
+            raise SettingError(f"limit is {self.limit}: write a number of rows, at least 0, or None to print all")
 
     def describe(self) -> str:
         return "all rows" if self.limit is None else f"first {self.limit} rows of each subtask"

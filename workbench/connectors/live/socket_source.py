@@ -73,18 +73,18 @@ class SocketSource(Source):
     def __post_init__(self) -> None:
         text_of(self.host, "host", "localhost")
         if whole_number(self.port, "port", 0) == 0 or self.port > 65_535:
-            raise SettingError(f"port is {self.port}: it is between 1 and 65535")
+            raise SettingError(f"port is {self.port}: it must be between 1 and 65535")
         if self.format not in ("text", "json", "csv"):
             raise SettingError(unknown("line format", self.format, ("text", "json", "csv")))
         if not text_of(self.delimiter, "delimiter", "\n"):
-            raise SettingError("delimiter is empty: name what ends a record, for example '\\n'")
+            raise SettingError("delimiter is empty: write the text that ends a record, for example '\\n'")
         if self.retries is not None and whole_number(self.retries, "retries", -1) < 0:
-            raise SettingError(f"retries is {self.retries}: it is 0 or more; None connects again for ever")
+            raise SettingError(f"retries is {self.retries}: it is 0 or more; None retries forever")
         if self.format == "text" and self.columns is not None and self.columns != TEXT_SCHEMA:
-            raise PlanError("lines of text have one column, line: leave schema out, or say format='json' or 'csv'")
+            raise PlanError("lines of text have one column, line: leave out schema, or pass format='json' or 'csv'")
         if self.format != "text" and self.columns is None:
             raise PlanError(
-                f"a socket of {self.format} tells no columns: name them with schema={{'a': pa.int64(), ...}}"
+                f"a {self.format} socket does not declare its columns: name them with schema={{'a': pa.int64(), ...}}"
             )
         check_on_error(self.on_error, None)
         check_event_time(self.schema, self.event_time)

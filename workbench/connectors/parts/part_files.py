@@ -53,13 +53,11 @@ def _refused(folder: Path) -> Iterator[None]:
         yield
     except UnsyncedFolderError as error:
         raise SinkError(
-            f"cannot sync {error.filename}, without which a power failure could take the folder {folder} away: "
-            f"{error.strerror}; mend the disk or choose another folder"
+            f"cannot sync {error.filename}, so a power failure could lose the folder {folder}: {error.strerror}; fix "
+            "the disk or choose another folder"
         ) from error
     except OSError as error:
-        raise SinkError(
-            f"cannot create the folder {folder}: {error.strerror}; choose a folder that can be written"
-        ) from error
+        raise SinkError(f"cannot create the folder {folder}: {error.strerror}; choose a writable folder") from error
 
 
 def write_durably(path: Path, data: Any) -> None:
@@ -101,7 +99,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
 
 def _advice(error: OSError) -> str:
     if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return "its folder was there when the job began: bring it back"
+        return "its folder existed when the job started: bring it back"
     if isinstance(error, PermissionError) or error.errno == errno.EROFS:
         return "make its folder writable again"
     if error.errno in (errno.EMFILE, errno.ENFILE):

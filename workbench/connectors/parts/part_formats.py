@@ -109,7 +109,7 @@ def _text(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Decimal):
         return str(value)
-    raise TypeError(f"{value!r} is no JSON")
+    raise TypeError(f"{value!r} is not JSON")
 
 
 _ENCODER = json.JSONEncoder(

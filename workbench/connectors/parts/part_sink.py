@@ -152,8 +152,8 @@ class _Pending:
         except FileNotFoundError:
             if not target.exists():
                 raise CommittedRowsError(
-                    f"the rows of {target} are lost, neither it nor {source.name} exists:"
-                    " bring one of them back, or start afresh in another folder"
+                    f"the rows of {target} are lost, because neither it nor {source.name} exists: bring one of them "
+                    "back, or start afresh in another folder"
                 ) from None
         except OSError as error:
             if error.errno not in _NO_LINKS:
@@ -182,7 +182,7 @@ class _Pending:
 
     def _refused(self, error: OSError) -> SinkError:
         why = error.strerror or error
-        return SinkError(f"cannot rename {self.file.path} to {self.target.name}: {why}; mend it and resume")
+        return SinkError(f"cannot rename {self.file.path} to {self.target.name}: {why}; fix this and resume")
 
 
 class PartSinkLogic(Operator):
@@ -330,7 +330,7 @@ def _check_none_later(folder: Path, checkpoint_id: int, checkpoint: str = "") ->
     if later:
         raise CommittedRowsError(
             f"{later[-1]} was committed by checkpoint {_epoch(later[-1])}, later than "
-            f"{checkpoint or f'checkpoint {checkpoint_id}'} to restore, and its rows would come twice: restore that "
+            f"{checkpoint or f'checkpoint {checkpoint_id}'} to restore, so its rows would be duplicated: restore that "
             "checkpoint, or choose another path"
         )
 
@@ -356,7 +356,7 @@ def _looked_into(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         fix = "change its permissions or " if isinstance(error, PermissionError) else ""
-        raise SinkError(f"cannot look into the folder {folder}: {told_by(error)}; {fix}choose another path") from error
+        raise SinkError(f"cannot list the folder {folder}: {told_by(error)}; {fix}choose another path") from error
 
 
 def _epoch(part: Path) -> int:

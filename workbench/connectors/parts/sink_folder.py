@@ -38,8 +38,7 @@ class SinkFolder:
             ) from None
         except OSError as error:
             raise SinkError(
-                f"cannot create the folder {folder} and a lock in it: {error.strerror}; choose a folder that can be "
-                "written"
+                f"cannot create the folder {folder} and a lock in it: {error.strerror}; choose a writable folder"
             ) from error
 
     def keep(self) -> None:
@@ -55,7 +54,8 @@ class SinkFolder:
                 except TakenError as taken:
                     raise SinkError(
                         f"the folder {self._folder}, or the file {LOCK!r} in it, was deleted or replaced while this "
-                        f"job ran, and was taken by {taken.holder or 'another job'}: this job must not go on beside it"
+                        f"job ran, and was taken by {taken.holder or 'another job'}: this job must not continue "
+                        "alongside it"
                     ) from None
 
     def release(self) -> None:

@@ -171,7 +171,7 @@ class Cursor:
             batch = _in_one(table)
             check_text(batch)
         except FileNotFoundError:
-            raise HistoryError(f"{path} is gone: the replay log was deleted or rewritten; open it again") from None
+            raise HistoryError(f"{path} is missing: the replay log was deleted or rewritten; open it again") from None
         except (OSError, ValueError, pa.ArrowException) as error:
             raise HistoryError(
                 f"{path} cannot be read ({first_line_of(error)}): the replay log is damaged; write it again"

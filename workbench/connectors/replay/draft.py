@@ -35,7 +35,7 @@ def writing(path: str | Path) -> Iterator[None]:
     except OSError as error:
         why = os.strerror(error.errno) if error.errno else told_by(error)  # shorter than Arrow's text
         fix = "free some space or choose another path" if error.errno == errno.ENOSPC else "choose another path"
-        raise HistoryError(f"no replay log can be written at {path} ({why}): {fix}") from error
+        raise HistoryError(f"cannot write a replay log at {path} ({why}): {fix}") from error
 
 
 class LogDraft:
@@ -55,7 +55,7 @@ class LogDraft:
                 raise HistoryError(f"{path} exists and is not a replay log: choose another path or remove it")
         if (mounted := os.path.ismount(place)) or place == Path.cwd():
             why = "where a file system is mounted" if mounted else "which is the working directory"
-            raise HistoryError(f"no replay log can take the place of {path}, {why}: choose a folder in it")
+            raise HistoryError(f"a replay log cannot replace {path}, {why}: choose a folder in it")
         if _in_progress.setdefault(self._place, self) is not self:
             raise HistoryError(
                 f"the replay log at {path} is being written by another thread: wait for it, or choose another path"

@@ -212,7 +212,7 @@ def write_log(
     )
     repeated = {name for name in table.column_names if table.column_names.count(name) > 1}
     if repeated:
-        raise HistoryError(f"columns {sorted(repeated)} occur more than once: give every column a name of its own")
+        raise HistoryError(f"columns {sorted(repeated)} occur more than once: give each column its own name")
     time_column(table.schema, event_time, "event_time")
     time_column(table.schema, arrival_time, "arrival_time")
     event_times(table.column(event_time).combine_chunks(), event_time)
@@ -288,9 +288,9 @@ def _cast(column: pa.ChunkedArray[Any], kept: pa.Field[Any]) -> pa.ChunkedArray[
     except pa.ArrowInvalid as error:
         row = bisect_left(range(len(column)), True, key=lambda last: not _fits(column.slice(0, last + 1), options))
         raise HistoryError(
-            f"column {kept.name!r} has the time {str(error).rpartition(' ')[2]} in row {row}, counted as {column.type}:"
-            " a replay log counts microseconds, for 292,000 years before and after 1970; mend the time or its unit, or "
-            "make it null"
+            f"column {kept.name!r} has the time {str(error).rpartition(' ')[2]} in row {row}, stored as {column.type}: "
+            "a replay log stores microseconds, which reach 292,000 years before and after 1970; fix the time or its "
+            "unit, or make it null"
         ) from None
 
 
@@ -309,12 +309,12 @@ def check_channels(channels: object) -> None:
         HistoryError: with the value.
     """
     if isinstance(channels, bool) or not isinstance(channels, Integral) or channels < 1:
-        raise HistoryError(f"channels is {as_given(channels)}: a replay log has at least 1, write a whole number")
+        raise HistoryError(f"channels is {as_given(channels)}: write a whole number, at least 1")
 
 
 def null_arrivals(column: str, count: int, first: str) -> str:
     """The sentence for records without an arrival."""
     return (
         f"arrival_time column {column!r} is null in {count} records, first in {first}: every record of a history must "
-        "have an arrival; fill it in (for example with the event time) or filter those records"
+        "have an arrival time; fill it in (for example with the event time) or filter out those records"
     )

@@ -230,7 +230,7 @@ def checked_arrivals(column: pa.Array, name: str, place: str, first_row: int, pr
         left = before if row == 0 else int(arrivals[row - 1])
         raise HistoryError(
             f"{place}, row {first_row + row}: the arrival time is null after {format_instant(left)}; every record of a "
-            "history must have an arrival: fill it in or filter such records, then write the log again"
+            "history must have an arrival time: fill it in or filter out such records, then write the log again"
         )
     if len(back):
         row = int(back[0])

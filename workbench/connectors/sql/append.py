@@ -114,8 +114,8 @@ def _check_none_later(table: SqlTable, saved: _Saved, checkpoint: str = "") -> N
     if (committed := table.committed(saved.writer)) > saved.checkpoint:
         raise CommittedRowsError(
             f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than "
-            f"{checkpoint or f'checkpoint {saved.checkpoint}'} to restore, which would come twice: restore a "
-            "checkpoint that is not older, or choose another table"
+            f"{checkpoint or f'checkpoint {saved.checkpoint}'} to restore, which would be duplicated: restore a "
+            "later checkpoint, or choose another table"
         )
 
 

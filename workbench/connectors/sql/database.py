@@ -112,12 +112,12 @@ class Database:
             raise SettingError(f"the database URL {redacted(url)!r} cannot be used: write {forms}")
         if not is_path(path := unquote(match["path"])):
             raise SettingError(
-                f"the database URL {redacted(url)[:_SHOWN]!r} names no file: no path has such characters"
+                f"the database URL {redacted(url)[:_SHOWN]!r} does not name a file: a path cannot have such characters"
             )
         if path == ":memory:":
             raise SettingError(
-                f"the database of {url!r} would be gone with the process, and what a checkpoint has committed with it: "
-                f"name a file, such as {engine.name}:///path.db"
+                f"the database of {url!r} would be lost with the process, and with it everything that checkpoints have "
+                f"committed: name a file, such as {engine.name}:///path.db"
             )
         return cls(engine, Path(path).expanduser().absolute(), url)
 
@@ -133,7 +133,7 @@ class Database:
             is_folder = self.path.is_dir()
         except OSError as error:
             shown = str(self.path)[:_SHOWN]
-            raise SinkError(f"{shown} can be no database file ({told_by(error)}): name another file") from error
+            raise SinkError(f"{shown} cannot be a database file ({told_by(error)}): name another file") from error
         if is_folder:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
 
@@ -161,7 +161,7 @@ class Database:
         except self.engine.errors as error:
             fact = first_line_of(error)  # DuckDB adds the statement below it
             kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
-            raise kind(f"cannot {purpose} of {self.url}: {fact}; mend it and resume") from error
+            raise kind(f"cannot {purpose} of {self.url}: {fact}; fix this and resume") from error
         finally:
             lock.held.release()
 

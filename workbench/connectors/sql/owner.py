@@ -148,5 +148,5 @@ def check_owner(connection: Any, database: Database, table: str, run: str) -> No
     if found and found[0][0] != run:
         raise CommittedRowsError(
             f"the table {table!r} of {database.url} was taken by {Holder.read(found[0][1]) or 'another job'} while "
-            "this job did not renew its lease: this job must not go on beside it"
+            "this job did not renew its lease: this job must not continue alongside it"
         )

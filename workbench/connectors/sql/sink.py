@@ -101,7 +101,7 @@ class SqlSink(Sink):
             return ""
         return (
             "writes the rows since the last checkpoint again after a failure: every key converges to the row of a run "
-            "without failures, but a reader may see it go back for a while"
+            "without failures, but a reader may see older values for a while"
         )
 
     @cached_property

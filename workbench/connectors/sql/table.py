@@ -105,7 +105,7 @@ class SqlTable:
                 if not runs.include(run, number):
                     raise CommittedRowsError(
                         f"the table {self.name!r} of {self.database.url} has rows of epoch {number} by another run of "
-                        f"{writer!r}, which this one does not go on from, and the rows of both would be mixed: end one "
+                        f"{writer!r}, which this one does not continue, and the rows of both would be mixed: end one "
                         "of them, and start it again, from its savepoint if it had one, with another table"
                     )
             last = {subtask: number for subtask, (number, _) in notes.items()}

@@ -90,9 +90,9 @@ class Part:
         except (pa.ArrowException, OSError, ValueError) as error:
             raise impossible(f"{path} holds no rows ({shown(str(error))})") from error
         if rows.num_rows != self.rows:
-            raise impossible(f"{path} is said to hold {self.rows} rows, and holds {rows.num_rows}")
+            raise impossible(f"{path} should hold {self.rows} rows, but holds {rows.num_rows}")
         if self.first < self.epoch and not self._are_epochs(rows):
-            raise impossible(f"{path} does not tell the epochs {self.first} to {self.epoch} of its rows in order")
+            raise impossible(f"{path} does not list the epochs {self.first} to {self.epoch} of its rows in order")
         return rows
 
     def _are_epochs(self, rows: pa.Table) -> bool:

@@ -153,8 +153,8 @@ class _TableSinkLogic(Operator):
             make_folder(self._folder)
             if os.path.realpath(self._folder) != f"{os.path.realpath(context.data_dir)}/{_FOLDER}/{self._spec.name}":
                 raise SinkError(
-                    f"the folder {self._folder} of the table {self._spec.name!r} is a link, and what lies behind it "
-                    "may be anybody's: put the folder itself there, or start afresh in another checkpoint_dir"
+                    f"the folder {self._folder} of the table {self._spec.name!r} is a symbolic link, whose target may "
+                    "belong to another user: put the folder itself there, or start afresh in another checkpoint_dir"
                 )
         self._log = PartLog(self._folder, partial(file_name, context.attempt), self._key, self._schema)
 
@@ -195,8 +195,8 @@ class _TableSinkLogic(Operator):
         committed = self._tables.last_epoch(name)
         if committed > checkpoint_id:
             raise CommittedRowsError(
-                f"the table {name!r} has rows of epoch {committed}, later than checkpoint {checkpoint_id} to restore,"
-                " which would come twice: restore a checkpoint that is not older, or run the job under another name"
+                f"the table {name!r} has rows of epoch {committed}, later than checkpoint {checkpoint_id} to restore, "
+                "which would be duplicated: restore a later checkpoint, or run the job under another name"
             )
         self._log.committed = checkpoint_id
         if self._subtask != 0:
@@ -220,8 +220,8 @@ class _TableSinkLogic(Operator):
         kept = pending.get(_rows_name(part.epoch, subtask))
         if kept is None:
             raise CommittedRowsError(
-                f"the rows of table {name!r} committed in epoch {part.epoch} are gone: they were kept in memory only,"
-                " or the job no longer has their folder; run it with the same checkpoint_dir, or start it afresh"
+                f"the rows of table {name!r} committed in epoch {part.epoch} are lost: they were kept in memory only, "
+                "or the job no longer has their folder; run it with the same checkpoint_dir, or start it afresh"
             )
         self._commit(subtask, part.epoch, kept)
         return self._log.new_part(part.epoch, subtask, part.rows, lambda: kept)

@@ -1,4 +1,4 @@
-"""The HTML pieces that several views share: a styled Div, a card with a title, a small bar."""
+"""HTML pieces shared by several views: a styled Div, a card with a title, a small bar."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Piece:
     """A part of the page that is written in HTML.
 
     Attributes:
-        div: the model that holds its place in the layout.
+        div: the model that represents it in the layout.
     """
 
     def __init__(self, texts: ColumnDataSource, name: str, div: Div) -> None:
@@ -43,7 +43,7 @@ class Piece:
 
     @property
     def html(self) -> str:
-        """What is written now."""
+        """The current HTML."""
         return str(self._texts.data[self._name][0])
 
     def write(self, html: str) -> None:
@@ -53,8 +53,9 @@ class Piece:
 
 
 class Choice:
-    """Which row of a piece somebody has chosen: elements with ``data-choose='12'`` are chosen by a click, or by the key
-    that presses a button in them. The page tells what the row is, not where: rows move while it does.
+    """The row of a piece that a user has chosen: elements with ``data-choose='12'`` are chosen by a click, or by the
+    key that presses a button in them. The page sends the row's identity, not its position, because rows may move
+    meanwhile.
 
     Attributes:
         source: the page writes the ``row`` there, and how many ``times`` somebody has chosen one.
@@ -68,8 +69,8 @@ class Choice:
 class Texts:
     """All HTML of one view, in one data source that the page's script writes into the Divs.
 
-    Changing the text of a Div makes BokehJS lay out the whole page anew, every chart included, and that several times
-    a frame; writing its inner HTML from a script does not.
+    Changing the text of a Div makes BokehJS lay out the whole page again, including every chart, and several times per
+    frame; writing its inner HTML from a script does not.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class Texts:
         self.choices: dict[str, Choice] = {}
 
     def piece(self, label: str, *styles: str, role: str = "region", choice: Choice | None = None) -> Piece:
-        """An empty part, named for assistive technology; `choice` hears which of its rows somebody chooses."""
+        """An empty part, named for assistive technology; `choice` receives the row that a user chooses."""
         name = f"piece {len(self.divs)}"
         self.divs[name] = div = written("", "table", *styles, html_attributes={"role": role, "aria-label": label})
         if choice is not None:
@@ -87,7 +88,7 @@ class Texts:
         return Piece(self.source, name, div)
 
     def settle(self) -> None:
-        """Put what is written now into the Divs themselves, so that the page shows it before its script runs."""
+        """Put the current HTML into the Divs themselves, so that the page shows it before its script runs."""
         for name, div in self.divs.items():
             div.text = self.source.data[name][0]
 
@@ -138,7 +139,7 @@ def card(title: str, hint: str, children: Iterable[Any], *classes: str) -> Colum
 
 
 def table(heads: Iterable[str], rows: Iterable[str], right: Collection[str] = ()) -> str:
-    """A table: its heads, of which some stand at the right as their numbers do, and its rows (``<tr>``)."""
+    """A table: its heads, some aligned to the right like their numbers, and its rows (``<tr>``)."""
     cells = (f"<th{CLASS_NUMBER if head in right else ''} scope='col'>{head}</th>" for head in heads)
     return f"<table><tr class='head'>{''.join(cells)}</tr>{''.join(rows)}</table>"
 
@@ -147,5 +148,5 @@ CLASS_NUMBER = " class='n'"
 
 
 def none(sentence: str) -> str:
-    """What stands where there is nothing to show."""
+    """A placeholder for an empty part."""
     return f"<p class='none'>{sentence}</p>"

@@ -1,4 +1,4 @@
-"""Which line of a chart is which, in HTML: a legend on the canvas is painted anew with each frame, which is dear."""
+"""The key of a chart's lines, in HTML: a legend on the canvas is repainted with each frame, which is expensive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.dashboard.charts.html import Texts
 
 
 class LineKey:
-    """The names of a chart's lines, each behind a piece of its line.
+    """The names of a chart's lines, each after a piece of its line.
 
     Args:
         label: of the chart, for assistive technology.

@@ -1,4 +1,4 @@
-"""Changing what a Bokeh data source shows with as few bytes as possible."""
+"""Updates Bokeh data sources with as few bytes as possible."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Columns = Mapping[str, Sequence[Any]]
 
 
 def refresh(source: ColumnDataSource, columns: Columns) -> int:
-    """Make `source` hold `columns`: cells that differ are patched, a different length replaces all.
+    """Set the data of `source` to `columns`: cells that differ are patched, a different length replaces all.
 
     Returns:
         The number of cells that changed.
@@ -34,32 +34,32 @@ def refresh(source: ColumnDataSource, columns: Columns) -> int:
 
 
 def by_column(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[Any]]:
-    """Rows as columns of these names, which are there without any row, too."""
+    """Rows as columns of these names, which exist even without rows."""
     listed = list(rows)
     return {name: [row[name] for row in listed] for name in names}
 
 
 def number_of(metrics: Mapping[str, Any], name: str) -> float | None:
-    """A metric as a number; None where it is not known."""
+    """A metric as a number; None if it is unknown."""
     value = metrics.get(name)
     return None if value is None else float(value)
 
 
 def whole_of(metrics: Mapping[str, Any], name: str) -> int | None:
-    """A metric as a whole number, such as a watermark; None where it is not known."""
+    """A metric as a whole number, such as a watermark; None if it is unknown."""
     value = metrics.get(name)
     return None if value is None else int(value)
 
 
 def same(was: object, new: object) -> bool:
-    """Equal, or both not a number."""
+    """Equal, or both NaN."""
     if was == new:
         return True
     return isinstance(was, float) and isinstance(new, float) and math.isnan(was) and math.isnan(new)
 
 
 def ceiling(value: float) -> float:
-    """The end of an axis that shows `value`: the next of 1, 2, 5 times a power of ten, so that axes stay calm."""
+    """The end of an axis that shows `value`: the next of 1, 2, 5 times a power of ten, so that axes change rarely."""
     if not math.isfinite(value) or value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -81,7 +81,7 @@ _ROUND_S = (
 
 
 def stretch(axis_range: Range1d, end: float) -> bool:
-    """Let an axis run from 0 to `end`; whether it did not yet."""
+    """Let an axis run from 0 to `end`; returns whether that changed it."""
     if axis_range.end == end:
         return False
     axis_range.end = end

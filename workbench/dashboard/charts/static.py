@@ -1,4 +1,4 @@
-"""The scripts, styles and pages of the dashboard: files of their own, which their own tools check, read once."""
+"""The scripts, styles and pages of the dashboard: separate files, which their own tools check, read once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sheet(*names: str) -> InlineStyleSheet:
 
 @cache
 def script(name: str) -> str:
-    """A script with all that it imports, as text whose functions can be called by what comes behind it.
+    """A script with all of its imports, as text whose functions can be called by code that follows it.
 
     (A real module would have to be loaded from a URL, which the policy of a served page forbids.)
     """
@@ -42,7 +42,7 @@ def script(name: str) -> str:
 
 
 def callback(function: str, **args: Any) -> CustomJS:
-    """A callback on the page: a function of ``callbacks.js``, called with `args` and what the callback is about."""
+    """A callback on the page: a function of ``callbacks.js``, called with `args` and the callback's context."""
     return CustomJS(args=args, code=f"{_alone('callbacks', function)}\n{called(function, args)}")
 
 
@@ -57,7 +57,7 @@ def called(function: str, args: Any) -> str:
 
 
 def ticks(function: str, **args: Any) -> CustomJSTickFormatter:
-    """What writes the ticks of an axis or the value of a slider: a function of ``ticks.js``."""
+    """The formatter of an axis's ticks or a slider's value: a function of ``ticks.js``."""
     return CustomJSTickFormatter(
         args=args, code=f"{_alone('ticks', function)}\nreturn {function}(tick, {{{', '.join(args)}}})"
     )
@@ -65,7 +65,7 @@ def ticks(function: str, **args: Any) -> CustomJSTickFormatter:
 
 @cache
 def _alone(module: str, function: str) -> str:
-    """One function of a module without the others; blank lines are between them."""
+    """One function of a module without the others; functions are separated by blank lines."""
     found = re.search(rf"^const {function} = .*?(?=^\n|\Z)", script(module), re.DOTALL | re.MULTILINE)
     if found is None:
         raise KeyError(f"{module}.js has no function {function}")
@@ -73,7 +73,7 @@ def _alone(module: str, function: str) -> str:
 
 
 def _modules(name: str, found: dict[str, str]) -> dict[str, str]:
-    """The modules that one imports, then itself."""
+    """The imports of a module, then the module itself."""
     text = (_FOLDER / "scripts" / f"{name}.js").read_text(encoding="utf-8")
     for needed in _IMPORT.findall(text):
         if needed not in found:

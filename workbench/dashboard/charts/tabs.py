@@ -1,4 +1,4 @@
-"""Several contents in one place, of which a row of buttons shows one: the page does it alone, without a kernel."""
+"""Several contents in one place, of which a row of buttons shows one: the page does this alone, without a kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ALL = "All"
 
 
 def button_group(label: str, names: Sequence[str], active: int) -> RadioButtonGroup:
-    """A row of buttons of which one is pressed; `label` is for assistive technology."""
+    """A row of buttons, one of them pressed; `label` is for assistive technology."""
     return RadioButtonGroup(
         labels=list(names), active=active, margin=0, stylesheets=[sheet("button_group")],
         html_attributes={"role": "group", "aria-label": label},
@@ -27,8 +27,8 @@ class Tabs:
     Args:
         label: for assistive technology.
         contents: the models of every tab, by its name.
-        least: height in pixels that every content takes, so that nothing jumps from one to the next.
-        together: there is room: a further tab shows all of them below each other, each with its name, and comes first.
+        least: minimum height of every content in pixels, so that the layout does not jump between them.
+        together: add a first tab that shows all of them below each other, each with its name.
 
     Attributes:
         buttons: one for each tab.

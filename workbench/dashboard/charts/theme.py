@@ -77,7 +77,7 @@ class Paint:
         return model
 
     def plot(self, plot: figure) -> figure:
-        """Colour a figure's axes, grid and background, and take away what a dashboard does not need."""
+        """Colour a figure's axes, grid and background, and remove what a dashboard does not need."""
         plot.toolbar_location = None
         plot.toolbar.logo = None
         plot.outline_line_color = None
@@ -103,7 +103,7 @@ class Paint:
         return plot
 
     def hatch(self, glyph: Any, pattern: str = "right_diagonal_line", **more: float) -> None:
-        """Hatch a glyph, so that it can be told from others without colours."""
+        """Hatch a glyph, so that it can be distinguished without colours."""
         glyph.update(hatch_pattern=pattern, hatch_scale=6, **more)
         self.set(glyph, hatch_color="hatch")
 
@@ -126,7 +126,7 @@ class Paint:
         return plot
 
     def text(self, plot: figure, source: Any, x: Any, y: Any, text: str, colour: str, size: int, **more: Any) -> Any:
-        """Texts on a figure, `size` pixels high; gives their glyph."""
+        """Texts on a figure, `size` pixels high; returns their glyph."""
         more.setdefault("text_baseline", "middle")
         font = {"text_font": value(FONT), "text_font_size": f"{size}px"}
         return self.set(plot.text(x, y, text, source=source, **font, **more).glyph, text_color=colour)

@@ -1,4 +1,4 @@
-"""A chart of at most two minutes: a few lines over processing time, with a mark wherever someone tuned the job."""
+"""A chart of at most two minutes: a few lines over processing time, with a mark at every tuning of the job."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from workbench.telemetry.frames import EventFrame, Frame
 
 WINDOW_MS = 120_000
 YOUNG_MS = (30_000, 60_000)
-"""How much of time is shown of a job that has run no longer, so that its lines are not at the very edge."""
+"""The time span shown for a job that has just started, so that its lines are not at the very edge."""
 STEP_MS = 1_000
 SPACING_MS = 400
-"""Points closer than this to the last one are left out."""
+"""Points closer than this to the previous one are skipped."""
 
 SHORT_TIMES = {
     **dict.fromkeys(("milliseconds", "seconds", "minsec"), "%H:%M:%S"),
@@ -36,7 +36,7 @@ LABELLED = 3
 LABEL_PX = 14
 
 LOW_PX = 90
-"""A chart lower than that has room for three ticks only."""
+"""A chart lower than this has room for only three ticks."""
 
 
 def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
@@ -53,12 +53,12 @@ def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
 
 
 def quarters(end: float, parts: int = 4) -> list[float]:
-    """Ticks from 0 to `end`, which they divide into so many parts."""
+    """Ticks from 0 to `end`, which they divide into equal parts."""
     return [end * part / parts for part in range(parts + 1)]
 
 
 def spaced(history: Sequence[Frame]) -> list[Frame]:
-    """The frames, oldest first, that the charts can show: of the time window, as far apart as their points are."""
+    """The frames, oldest first, that the charts can show: those of the time window, spaced like the charts' points."""
     kept: list[Frame] = []
     for frame in reversed(history):
         if kept and (kept[0].time_us - frame.time_us) / 1000 > WINDOW_MS:
@@ -69,9 +69,9 @@ def spaced(history: Sequence[Frame]) -> list[Frame]:
 
 
 class TimeWindow:
-    """The stretch of time that all charts of one view show; it moves once a second, for moving it is dear.
+    """The time range that all charts of one view show; it moves once a second, because moving it is expensive.
 
-    It becomes longer with the age of the job, up to two minutes.
+    It grows with the age of the job, up to two minutes.
     """
 
     def __init__(self) -> None:
@@ -89,8 +89,8 @@ class TimeLines:
     """Lines over processing time, as points that are not too close to each other.
 
     Args:
-        paint, texts: give the colours, and write which line is which.
-        window: the time that is shown.
+        paint, texts: set the colours, and write the key.
+        window: the time range that is shown.
         series: name of each line and its (colour, dash).
         label: for assistive technology.
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
@@ -127,7 +127,7 @@ class TimeLines:
         paint.plot(plot)
 
     def show(self, labels: Mapping[str, str]) -> None:
-        """Name the lines that are in use, by series; the others vanish from the key and the hover."""
+        """Name the lines that are in use, by series; the others disappear from the key and the hover."""
         self._key.show(labels)
         tips = [(label, f"@{{{name}}}{self._unit}") for name, label in labels.items()]
         self._hover.tooltips = [("time (UTC)", "@t{%T}"), *tips]
@@ -149,12 +149,12 @@ class TimeLines:
         self._bands.show(frame.interruptions, frame.time_us)
 
     def _fit(self, shown: Sequence[float]) -> None:
-        """Let the height fit the numbers that are shown."""
+        """Adapt the y axis to the numbers that are shown."""
         raise NotImplementedError  # abstract
 
 
 class TimeChart(TimeLines):
-    """Lines from zero upwards, with a mark wherever someone tuned the job.
+    """Lines from zero upwards, with a mark at every tuning of the job.
 
     Args:
         ticks: the function that writes a tick of the y axis.
@@ -181,7 +181,7 @@ class TimeChart(TimeLines):
         paint.set(text, background_fill_color="card")
 
     def mark(self, events: Sequence[EventFrame]) -> None:
-        """Show where the job was tuned."""
+        """Show when the job was tuned."""
         marks = tunings(events)
         middle = (self._window.start + self._window.end) / 2
         right = [x < middle for x in marks["x"]]

@@ -10,12 +10,12 @@ NOTHING = "–"
 
 
 def html_text(text: object) -> str:
-    """Text from data or users, made harmless in HTML (in attributes too)."""
+    """Text from data or users, escaped for HTML (also in attributes)."""
     return escape(str(text), quote=True)
 
 
 def count(value: float | None) -> str:
-    """A whole number with thousands separated: ``336,776``."""
+    """A whole number with thousands separators: ``336,776``."""
     return NOTHING if value is None else f"{round(value):,}"
 
 
@@ -95,13 +95,13 @@ def percent(fraction: float) -> str:
 
 
 def fit(text: str, pixels: float, font_px: float) -> str:
-    """The text, cut with an ellipsis where it would be wider than `pixels` in a proportional font."""
+    """The text, cut with an ellipsis if it would be wider than `pixels` in a proportional font."""
     letters = max(4, int(pixels / (font_px * 0.55)))
     return text if len(text) <= letters else text[: letters - 1].rstrip() + "…"
 
 
 def plain(value: object, letters: int) -> str:
-    """A value from data in at most so many letters: ``null`` for None, text as it is, else Python's repr."""
+    """A value from data, limited to a number of characters: ``null`` for None, text unchanged, else Python's repr."""
     text = "null" if value is None else value if isinstance(value, str) else repr(value)
     text = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text)
     return text if len(text) <= letters else f"{text[: letters - 1]}…"

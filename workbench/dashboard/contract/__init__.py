@@ -1,4 +1,4 @@
-"""What every part of the dashboard keeps to.
+"""What every part of the dashboard implements.
 
 Belongs here: the `Part` protocol, the port to the job, actions and steps.
 Does not: any view.

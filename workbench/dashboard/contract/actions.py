@@ -1,4 +1,4 @@
-"""A group of controls: fields to fill in, buttons that ask the job, and beside them what the job answered."""
+"""A group of controls: fields, buttons that send requests to the job, and the job's answers beside them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MESSAGE_S = 15.0
 
 
 class Answer:
-    """Where the job's answer to one control stands: what was asked, or the sentence of a refusal.
+    """The place of the job's answer to one control: the request, or the sentence of a rejection.
 
     Args:
         label: of the control, for assistive technology.
-        background: does what takes long.
+        background: runs slow actions.
     """
 
     def __init__(self, label: str, texts: Texts, background: BackgroundActions) -> None:
@@ -34,7 +34,7 @@ class Answer:
         self.div.css_classes = ["wb-answer"]
 
     def ask(self, action: Callable[[], object], done: str) -> bool:
-        """Ask the job at once; whether it agreed."""
+        """Send a fast request to the job; returns whether it was accepted."""
         try:
             action()
         except WorkbenchError as error:
@@ -46,7 +46,7 @@ class Answer:
     def ask_slowly(
         self, name: str, action: Callable[[], object], done: str, then: Callable[[Any], None] | None = None
     ) -> bool:
-        """Ask the job something that it needs time for; the answer is shown when it comes."""
+        """Send a slow request to the job; the answer is shown when it arrives."""
 
         def answered(result: Any, problem: str | None) -> None:
             if problem is not None:
@@ -63,11 +63,11 @@ class Answer:
         return True
 
     def refuse(self, sentence: str) -> None:
-        """Show why it was not done."""
+        """Show why the request was rejected."""
         self._say("bad", f"✗ {sentence}")
 
     def update(self) -> None:
-        """Take the answer away after a while."""
+        """Remove the answer after a while."""
         if self._piece.html and "…" not in self._piece.html and monotonic() - self._said_at > MESSAGE_S:
             self._piece.write("")
 
@@ -77,7 +77,7 @@ class Answer:
 
 
 def button(label: str, press: Callable[[], object], hint: str, kind: str = "default") -> Button:
-    """A button; `hint` is shown when the pointer rests on it."""
+    """A button; `hint` is shown on hover."""
     made = Button(
         label=label, button_type=kind, margin=0, height=28,
         stylesheets=[sheet("button")], html_attributes={"title": hint},
@@ -87,7 +87,7 @@ def button(label: str, press: Callable[[], object], hint: str, kind: str = "defa
 
 
 def choice(label: str, width: int = 140) -> Select:
-    """A list to choose from, empty at first."""
+    """A selection list, initially empty."""
     return Select(
         title=label, options=[], value="", width=width, margin=0, stylesheets=[sheet("field")],
         html_attributes={"title": label},
@@ -95,7 +95,7 @@ def choice(label: str, width: int = 140) -> Select:
 
 
 def field(label: str, placeholder: str, width: int = 110) -> TextInput:
-    """A line of text, taken on Enter or where the field is left."""
+    """A line of text, submitted on Enter or when the field loses focus."""
     made = TextInput(
         title=label, value="", placeholder=placeholder, width=width, margin=0,
         stylesheets=[sheet("field")], html_attributes={"title": label},
@@ -105,7 +105,7 @@ def field(label: str, placeholder: str, width: int = 110) -> TextInput:
 
 
 def offer(select: Select, options: Sequence[str], last: bool = False) -> None:
-    """Let a list offer these; what was chosen stays chosen where it is still there."""
+    """Set the options of a list; the selection is kept if it is still available."""
     if list(select.options) == list(options):
         return
     select.options = list(options)

@@ -1,4 +1,4 @@
-"""What stands above the dashboard of a cell that was run again while its job runs: begin anew, or stop."""
+"""The bar above the dashboard of a cell that was run again while its job runs: start from the beginning, or stop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ RUNNING = "This cell started the job, which is still running. To start it from t
 
 
 class Again:
-    """The bar with the two buttons; it goes when one of them has done its work.
+    """The bar with the two buttons; it disappears when one of them has done its work.
 
     Args:
         easel: of the view.
-        begin: stops the job, runs the cell's stream in its place and gives the job that runs then; may take long.
+        begin: stops the job, runs the cell's stream instead and returns the new job; may take long.
     """
 
     def __init__(self, easel: Easel, begin: Callable[[], Watched]) -> None:
@@ -31,7 +31,7 @@ class Again:
         self.model = column([line, self._answer.div], "card", css_classes=["wb-card", "wb-again"])
 
     def update(self, frame: Frame) -> None:
-        """Take the bar away when the job is over."""
+        """Remove the bar when the job has ended."""
         self._answer.update()
         if frame.state in OVER and not self._easel.background.is_running("replace"):
             self.model.visible = False

@@ -10,14 +10,14 @@ from typing import Any
 from workbench.errors import sentence_of
 
 MOST = 4
-"""Actions of one view at the same time; another one is refused."""
+"""Maximum concurrent actions of one view; further ones are rejected."""
 
 
 class BackgroundActions:
     """The slow actions of one view.
 
     Attributes:
-        begun: called when an action starts; its result has to be shown even if the job ended long ago.
+        begun: called when an action starts; its result must be shown even if the job ended long ago.
 
     Example:
         >>> background = BackgroundActions()
@@ -55,7 +55,7 @@ class BackgroundActions:
 
     @property
     def are_settled(self) -> bool:
-        """Whether none is running and every result has been shown."""
+        """Whether no action is running and every result has been shown."""
         return not self._running and not self._done
 
     def is_running(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the dashboard needs of a job: its newest frames to read, and its handle to touch."""
+"""What the dashboard needs of a job: its newest frames, and its handle."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recorder(Protocol):
 
 
 class Faults(Protocol):
-    """What crashes a part of a job, or makes it slow."""
+    """Crashes a part of a job, or makes it slow."""
 
     def fail(self, task: str | None = None, *, taskmanager: str | None = None, coordinator: bool = False) -> object: ...
 
@@ -45,11 +45,11 @@ class Watched(Protocol):
         """The job's state."""
 
     def operator_state(self, operator: str) -> Any:
-        """What an operator holds by key."""
+        """The keyed state of an operator."""
 
     @property
     def live(self) -> bool:
-        """Whether it goes on by itself."""
+        """Whether it advances by itself."""
 
     @property
     def recorder(self) -> Recorder: ...

@@ -1,4 +1,4 @@
-"""The sliders of some settings, which stand with what they change."""
+"""The sliders of some settings, placed with the view that they affect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Knobs:
 
     Args:
         easel: of the view.
-        names: of the settings, of which those without a slider are left out.
+        names: of the settings; those without a slider are skipped.
 
     Attributes:
         sliders: by the name of the setting.
@@ -34,11 +34,11 @@ class Knobs:
 
     @property
     def inputs(self) -> tuple[Any, ...]:
-        """What a person moves and fills in."""
+        """The models that a user changes."""
         return tuple(item for slider in self.sliders.values() for item in slider.inputs)
 
     def update(self, frame: Frame) -> None:
-        """Follow what is in force."""
+        """Show the values in force."""
         for name, slider in self.sliders.items():
             in_force = frame.settings.get(name)
             slider.update(None if in_force is None else str(in_force), frame.state in OVER, frame.effects.get(name, ""))

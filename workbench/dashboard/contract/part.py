@@ -1,4 +1,4 @@
-"""A part of the dashboard: one subject, such as buffers, with the models that draw it and how a frame changes them."""
+"""A part of the dashboard: one subject, such as buffers, with its models and how a frame updates them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Easel:
     """What the parts of one view share.
 
     Attributes:
-        job: the job that is shown and touched; another one once a savepoint was restored.
-        paint, texts, window: colours, HTML and the time that all charts of the view show.
-        background: does what takes time, such as a savepoint.
+        job: the job that is shown and controlled; replaced after a savepoint is restored.
+        paint, texts, window: the view's colours, HTML and the time range of its charts.
+        background: runs slow actions, such as a savepoint.
         alone: whether the view shows one part, which then has room for more.
-        follow: has the view show another job from now on.
-        hears: whether the kernel hears what somebody chooses; nobody does behind a report or a saved page.
+        follow: makes the view show another job from now on.
+        hears: whether the kernel receives the user's choices; not in a report or a saved page.
     """
 
     job: Watched
@@ -37,7 +37,7 @@ class Easel:
     hears: bool = True
 
     def runs_live(self) -> bool:
-        """Whether the job goes on by itself, so that asking it something in between moves nothing."""
+        """Whether the job advances by itself, so that querying it does not advance it."""
         return self.job.live
 
 
@@ -45,7 +45,7 @@ class Part:
     """One part; its methods are called with the view's lock held.
 
     Attributes:
-        hint: what stands above it beside its title; HTML, and ours.
+        hint: small print beside its title; our own HTML.
         models: what it shows, from top to bottom.
         inputs: those of them that a person may change.
         rest_us: the shortest time between two frames of a running job that it shows. Nobody reads numbers that change
@@ -67,7 +67,7 @@ class Part:
         self.easel = easel
 
     def remember(self, frame: Frame) -> None:
-        """Add a point to what is drawn over time; called for older frames too."""
+        """Add a point to the charts over time; called for older frames too."""
 
     def update(self, frame: Frame) -> None:
         """Show the newest frame."""

@@ -1,5 +1,5 @@
-"""A slider over the usual values of a setting and a field for any other, which follow what is in force without fighting
-the hand."""
+"""A slider over the usual values of a setting and a field for any other, which follow the value in force without
+interfering with the user."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.settings import OF_TUNE
 
 PATIENCE_S = 3.0
-"""How long a slider waits for what its user asked before it shows again what is in force."""
+"""How long a slider waits for its user's request before it shows the value in force again."""
 
 
 KNOBS = tuple(sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"))
-"""The settings that have a slider; that of the parallelism comes last, because moving it restarts the job's tasks."""
+"""The settings with a slider; parallelism is last, because changing it restarts the job's tasks."""
 
 
 def same_value(knob: Setting, first: str, second: str) -> bool:
@@ -35,7 +35,7 @@ def same_value(knob: Setting, first: str, second: str) -> bool:
 
 
 def nearest(knob: Setting, value: str) -> int:
-    """The index of the step nearest to a value, in proportion; a value that cannot be read is the first step."""
+    """The index of the step nearest to a value, in proportion; the first step for a value that cannot be parsed."""
     try:
         wanted = knob.scale(value)
     except SettingError:
@@ -50,13 +50,13 @@ def _distance(step: float, wanted: float) -> float:
 
 
 class StepSlider:
-    """One knob's slider, with what is in force and what the job answered written above it.
+    """One knob's slider, with the value in force and the job's answer above it.
 
     Args:
         knob: the setting.
-        ask: called with the text of the value that the user chose; True when the job accepted it.
+        ask: called with the text of the value that the user chose; True if the job accepted it.
         texts: where the note below the slider is written.
-        answer: where the job's answer stands.
+        answer: the place of the job's answer.
     """
 
     def __init__(self, knob: Setting, ask: Callable[[str], bool], texts: Texts, answer: Answer) -> None:
@@ -66,7 +66,7 @@ class StepSlider:
         self._asked_at = 0.0
         self._following = False
         self._place: float = 0
-        # What is in force need not be a step: it is said above, steps in the tooltip.
+        # The value in force need not be a step: it is shown above, steps in the tooltip.
         self.slider = Slider(
             start=0, end=len(knob.choices) - 1, step=1, value=0, title="", name=knob.name, show_value=False, margin=0,
             sizing_mode="stretch_width", css_classes=["wb-slider"],
@@ -84,7 +84,7 @@ class StepSlider:
 
     @property
     def inputs(self) -> tuple[Slider, Any]:
-        """What a person moves and fills in."""
+        """The models that a user changes."""
         return self.slider, self.exact
 
     def update(self, in_force: str | None, over: bool, effect: str = "") -> None:

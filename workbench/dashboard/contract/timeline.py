@@ -1,4 +1,4 @@
-"""The history of a replay as a line on which one jumps to another time."""
+"""The history of a replay as a timeline on which a user can jump to another time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from workbench.telemetry.frames import ReplayFrame
 
 
 class Timeline:
-    """A slider over the arrival times of the history that follows the replay; where it is let go, the job seeks.
+    """A slider over the arrival times of the history that follows the replay; when it is released, the job seeks.
 
     Args:
-        seek: called with the time as text; True when the job agreed.
-        answer: where the job's answer stands.
+        seek: called with the time as text; True if the job accepted it.
+        answer: the place of the job's answer.
     """
 
     def __init__(self, seek: Callable[[str], bool], answer: Answer) -> None:
@@ -40,7 +40,7 @@ class Timeline:
         self.model: Any = column([self.slider, answer.div], visible=False)
 
     def update(self, replay: ReplayFrame | None, over: bool) -> None:
-        """Show where the replay is."""
+        """Show the position of the replay."""
         self.answer.update()
         if self.model.visible != (replay is not None):
             self.model.visible = replay is not None

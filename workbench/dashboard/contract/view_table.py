@@ -21,9 +21,9 @@ class ViewSpec:
     """A view.
 
     Attributes:
-        name: what ``job.view`` and ``%stream show`` take.
-        title: what stands above it, and in menus.
-        help: what it shows, in one sentence.
+        name: the argument of ``job.view`` and ``%stream show``.
+        title: shown above it, and in menus.
+        help: its content, in one sentence.
         part: its `Part` as ``"module:Class"``, imported when it is first shown.
         needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
             on the stepping driver.
@@ -53,13 +53,13 @@ VIEWS: dict[str, ViewSpec] = {}
 
 
 def add_view(view: ViewSpec) -> None:
-    """Add a view behind the others.
+    """Add a view after the others.
 
     Raises:
         SettingError: the name is taken.
     """
     if view.name in VIEWS:
-        raise SettingError(f"there is a view {view.name!r} already: choose another name")
+        raise SettingError(f"a view {view.name!r} already exists: choose another name")
     VIEWS[view.name] = view
 
 
@@ -75,12 +75,12 @@ def view_named(name: str) -> ViewSpec:
 
 
 def dashboard_views(live: bool) -> list[ViewSpec]:
-    """Those in the dashboard of a job that runs by itself, or of one on the stepping driver."""
+    """The views in the dashboard of a job that advances by itself, or of one on the stepping driver."""
     return [view for view in VIEWS.values() if view.in_dashboard and not (live and view.needs == "stepping")]
 
 
 def recorded_views() -> list[ViewSpec]:
-    """Those that a recording has facts for: it holds no records, and nothing can be asked of it."""
+    """The views that a recording can show: it contains no records and cannot be queried."""
     return [view for view in VIEWS.values() if view.needs == "frames"]
 
 

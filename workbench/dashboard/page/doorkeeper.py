@@ -62,8 +62,8 @@ def host_names(hosts: Iterable[object]) -> tuple[str, ...]:
     for host in hosts:
         if not isinstance(host, str) or not _HOST.fullmatch(host.lower()):
             raise SettingError(
-                f"the host {as_given(host)} is no name: write it as a browser shows it, such as 'lab.example' or "
-                "'lab.example:8443'"
+                f"the host {as_given(host)} is not a host name: write it as a browser shows it, such as 'lab.example' "
+                "or 'lab.example:8443'"
             )
         names.append(host.lower())
     return tuple(names)

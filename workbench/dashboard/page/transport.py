@@ -1,8 +1,8 @@
 """Carries one view to the notebook page that shows it, and the page's actions back.
 
 A view has a Bokeh document of its own and two comms: `telemetry`, on which only the kernel sends, and `control`, on
-which only the page sends. The kernel answers a comm's messages on the thread that last sent on it; so keeping the two
-apart is what lets a slider act while a cell is busy.
+which only the page sends. The kernel answers a comm's messages on the thread that last sent on it; because the two are
+separate, a slider acts while a cell is busy.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _log = logging.getLogger(__name__)
 
 
 class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
-    """The page's comm to the kernel, whose messages are handled without touching the cell that runs meanwhile.
+    """The page's comm to the kernel, whose messages are handled without affecting the cell that runs meanwhile.
 
-    The class that it replaces puts something else in the place of ``sys.stdout`` while it handles a message. A page
-    answers each frame, on a thread of its own: whatever a running cell printed just then was lost.
+    The class that it replaces redirects ``sys.stdout`` while it handles a message. A page answers each frame, on a
+    separate thread, so output of a running cell at that moment was lost.
     """
 
     def _handle_open(self, comm: Any, message: dict[str, Any]) -> None:
@@ -53,7 +53,7 @@ class ControlComm(JupyterCommManagerBinary.client_comm):  # type: ignore[misc]
 
 
 def _forget(comm: Any) -> None:
-    """Let a comm that another one replaces go without a word: else the garbage collector closes it on the page."""
+    """Drop a replaced comm without closing it: otherwise the garbage collector closes it on the page."""
     if comm is not None:
         comm._closed = True
 
@@ -129,7 +129,7 @@ class Line:
         return {"document": text, **ids}
 
     def push(self, change: Callable[[], None] | None = None) -> int:
-        """Apply a change to the models and send all that is new to the page.
+        """Apply a change to the models and send all changes to the page.
 
         Returns:
             The number of bytes sent.
@@ -140,7 +140,7 @@ class Line:
             return self._flush()
 
     def close(self) -> None:
-        """Forget the page."""
+        """Drop the connection to the page."""
         for comm in (self._telemetry, self._control):
             Comms._comms.pop(comm.id, None)
             if comm._comm is not None:

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object with views: a fresh set of figures, by comms of its own or as a widget."""
+"""How a notebook shows an object with views: a fresh set of figures, over separate comms or as a widget."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from workbench.dashboard.page.transport import Line
 
 
 class Shown:
-    """An object that a notebook shows, each time with figures of its own.
+    """An object that a notebook shows, each time with separate figures.
 
     Args:
-        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
+        carrier: the connection to the page, ``"comm"`` or ``"widget"``; None: the one that suits the front end.
 
     Attributes:
-        without_widgets: the line below the text that takes the place of a widget.
+        without_widgets: the line below the text that replaces a widget.
 
     Raises:
         SettingError: no such carrier.
@@ -26,10 +26,10 @@ class Shown:
 
     def __init__(self, carrier: str | None) -> None:
         self._carrier = choose(carrier)
-        self._held: list[Any] = []  # what a page talks to must live as long as this
+        self._held: list[Any] = []  # the page's connection must live as long as this object
 
     def _connect(self, comms: Any = None) -> Line:
-        """A line to a page, with a fresh set of figures."""
+        """A connection to a page, with a fresh set of figures."""
         raise NotImplementedError  # abstract
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:

@@ -1,4 +1,4 @@
-"""One display of a job's dashboard: its view, its line to the page, and how often the page gets a frame."""
+"""One display of a job's dashboard: its view, its connection to the page, and the rate of its frames."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class FrameLine(Protocol):
     def is_open(self) -> bool: ...
 
     def push(self, change: Callable[[], None]) -> int:
-        """Apply a change to the models and send all that is new as one message; the number of bytes."""
+        """Apply a change to the models and send all changes as one message; returns the number of bytes."""
 
     def close(self) -> None:
-        """Forget the page."""
+        """Drop the connection to the page."""
 
 
 class Display:
@@ -56,13 +56,13 @@ class Display:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing new will come: the last frame of the job is shown, nothing that was asked of it is awaited,
-        and no other job takes its place.
+        """Whether the display is final: the last frame of the job is shown, no request is pending, and no other job
+        replaces it.
         """
         return self.is_done and self.view.easel.background.are_settled
 
     def show(self, now: float) -> None:
-        """Send the newest frame, unless it was sent before, and the sign of life."""
+        """Send the newest frame, unless it has already been sent, and a heartbeat."""
         frame = self.job.recorder.latest()
         self.is_done = frame is not None and frame.state in OVER
         self.pace.sent(self.view.pulse.count + 1, now)

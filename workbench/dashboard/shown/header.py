@@ -59,7 +59,7 @@ def headline(frame: Frame) -> str:
 
 
 def replay_share(replay: ReplayFrame) -> float:
-    """How much of the history has been read, 0 to 1: by records where their number is known, else by time."""
+    """The share of the history that has been read, 0 to 1: by records if their number is known, else by time."""
     if replay.records_total > 0:
         return min(1.0, replay.records_read / replay.records_total)
     length = replay.end_us - replay.start_us
@@ -67,7 +67,7 @@ def replay_share(replay: ReplayFrame) -> float:
 
 
 def replay_html(replay: ReplayFrame) -> str:
-    """Where the replay stands."""
+    """The position of the replay."""
     share = replay_share(replay)
     speed = format_speed(replay.speed if replay.speed > 0 else math.inf)
     return (
@@ -78,7 +78,7 @@ def replay_html(replay: ReplayFrame) -> str:
 
 
 def failure_html(frame: Frame) -> str:
-    """What has brought the job down; empty where nothing has."""
+    """The failure of the job; empty if there is none."""
     if not frame.failure or frame.state not in ("FAILED", "FAILING"):
         return ""
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
@@ -110,7 +110,7 @@ LECTURE = (
 
 
 def html(frame: Frame, name: str) -> str:
-    """The whole head."""
+    """The full header."""
     numbers = "".join(
         f"<span class='fig'><b>{value}<i>{unit}</i></b><small>{wording.html_text(label)}</small></span>"
         for label, value, unit in figures(frame)
@@ -131,7 +131,7 @@ def html(frame: Frame, name: str) -> str:
 
 
 def waiting_html(name: str) -> str:
-    """The head before the first frame."""
+    """The header before the first frame."""
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
         "<span class='badge muted'>○ waiting for data</span></span></div>"
@@ -141,7 +141,7 @@ def waiting_html(name: str) -> str:
 
 
 def slim_html(frame: Frame, name: str) -> str:
-    """The head of a part that stands alone: one line, and why the job has failed."""
+    """The header of a single part: one line, and why the job has failed."""
     name = wording.html_text(name)
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
@@ -151,7 +151,7 @@ def slim_html(frame: Frame, name: str) -> str:
 
 
 class HeaderView:
-    """The head: whole, or in one line."""
+    """The header: full, or in one line."""
 
     def __init__(self, name: str, texts: Texts, slim: bool = False) -> None:
         self._name, self._html = name, slim_html if slim else html

@@ -15,19 +15,19 @@ from workbench.telemetry.frames import Frame
 
 
 class Recorded(Protocol):
-    """A recording, as far as it is shown."""
+    """The part of a recording that is shown."""
 
     name: str
     frames: tuple[Frame, ...]
 
 
 class PastJob:
-    """What the views ask of a job, answered from a recording.
+    """Answers the views' queries of a job from a recording.
 
     Attributes:
         name: the job's.
-        live: it does not go on by itself, and is not asked.
-        recording: what it answers from.
+        live: false; it does not advance by itself, and is not queried.
+        recording: the source of the answers.
     """
 
     live = False
@@ -40,7 +40,7 @@ class PastJob:
 
     @property
     def state(self) -> str:
-        """At the end of the recording."""
+        """The state at the end of the recording."""
         return self._frames[-1].state
 
     def latest(self) -> Frame:
@@ -91,7 +91,7 @@ class PlaybackView(View):
         self.pulse.beat(over=True)
 
     def show_moment(self, place: int) -> None:
-        """Draw the moment of that number as it was."""
+        """Draw the moment of that number."""
         self._show(self.moments[place])
 
 
@@ -99,7 +99,7 @@ class Playback(Shown):
     """A recording as an object that a notebook shows.
 
     Args:
-        recording: what is shown.
+        recording: the recording to show.
         carrier: as for `Shown`.
 
     Example:

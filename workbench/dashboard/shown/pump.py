@@ -10,17 +10,17 @@ from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
 
 LOOK_S = 0.03
-"""How often the pump looks whether a page can take a frame."""
+"""How often the pump checks whether a page can take a frame."""
 
 _log = logging.getLogger(__name__)
 
 
 class Pump:
-    """Feeds displays for as long as there are any; one whose job is over is let go once it shows the last frame, and
-    one whose page is silent until that is heard of again.
+    """Feeds displays as long as there are any; a display is released when its job has ended and it shows the last
+    frame, and suspended while its page is silent.
 
     Args:
-        look_s: time between two looks whether a page can take a frame.
+        look_s: time between two checks whether a page can take a frame.
     """
 
     def __init__(self, look_s: float = LOOK_S) -> None:
@@ -53,7 +53,7 @@ class Pump:
                 self._thread.start()
 
     def remove(self, display: Display) -> None:
-        """Feed a display no longer; without any left the thread ends."""
+        """Stop feeding a display; the thread ends when there is none left."""
         with self._lock:
             if display in self._displays:
                 self._displays.remove(display)
@@ -67,7 +67,7 @@ class Pump:
             self._wake.clear()
 
     def _has_work(self) -> bool:
-        """Whether to go on; where not, the thread is given up under the same lock, so no display is left unfed."""
+        """Whether to continue; if not, the thread ends under the same lock, so that no display is left unfed."""
         with self._lock:
             if not self._displays:
                 self._thread = None
@@ -81,7 +81,7 @@ class Pump:
                 self._feed(display, now)
 
     def _feed(self, display: Display, now: float) -> None:
-        """A display that breaks must stop neither the others nor the job: it is dropped, and the log says why."""
+        """A display that fails must stop neither the others nor the job: it is dropped, and the reason is logged."""
         try:
             display.show(now)
         except Exception:  # noqa: BLE001 - whatever broke, the pump goes on
@@ -91,5 +91,5 @@ class Pump:
         else:
             if display.is_finished:
                 self.remove(display)
-                if not display.is_finished:  # its page has asked something meanwhile
+                if not display.is_finished:  # its page has sent a request meanwhile
                     self.add(display)

@@ -18,7 +18,7 @@ from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
 
 MOMENTS = 40
-"""A report shows at most so many moments; a recording has all frames."""
+"""The maximum number of moments in a report; a recording has all frames."""
 
 
 class _Recorded:
@@ -30,7 +30,7 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
     """Write the report; every name in it is escaped.
 
     Args:
-        path: of the HTML file; one that exists is replaced.
+        path: of the HTML file; an existing one is replaced.
         name: of the job.
         frames: of the run, at least one.
 
@@ -46,14 +46,14 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
 
 
 def chosen(frames: Sequence[Frame], most: int = MOMENTS) -> tuple[Frame, ...]:
-    """At most so many of the frames, evenly spaced, the first and the last among them."""
+    """A limited number of the frames, evenly spaced, including the first and the last."""
     if len(frames) <= most:
         return tuple(frames)
     return tuple(frames[place * (len(frames) - 1) // (most - 1)] for place in range(most))
 
 
 def _patches(view: PlaybackView, document: Document) -> tuple[list[str], list[str]]:
-    """What changes on the page from each moment to the one before it, and to each from the one before it.
+    """The changes on the page from each moment to the previous one, and from the previous one to it.
 
     The view is drawn backwards and forwards once, so that the page can go both ways without a kernel.
     """
@@ -71,13 +71,13 @@ def _patches(view: PlaybackView, document: Document) -> tuple[list[str], list[st
 
 
 def _taken(document: Document) -> str:
-    """The changes that have gathered, as a page reads them."""
+    """The collected changes, as a page reads them."""
     message = diff(document, binary=False)
     return "" if message is None else str(message.content_json)
 
 
 def _tables(frames: Sequence[Frame]) -> dict[str, str]:
-    """Settings, checkpoints, tasks and events as plain tables: what a search finds and a screen reader reads."""
+    """Settings, checkpoints, tasks and events as plain tables, for searches and screen readers."""
     last = frames[-1]
     events = {event: None for frame in frames for event in frame.events}
     checkpoints = {one.id: one for frame in frames for one in frame.checkpoints}

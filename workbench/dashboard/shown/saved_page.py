@@ -14,11 +14,11 @@ from workbench.dashboard.shown.view import View
 from workbench.telemetry.whole_file import replaced
 
 _PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
-"""Panel, once imported, adds a file of its own to every page that Bokeh writes; this page has no Panel models."""
+"""Once imported, Panel adds a file to every page that Bokeh writes; this page has no Panel models."""
 
 
 def write_page(path: Path, view: View, title: str, template: str = "ground", **variables: Any) -> Path:
-    """Write a view, whose document has its root only; a file that exists is replaced.
+    """Write a view, whose document has only its root; an existing file is replaced.
 
     Args:
         template: one of the pages.

@@ -1,6 +1,6 @@
-"""Dashboards as a page of its own, for a lecture without notebooks: the one place that opens a port, when asked.
+"""Serves dashboards as separate pages, for a lecture without notebooks: the only code that opens a port, on request.
 
-The port is on loopback; who gets a page there, `doorkeeper` decides.
+The port is on loopback; `doorkeeper` decides who gets a page.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ from workbench.errors import SettingError, unknown
 from workbench.telemetry.news import failure_now
 
 Jobs = Callable[[], Mapping[str, Watched]]
-"""Gives the jobs that are shown, by name."""
+"""Returns the jobs that are shown, by name."""
 
 LOOK_S = 0.05
-"""How often it is looked whether a page can take a frame."""
+"""How often the server checks whether a page can take a frame."""
 HEADER_BYTES_MAX = 16_384
 IDLE_S = 60
-"""A connection that asks for nothing is closed."""
+"""After this time, a connection without a request is closed."""
 
 
 class ServedPages:
     """Pages with the dashboards of jobs, served until `stop`.
 
     Attributes:
-        url: what to open, with the token.
+        url: the URL to open, with the token.
         port: on loopback.
     """
 
@@ -73,7 +73,7 @@ class ServedPages:
         self._thread.start()
         ready.wait()
         if self._server is None:
-            raise SettingError(f"port {port} was taken meanwhile: choose another, or 0 for any that is free")
+            raise SettingError(f"port {port} was taken in the meantime: choose another, or 0 for any free port")
         self.port = int(self._server.port or 0)
         self.url: str = f"http://localhost:{self.port}/?token={self._token}"
 
@@ -89,16 +89,16 @@ class ServedPages:
         return self._thread.is_alive()
 
     def stop(self) -> None:
-        """Close the port and every page's connection; the jobs run on."""
+        """Close the port and every page's connection; the jobs keep running."""
         loop = self._loop
         if loop is not None and self.is_open:
             loop.add_callback(loop.stop)
             self._thread.join()
 
     def wait(self) -> None:
-        """Wait until somebody stops it."""
+        """Wait until it is stopped."""
         while self.is_open:
-            self._thread.join(0.2)  # in pieces, so that an interrupt is heard
+            self._thread.join(0.2)  # in short waits, so that an interrupt is received
 
     def _run(self, port: int, ready: threading.Event) -> None:
         loop = asyncio.new_event_loop()
@@ -148,7 +148,7 @@ def serve_recording(recording: Recorded, port: int = 0, hosts: Iterable[str] = (
     """Serve a recording with a slider over its time, as the dashboards of jobs are served.
 
     Raises:
-        SettingError: the port cannot be opened, or a host is no name.
+        SettingError: the port cannot be opened, or a host name is invalid.
     """
     past: Any = PastJob(recording)
     return ServedPages(lambda: {recording.name: past}, port, hosts)
@@ -159,13 +159,11 @@ def _check_free(port: int) -> None:
     try:
         socket.create_server((ADDRESS, port)).close()
     except (OSError, OverflowError) as error:
-        raise SettingError(
-            f"port {port} cannot be opened ({error}): choose another, or 0 for any that is free"
-        ) from error
+        raise SettingError(f"port {port} cannot be opened ({error}): choose another, or 0 for any free port") from error
 
 
 def _list(document: Document, jobs: Mapping[str, Watched], problem: str) -> None:
-    """The jobs that there are; `problem` tells what is not there."""
+    """The list of jobs; `problem` says what was not found."""
     document.title = "Streaming Workbench"
     lines = [f"<p class='problem' role='alert'>{escape(problem)}</p>"] if problem else []
     lines += [_entry(name, job) for name, job in jobs.items()]

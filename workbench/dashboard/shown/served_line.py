@@ -1,8 +1,8 @@
 """Carries one view to the page of the Bokeh server that shows it: a frame is one message.
 
 Bokeh's server sends every change of a model as a message of its own, and the page takes each of them apart and paints
-in between. So the changes of a frame are gathered, written as one patch, and this text is the only change that the
-server sees; the page applies what it says.
+in between. So the changes of a frame are collected and written as one patch, and this text is the only change that
+the server sees; the page applies the patch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ServedLine:
         view: that it shows.
 
     Attributes:
-        lock: held while the view's models are used; the server's thread is the only one.
+        lock: held while the view's models are used; only the server's thread uses them.
         script: to be run on the page when it is ready.
     """
 
@@ -40,7 +40,7 @@ class ServedLine:
         view.root.tags = [*view.root.tags, self.script]
 
     def push(self, change: Callable[[], None]) -> int:
-        """Apply a change to the models and send all that is new; the number of bytes."""
+        """Apply a change to the models and send all changes; returns the number of bytes."""
         self._document.hold("collect")
         try:
             change()

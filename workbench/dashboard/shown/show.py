@@ -25,7 +25,7 @@ PUMP = Pump()
 class Dashboard(Shown):
     """The live dashboard of a job: the last expression of a cell, or ``display(job.dashboard())``, shows it.
 
-    Every time that it is shown, a fresh set of figures is made, so that several displays of one job all live. They
+    Every time that it is shown, a fresh set of figures is made, so that all displays of one job are live. They
     are fed by one thread, which ends when no display is left or the job is over.
 
     Args:
@@ -33,10 +33,10 @@ class Dashboard(Shown):
         part: the one part that is shown, such as ``"graph"``; None: all.
         scene: the scene of lecture mode that each display begins with; None: none.
         pump: feeds the displays; by default the one that all dashboards of the kernel share.
-        carrier: what carries it to the page, ``"comm"`` or ``"widget"``; None: what fits the front end.
+        carrier: the connection to the page, ``"comm"`` or ``"widget"``; None: the one that suits the front end.
 
     Attributes:
-        begin: starts a job in this one's place, which every display then offers; None: nobody asks for that.
+        begin: starts a job that replaces this one, which every display then offers; None: not offered.
 
     Raises:
         SettingError: no such part, scene or carrier.
@@ -46,8 +46,9 @@ class Dashboard(Shown):
     """
 
     without_widgets = (
-        "The live dashboard is not shown here, or no longer: run the cell again. Where no widgets are shown, "
-        "job.status(), job.metrics() and job.graph() give the same as text, and job.tune() and the like act on the job."
+        "The live dashboard is not displayed here, or no longer: run the cell again. In a front end without widgets, "
+        "job.status(), job.metrics() and job.graph() show the same as text, and methods such as job.tune() control "
+        "the job."
     )
 
     def __init__(
@@ -68,12 +69,12 @@ class Dashboard(Shown):
         return f"<Dashboard of job {self._job.name!r}{part}: {frame.state if frame else 'no frame yet'}>"
 
     def view(self, hears: bool = True) -> View:
-        """A fresh set of figures, filled with what is known now; `hears`: as for `View`."""
+        """A fresh set of figures, filled with the current data; `hears`: as for `View`."""
         begin = self.begin if hears else None
         return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin, scene=self._scene)
 
     def _connect(self, comms: Any = None) -> Line:
-        """A line to a page, with a fresh set of figures that is fed from now on."""
+        """A connection to a page, with a fresh set of figures that is fed from now on."""
         view = self.view()
         line = Line(view.document(), view.script, view.inputs, comms=comms)
         display = Display(self._job, view, line)
@@ -85,7 +86,7 @@ class Dashboard(Shown):
         return line
 
     def save(self, path: str | Path) -> Path:
-        """Write what the dashboard shows now into one HTML file that needs no network; its controls do nothing.
+        """Write the current dashboard to one HTML file that needs no network; its controls do nothing.
 
         Returns:
             The path of the file.
@@ -95,13 +96,13 @@ class Dashboard(Shown):
         return write_page(path_of(path, "path"), view, f"{self._job.name}: dashboard")
 
     def _feed(self, display: Display) -> None:
-        """Its page is there: it is fed again if it was silent for so long that it was not fed any more."""
+        """Its page has responded: feeding resumes if it was suspended."""
         display.pace.heard(monotonic())
         if not display.is_finished:
             self._pump.add(display)
 
     def _follow(self, display: Display, job: Watched) -> None:
-        """The display shows another job of the same name from now on: the one that goes on from a savepoint."""
+        """The display shows another job of the same name from now on: the one that continues from a savepoint."""
         display.turn_to(job)
         self._job = job
         self._pump.add(display)

@@ -26,9 +26,8 @@ from workbench.telemetry.frames import Frame
 
 SILENT = (
     "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
-    "earlier session. Run the cell again to see the live job.</span>"
-    "<span style='display:var(--wb-if-ended,none)'>The kernel was restarted, which ended this job: what is shown is "
-    "what it did last. Run the cell that starts it.</span>"
+    "earlier session. Run the cell again to see the live job.</span><span style='display:var(--wb-if-ended,none)'>The "
+    "kernel was restarted, which ended this job: this view shows its last state. Run the cell that starts it.</span>"
 )
 
 
@@ -36,8 +35,8 @@ class View:
     """The models of one display of a job, and how a frame changes them.
 
     Args:
-        job: whose name is shown and whose handle the controls use.
-        history: frames that the charts over time begin with, oldest first.
+        job: the job whose name is shown and whose handle the controls use.
+        history: initial frames of the charts over time, oldest first.
         part: the name of the view that is shown alone; None: all of them.
         follow: called with the job that goes on in this one's place after a restore.
         views: those that are shown together; None: all that the job has.
@@ -105,13 +104,13 @@ class View:
         return {name: slider for knobs in self._knobs.values() for name, slider in knobs.sliders.items()}
 
     def update(self, frame: Frame) -> None:
-        """Show a frame, on the parts that are seen and have not shown another one just now."""
+        """Show a frame on the parts that are visible and have not just shown another one."""
         for one in self.parts.values():
             one.remember(frame)
         self._show(frame, [name for name in self.parts if self._is_due(name, frame)])
 
     def document(self) -> Document:
-        """A document of its own for the view."""
+        """A separate document for the view."""
         document = Document()
         document.add_root(self.root)
         return document
@@ -127,7 +126,7 @@ class View:
         return not 0 <= frame.time_us - last.time_us < self.parts[name].rest_us
 
     def _look_at(self, names: Iterable[str]) -> None:
-        """From now on these parts are on the screen; those that were not show what they have missed."""
+        """From now on these parts are on the screen; those that were not catch up."""
         self._seen = frozenset(names)
         if self._frame is not None:
             behind = [name for name in self._seen & self.parts.keys() if self._shown.get(name) is not self._frame]

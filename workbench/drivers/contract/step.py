@@ -66,7 +66,7 @@ class Step:
     def words(self) -> str:
         """The step, described in a sentence."""
         if self.actor == CLOCK:
-            return f"Nothing could happen before {format_instant(self.time_us)}: the clock went on to it."
+            return f"Nothing could happen before {format_instant(self.time_us)}: the clock advanced to it."
         if self.actor == MASTER:
             return f"The job's master had a turn: the job is {self.outcome}."
         if self.actor == WRITER:
@@ -105,6 +105,6 @@ def told(element: Element) -> str:
         case LatencyMarker():
             return "a latency marker"
         case EndOfInFlight():
-            return "the end of what was in flight"
+            return "the end of the in-flight data"
         case EndOfStream():
             return "the end"

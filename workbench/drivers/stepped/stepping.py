@@ -298,8 +298,8 @@ class SteppingDriver(SerialDriver):
     def _check_outside(self) -> None:
         if self.within():
             raise JobError(
-                "a function of the job, or a sink or source, asks for a step of the job, and is part of one: a step"
-                " within a step would lose records; ask where the job is run"
+                "a function, source or sink of the job requested a step of the job during a step, which would lose "
+                "records: request steps in the code that runs the job"
             )
 
     def _check_stop(self) -> None:

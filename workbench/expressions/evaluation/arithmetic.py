@@ -1,4 +1,4 @@
-"""Arithmetic; what has no result, such as a division by zero or an overflow, is null (Spark's ``try_`` functions)."""
+"""Arithmetic; an undefined result, as of a division by zero or an overflow, is null (Spark's ``try_`` functions)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _checked(kernel: str, symbol: str) -> Callable[[Scope, Tree], Node]:
 
 
 def _shift(scope: Scope, kernel: str, time: Node, interval: Tree, text: str) -> Node:
-    """A time moved by a fixed interval."""
+    """A time shifted by a fixed interval."""
     unit = str(interval.args.get("unit") or "").upper().rstrip("S")
     if unit not in _INTERVAL_US:
         raise scope.error(
@@ -152,7 +152,7 @@ def _number(scope: Scope, digits: str) -> Node:
         try:
             return constant(pa.scalar(float(digits)), digits)
         except ValueError:
-            raise scope.error(f"{digits} is no number: write it as 12, 1.5 or 2e3") from None
+            raise scope.error(f"{digits} is not a number: write it as 12, 1.5 or 2e3") from None
     if -(2**31) <= value < 2**31:
         return constant(pa.scalar(value, pa.int32()), digits)
     if -(2**63) <= value < 2**63:

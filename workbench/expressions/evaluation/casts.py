@@ -1,4 +1,4 @@
-"""Converting values from one type to another, as Spark's TRY_CAST does: what cannot be converted becomes null."""
+"""Converting values from one type to another, as Spark's TRY_CAST does: values that cannot be converted become null."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _from_number(node: Node, type_: pa.DataType, text: str) -> Node | None:
 
 
 def _truncate(node: Node, type_: pa.DataType, text: str) -> Node:
-    """The whole number towards zero; null where it is too large for the type, infinite or not a number."""
+    """The value truncated towards zero; null if it is too large for the type, infinite or NaN."""
     bound = 2.0 ** (type_.bit_width - 1)
     whole = apply("trunc", [widen(node, pa.float64())], pa.float64(), text)
     above = apply("greater_equal", [whole, constant(pa.scalar(-bound), "")], pa.bool_(), "")
@@ -90,6 +90,6 @@ def _from_time(node: Node, type_: pa.DataType, text: str) -> Node | None:
 
 
 def _whole_seconds(micros: Datum) -> Datum:
-    # Arrow divides towards zero, but an instant before 1970 belongs to the second that began before it.
+    # Arrow truncates towards zero, but an instant before 1970 belongs to the second that began before it.
     quotient = pc.divide(micros, _MICROS)
     return pc.if_else(pc.greater(pc.multiply(quotient, _MICROS), micros), pc.subtract(quotient, 1), quotient)

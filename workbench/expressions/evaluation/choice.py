@@ -1,4 +1,4 @@
-"""Which rows of a batch a condition chooses, in one of three forms."""
+"""The rows of a batch that a condition selects, in one of three forms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Codes:
 
     Attributes:
         column: dictionary-encoded, no row is null.
-        accepted: shape (values of the dictionary,), 1 where the rows of a code are chosen.
+        accepted: shape (values of the dictionary,), 1 if the rows of a code are selected.
     """
 
     column: pa.DictionaryArray

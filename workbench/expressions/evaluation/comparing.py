@@ -20,12 +20,12 @@ _COMPARABLE = (is_number, is_time, pa.types.is_string, pa.types.is_boolean, pa.t
 
 
 def unify(scope: Scope, nodes: Sequence[Node], problem: str) -> list[Node]:
-    """All nodes in the one type that they meet in; constant text becomes a time where it meets one.
+    """All nodes converted to their common type; constant text becomes a time if the other side is one.
 
     Args:
         scope: of the compilation.
         nodes: the operands.
-        problem: what cannot be done when they do not meet, for example ``cannot compare``.
+        problem: what is impossible without a common type, for example ``cannot compare``.
     """
     nodes = _read_times(scope, nodes)
     target, holder = nodes[0].type, nodes[0]
@@ -58,7 +58,7 @@ def _read_times(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _mismatch(scope: Scope, left: Node, right: Node, problem: str) -> Exception:
-    # The likely slip is on the side that is text: it holds numbers, or should have been quoted.
+    # The likely mistake is on the text side: it contains numbers, or should have been quoted.
     odd, other = (left, right) if pa.types.is_string(left.type) else (right, left)
     return scope.error(
         f"{problem} {left.text} ({type_name(left.type)}) and {right.text} ({type_name(right.type)}): "
@@ -78,7 +78,7 @@ def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> N
     left, right = unify(scope, [left, right], "cannot compare")
     if not any(test(left.type) for test in _COMPARABLE):
         raise scope.error(
-            f"cannot compare values of type {type_name(left.type)} in {text}: use map to take values out of them first"
+            f"cannot compare values of type {type_name(left.type)} in {text}: use map to extract values from them first"
         )
     if pa.types.is_null(left.type):
         return constant(pa.scalar(None, _BOOL), text)
@@ -109,7 +109,7 @@ def _between(scope: Scope, tree: Tree) -> Node:
 def _in(scope: Scope, tree: Tree) -> Node:
     text = render(tree)
     if tree.args.get("query") or tree.args.get("unnest") or tree.args.get("field"):
-        raise scope.error(f"{text} asks a query, which is not supported: give a list of values, or use join")
+        raise scope.error(f"{text} contains a subquery, which is not supported: pass a list of values, or use join")
     value, *items = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot compare")
     if pa.types.is_null(value.type):
         return constant(pa.scalar(None, _BOOL), text)
@@ -166,7 +166,7 @@ def _is(scope: Scope, tree: Tree) -> Node:
 
 
 def _named(scope: Scope, tree: Tree) -> Node:
-    """Functions that the parser has no node for."""
+    """Functions without a node in the parser."""
     kernel = {"isnull": "is_null", "isnotnull": "is_valid"}.get(tree.name.lower())
     if kernel is None or len(tree.expressions) != 1:
         raise scope.unsupported(tree)

@@ -1,4 +1,4 @@
-"""From an expression and a schema to Arrow kernels: everything is checked here, nothing is looked up per batch."""
+"""From an expression and a schema to Arrow kernels: everything is checked here, and nothing is looked up per batch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Compiled:
     Attributes:
         type: of the result.
         sql: the expression as Spark SQL text.
-        column: the index of the column that it is, None where it is computed.
+        column: the index of the column if the expression is a bare column; None: it is computed.
     """
 
     type: pa.DataType
@@ -37,12 +37,12 @@ class Compiled:
     column: int | None = None
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
-        """The value of every row of `batch`, which has the schema compiled for; releases the GIL in the kernels."""
+        """The value of every row of `batch`, whose schema is the compiled one; the kernels release the GIL."""
         value = self._node.evaluate(batch)
         return pa.repeat(value, batch.num_rows) if isinstance(value, pa.Scalar) else value
 
     def choose(self, batch: pa.RecordBatch) -> Choice:
-        """The rows of `batch` for which this condition is true, in the form in which that is known soonest.
+        """The rows of `batch` for which this condition is true, in the form that is available first.
 
         Example:
             >>> late = compile_expression("delay > 15", pa.schema({"delay": pa.int64()}))
@@ -62,14 +62,14 @@ class Compiled:
 def compile_expression(expression: Expression | str, schema: pa.Schema, origin: Origin | None = None) -> Compiled:
     """Check an expression against a schema and compile it.
 
-    Results are those of Spark SQL, with two rules. What has no result (division by zero, an overflow, text that is not
-    a number in a cast) is null, as in Spark's ``try_`` functions, so that one bad record never stops a stream; Spark 4
-    in its ANSI mode fails there instead. Numbers with a point are doubles, where Spark has exact decimals. An instant's
-    parts (hour, day) are those of UTC. NaN equals NaN and is larger than any number.
+    Results are those of Spark SQL, with two rules. An undefined result (of a division by zero, an overflow, or a cast
+    of text that is not a number) is null, as in Spark's ``try_`` functions, so that one bad record never stops a
+    stream; Spark 4 in ANSI mode fails instead. Numbers with a decimal point are doubles, whereas Spark has exact
+    decimals. An instant's parts (hour, day) are those of UTC. NaN equals NaN and is larger than any number.
 
     Args:
         expression: built with `col`, or Spark SQL text.
-        schema: of the batches to come; names are case-sensitive.
+        schema: of the batches; names are case-sensitive.
         origin: the user's line, for errors.
 
     Raises:
@@ -89,8 +89,9 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
 
 
 _COMPILED: dict[tuple[str, pa.Schema], Compiled] = {}
-"""What was compiled last: a plan asks for the same expression when it is built, narrowed and run in each subtask. What
-reads dictionaries is not kept, because it remembers the one that it met last, and each subtask meets others."""
+"""Recently compiled expressions: a plan compiles the same expression when it is built, narrowed and run in each
+subtask. Expressions that read dictionaries are not cached, because they remember the last dictionary, and each subtask
+reads different ones."""
 _COMPILED_MAX = 512
 
 
@@ -107,13 +108,13 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
         return _keep(bare, schema)
     try:
         node = scope.node(tree)
-        # Arrow chooses kernels when they run, so a missing one shows on a batch of no rows.
+        # Arrow selects kernels at run time, so a missing one shows on a batch without rows.
         node.evaluate(pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema))
     except pa.ArrowNotImplementedError:
         kinds = {name: type_name(scope.column(name)[1]) for name in Expression(tree).columns}
         listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
         raise scope.error(
-            f"it cannot be computed for {listed or 'these types'}: use map to take simple values out first"
+            f"it cannot be computed for {listed or 'these types'}: use map to extract simple values first"
         ) from None
     accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
     return _keep(Compiled(node.type, text, node, accepted), schema)

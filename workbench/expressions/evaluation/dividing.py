@@ -13,7 +13,7 @@ from workbench.expressions.tree.node import Datum, Node
 
 
 def constant_divisor(node: Node) -> int | None:
-    """The value of a constant bigint that `by_constant` can divide by, else None."""
+    """The value of a constant bigint by which `by_constant` can divide, else None."""
     if node.constant is None or node.type != pa.int64() or not node.constant.is_valid:
         return None
     value = int(node.constant.as_py())
@@ -26,7 +26,7 @@ def by_constant(divisor: int, *, remainder: bool, otherwise: Callable[[Datum], D
     Args:
         divisor: from 1 to DIVISOR_MAX.
         remainder: which of the two.
-        otherwise: the same function for any value, for scalars and for batches with very large numbers.
+        otherwise: the general function, for scalars and for batches with very large numbers.
     """
     warm_up(divide_by)
 

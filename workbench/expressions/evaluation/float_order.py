@@ -1,8 +1,8 @@
 """Comparisons of floats as Spark orders them: NaN equals NaN and is larger than any number; 0.0 equals -0.0.
 
-Arrow compares as IEEE 754 says: with a NaN all is false but "not equal". Where only one side can be NaN, the right
-answer is at most one inversion of bits away, since it is there alone that ``a > b`` differs from ``NOT a <= b``. So a
-filter on a column and a number does not look for NaN.
+Arrow compares as IEEE 754 specifies: with a NaN, every comparison but "not equal" is false. If only one side can be
+NaN, the result needs at most one inversion of bits, because ``a > b`` differs from ``NOT a <= b`` only there. So a
+filter on a column and a number does not search for NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TURNED = {"greater": "less", "greater_equal": "less_equal"}
 
 
 def may_be_nan(node: Node) -> bool:
-    """Whether a value can be NaN: not an integer's, nor that of a constant that is a number."""
+    """Whether a value can be NaN: integers and constant numbers cannot."""
     if not pa.types.is_floating(node.type):
         return False
     return node.constant is None or bool(node.constant.is_valid and math.isnan(node.constant.as_py()))
@@ -80,14 +80,14 @@ def _both_nan(left: Node, right: Node) -> Node:
 
 
 def with_both_zeros(listed: pa.Array) -> pa.Array:
-    """A list of values to look for, with 0.0 and -0.0 when it has one of them: a lookup tells them apart."""
+    """A list of values for a lookup, with both 0.0 and -0.0 if it has one of them: a lookup distinguishes them."""
     if not pa.types.is_floating(listed.type) or not pc.any(pc.equal(listed, 0.0)).as_py():
         return listed
     return pa.concat_arrays([listed, pa.array([0.0, -0.0], listed.type)])
 
 
 def greatest(*values: Datum) -> Datum:
-    """The largest value of each row, nulls aside: Arrow's kernel passes over NaN as if it were null."""
+    """The largest value of each row, ignoring nulls: Arrow's kernel skips NaN as if it were null."""
     largest = pc.max_element_wise(*values, skip_nulls=True)
     for value in values:
         largest = pc.if_else(pc.fill_null(pc.is_nan(value), False), pa.scalar(math.nan, value.type), largest)

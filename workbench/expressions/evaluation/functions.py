@@ -58,7 +58,7 @@ def _of_double(kernel: str, name: str) -> Builder:
 
 
 def _logarithm(scope: Scope, tree: Tree) -> Node:
-    """The natural logarithm; null of zero and below, as in Spark."""
+    """The natural logarithm; null for zero and below, as in Spark."""
     node = widen(scope.number(tree.this, "ln"), _DOUBLE)
     positive = apply("greater", [node, constant(pa.scalar(0.0), "0")], _BOOL, "")
     kept = apply("if_else", [positive, node, null_of(_DOUBLE)], _DOUBLE, "")
@@ -196,7 +196,7 @@ def _trim(scope: Scope, tree: Tree) -> Node:
 
 def _replace(scope: Scope, tree: Tree) -> Node:
     old = scope.constant_text(tree.expression, "replace")
-    if not old:  # Arrow would find it everywhere, for ever; Spark gives the text as it is
+    if not old:  # Arrow would find it everywhere, endlessly; Spark returns the text unchanged
         return scope.string(tree.this, "replace")
     new = tree.args.get("replacement")
     options = pc.ReplaceSubstringOptions(old, "" if new is None else scope.constant_text(new, "replace"))

@@ -1,7 +1,7 @@
 """Tests of text against a constant literal or pattern, faster than Arrow's own kernels.
 
 A regular expression often contains text that every match must contain. Most rows do not, so that text is searched
-first, and the expression runs on the rows that are left.
+first, and the expression runs on the remaining rows.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _QUANTIFIERS = frozenset("*?+{")
 
 
 class Search:
-    """Whether text contains a literal or matches a regular expression anywhere; null of null.
+    """Whether text contains a literal or matches a regular expression anywhere; null for null.
 
     Args:
-        literal: not empty; what the text contains, or every match of the pattern.
+        literal: the text to find, contained in every match of the pattern; not empty.
         pattern: in RE2's syntax, or None for the literal alone.
     """
 
@@ -69,16 +69,16 @@ class Search:
 
 
 def contains(literal: str) -> Callable[[Datum], Datum]:
-    """A function from text to whether it contains `literal`; null of null."""
+    """A function that tests whether text contains `literal`; null for null."""
     return Search(literal) if literal else lambda text: pc.match_substring(text, literal)
 
 
 def matches(pattern: str, literal: str) -> Callable[[Datum], Datum]:
-    """A function from text to whether the regular expression `pattern` matches anywhere in it; null of null.
+    """A function that tests whether the regular expression `pattern` matches anywhere in text; null for null.
 
     Args:
         pattern: in RE2's syntax.
-        literal: what every match contains; see `required_literal`.
+        literal: contained in every match; see `required_literal`.
     """
     if literal:
         return Search(literal, pattern)
@@ -87,7 +87,7 @@ def matches(pattern: str, literal: str) -> Callable[[Datum], Datum]:
 
 
 def search(test: Callable[[Datum], Datum], node: Node, text: str) -> Node:
-    """The computation of `contains` or `matches` on a node; it tells rows rather than a mask where it can."""
+    """The computation of `contains` or `matches` on a node; it returns rows instead of a mask if it can."""
     found = call(test, [node], pa.bool_(), text)
     if not isinstance(test, Search) or found.constant is not None or found.coded is not None:
         return found
@@ -95,9 +95,9 @@ def search(test: Callable[[Datum], Datum], node: Node, text: str) -> Node:
 
 
 def required_literal(pattern: str) -> str:
-    """The longest text that every match of a regular expression contains; empty where none is sure.
+    """The longest text that every match of a regular expression contains; empty if none is certain.
 
-    Only what stands at the top level is looked at: anything in groups, classes or behind a quantifier breaks the text.
+    Only the top level is examined: groups, classes and quantifiers break the text.
 
     Example:
         >>> required_literal("error [0-9]{3}"), required_literal("(?i)error"), required_literal("a|b")
@@ -139,14 +139,14 @@ def required_literal(pattern: str) -> str:
 
 
 def _class_end(pattern: str, at: int) -> int | None:
-    """Behind the class that begins at `at`; None for one that is hard to read."""
+    """The position after the class that begins at `at`; None for one that is hard to parse."""
     end = pattern.find("]", at + 2)
     inner = pattern[at + 1 : end]
     return None if end < 0 or "[" in inner or "\\" in inner or inner == "^" else end + 1
 
 
 def _group_end(pattern: str, at: int) -> int | None:
-    """Behind the group that begins at `at`; None for one that is hard to read."""
+    """The position after the group that begins at `at`; None for one that is hard to parse."""
     depth = 0
     for position in range(at, len(pattern)):
         if pattern[position] in "\\[":

@@ -26,7 +26,7 @@ _SPECIAL = {"nan": math.nan} | {
 
 
 def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
-    """Text read as a value of `type_`, null where it is none; None when the type cannot be read from text.
+    """Text parsed as a value of `type_`, null if it is invalid; None if the type cannot be parsed from text.
 
     Times are ISO: ``2013-01-31``, ``2013-01-31 06:00:00.25``, with ``T`` for the blank, with a zone (``Z``, ``+02:00``)
     or else in UTC.
@@ -51,7 +51,7 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
 
 
 def format_text(node: Node, text: str) -> Node | None:
-    """A value as Spark writes it; None when the type cannot be written."""
+    """A value as Spark writes it; None if the type cannot be written."""
     type_ = node.type
     if pa.types.is_floating(type_):
         return call(_per_value(_format_float), [node], pa.string(), text)
@@ -66,7 +66,7 @@ def format_text(node: Node, text: str) -> Node | None:
 
 
 def _matching(node: Node, pattern: str) -> Node:
-    """The text where it matches, else null."""
+    """The text if it matches, else null."""
     match = apply("match_substring_regex", [node], pa.bool_(), node.text, pc.MatchSubstringOptions(pattern))
     return apply("if_else", [match, node, null_of(pa.string())], pa.string(), node.text)
 
@@ -88,7 +88,7 @@ def _parse_boolean(value: Datum) -> Datum:
 
 @cache
 def _booleans() -> tuple[pa.Array, pa.Array]:
-    """The words for true and for false; made when they are needed, because ``pa.array`` imports pandas."""
+    """The words for true and for false; created on demand, because ``pa.array`` imports pandas."""
     return pa.array(_TRUE), pa.array(_FALSE)
 
 
@@ -128,7 +128,7 @@ def _format_float(value: float) -> str:
 
 
 def _scientific(value: float) -> tuple[str, str]:
-    """The shortest exact digits with one before the point, and the exponent of ten."""
+    """The shortest exact digits, with one before the decimal point, and the exponent of ten."""
     sign, digits = "-" * (value < 0), f"{abs(value)!r}"
     whole, _, fraction = digits.partition(".")
     if whole == "0":

@@ -22,7 +22,7 @@ Builder = Callable[[Scope, Tree], Node]
 
 
 def _time(scope: Scope, tree: Tree, what: str) -> Node:
-    """An operand that must be a timestamp, a date or text that is a constant time."""
+    """An operand that must be a timestamp, a date or constant text with a time."""
     if isinstance(tree, exp.TsOrDsToDate):  # the parser's own addition
         tree = tree.this
     node = scope.node(tree)
@@ -68,7 +68,7 @@ def _to_date(scope: Scope, tree: Tree) -> Node:
 
 
 def _seconds(scope: Scope, tree: Tree) -> Node:
-    """Whole seconds since 1970, cut off towards zero as Spark does (a CAST to bigint rounds down)."""
+    """Whole seconds since 1970, truncated towards zero as in Spark (a CAST to bigint rounds down)."""
     instant, text = widen(_time(scope, tree.this, "unix_timestamp"), INSTANT), render(tree)
     micros = apply("cast", [instant], pa.int64(), text, pc.CastOptions.unsafe(pa.int64()))
     return apply("divide", [micros, constant(pa.scalar(1_000_000, pa.int64()), "")], pa.int64(), text)

@@ -1,4 +1,4 @@
-"""Where expressions begin: columns, constants, SQL text and choices."""
+"""Starting points of expressions: columns, constants, SQL text and choices."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class When:
     before: tuple[tuple[Expression, object], ...] = ()
 
     def then(self, value: object) -> Case:
-        """The value where the condition is true.
+        """The value if the condition is true.
 
         Args:
             value: an expression or a constant.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return Case((*self.before, (self.condition, value)))
 
 
 class Case(Expression):
-    """``CASE WHEN ...``; without `otherwise` it is null where no condition is true."""
+    """``CASE WHEN ...``; without `otherwise` it is null if no condition is true."""
 
     __slots__ = ("_branches",)
 
@@ -45,11 +45,11 @@ class Case(Expression):
         super().__init__(exp.Case(ifs=[exp.If(this=tree_of(test), true=tree_of(value)) for test, value in branches]))
 
     def when(self, condition: Expression | str) -> When:
-        """Another condition, looked at where none before it is true."""
+        """Another condition, evaluated if no earlier one is true."""
         return When(_condition(condition), self._branches)
 
     def otherwise(self, value: object) -> Expression:
-        """The value where no condition is true."""
+        """The value if no condition is true."""
         tree = self._tree.copy()
         tree.set("default", tree_of(value))
         return Expression(tree)
@@ -61,10 +61,10 @@ def col(name: str) -> Expression:
     Source: Spark's ``col``.
 
     Args:
-        name: of the column; whether there is one is known where the expression is used.
+        name: of the column; whether it exists is checked where the expression is used.
 
     Raises:
-        ExpressionError: no name.
+        ExpressionError: not a name.
 
     Example:
         >>> (col("dep_delay") > 15).sql
@@ -77,17 +77,17 @@ def col(name: str) -> Expression:
 
 @lru_cache(maxsize=1_024)
 def _column(name: str) -> Expression:
-    """One for each name: expressions are immutable, and its text is worked out once."""
+    """One per name: expressions are immutable, and the text is computed once."""
     return Expression(exp.Column(this=identifier(name)))
 
 
 def lit(value: object) -> Expression:
-    """A constant: None, bool, int, float, str, date or datetime (without a zone, UTC is meant).
+    """A constant: None, bool, int, float, str, date or datetime (UTC if it has no zone).
 
     Source: Spark's ``lit``.
 
     Args:
-        value: the constant; a numpy scalar will do.
+        value: the constant; numpy scalars are accepted.
 
     Raises:
         ExpressionError: a value of another type.
@@ -127,7 +127,7 @@ def when(condition: Expression | str) -> When:
         condition: an expression or SQL text.
 
     Raises:
-        ExpressionError: text that is no SQL expression.
+        ExpressionError: text that is not a SQL expression.
 
     Example:
         >>> when(col("delay") > 60).then("bad").when(col("delay") > 15).then("late").otherwise("good").sql
@@ -142,11 +142,11 @@ def coalesce(first: Expression, *others: object) -> Expression:
     Source: Spark's ``coalesce``.
 
     Args:
-        first: looked at first.
-        others: expressions or constants, looked at in this order.
+        first: evaluated first.
+        others: expressions or constants, evaluated in this order.
 
     Raises:
-        ExpressionError: a constant of a type that cannot stand in an expression.
+        ExpressionError: a constant of a type that an expression cannot contain.
 
     Example:
         >>> coalesce(col("delay"), 0).sql

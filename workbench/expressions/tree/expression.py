@@ -58,7 +58,7 @@ class Expression:
 
     @property
     def name(self) -> str:
-        """The name that a column with this expression gets: its alias, its column, or its SQL text."""
+        """The name of a column with this expression: its alias, its column, or its SQL text."""
         return str(self._tree.alias_or_name) if isinstance(self._tree, exp.Alias | exp.Column) else self.sql
 
     def __repr__(self) -> str:
@@ -115,7 +115,7 @@ class Expression:
         return Expression(exp.Neg(this=_operand(self)))
 
     def abs(self) -> Expression:
-        """The value without its sign."""
+        """The absolute value."""
         return Expression(exp.Abs(this=tree_of(self)))
 
     def __abs__(self) -> Expression:
@@ -125,7 +125,7 @@ class Expression:
         """Rounded half away from zero, as SQL does.
 
         Args:
-            decimals: digits behind the point; negative ones round to tens, hundreds, ...
+            decimals: digits after the decimal point; a negative number rounds to tens, hundreds, ...
         """
         return Expression(exp.Round(this=tree_of(self), decimals=tree_of(decimals)))
 
@@ -156,7 +156,7 @@ class Expression:
             other: an expression or a constant.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return _binary(exp.NullSafeEQ, self, other)
 
@@ -165,10 +165,10 @@ class Expression:
 
         Args:
             low: an expression or a constant.
-            high: the same; both ends belong to the range.
+            high: an expression or a constant; both ends belong to the range.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return Expression(exp.Between(this=_operand(self), low=_operand(low), high=_operand(high)))
 
@@ -179,7 +179,7 @@ class Expression:
             values: expressions or constants.
 
         Raises:
-            ExpressionError: text instead of a list, or a constant of a type that cannot stand in an expression.
+            ExpressionError: text instead of a list, or a constant of a type that an expression cannot contain.
         """
         if isinstance(values, str):
             raise ExpressionError(
@@ -192,11 +192,11 @@ class Expression:
         return Expression(exp.In(this=_operand(self), expressions=[tree_of(value) for value in values]))
 
     def is_null(self) -> Expression:
-        """Whether there is no value; itself never null."""
+        """Whether the value is null; the result is never null."""
         return Expression(exp.Is(this=_operand(self), expression=exp.Null()))
 
     def is_not_null(self) -> Expression:
-        """Whether there is a value; itself never null."""
+        """Whether the value is not null; the result is never null."""
         return Expression(exp.Not(this=self.is_null().tree))
 
     # Logic
@@ -231,35 +231,35 @@ class Expression:
         return Expression(exp.Length(this=tree_of(self)))
 
     def contains(self, text: object) -> Expression:
-        """Whether `text` stands anywhere in the text.
+        """Whether the value contains `text`.
 
         Args:
-            text: an expression or a constant; capitals matter.
+            text: an expression or a constant; case-sensitive.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return Expression(exp.Contains(this=tree_of(self), expression=tree_of(text)))
 
     def startswith(self, text: object) -> Expression:
-        """Whether `text` is the beginning of the text.
+        """Whether the value starts with `text`.
 
         Args:
-            text: an expression or a constant; capitals matter.
+            text: an expression or a constant; case-sensitive.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return Expression(exp.StartsWith(this=tree_of(self), expression=tree_of(text)))
 
     def endswith(self, text: object) -> Expression:
-        """Whether `text` is the end of the text.
+        """Whether the value ends with `text`.
 
         Args:
-            text: an expression or a constant; capitals matter.
+            text: an expression or a constant; case-sensitive.
 
         Raises:
-            ExpressionError: a constant of a type that cannot stand in an expression.
+            ExpressionError: a constant of a type that an expression cannot contain.
         """
         return Expression(exp.EndsWith(this=tree_of(self), expression=tree_of(text)))
 
@@ -270,12 +270,12 @@ class Expression:
             pattern: in RE2's syntax, without look-around.
 
         Raises:
-            ExpressionError: where it is used, a pattern that is not valid.
+            ExpressionError: an invalid pattern, when the expression is used.
         """
         return Expression(exp.RegexpLike(this=_operand(self), expression=tree_of(pattern)))
 
     def like(self, pattern: str) -> Expression:
-        """Whether the whole text matches `pattern`, in which ``%`` is any text and ``_`` any character.
+        """Whether the whole text matches `pattern`, in which ``%`` matches any text and ``_`` any character.
 
         Args:
             pattern: with ``\\%`` and ``\\_`` for the characters themselves.
@@ -287,13 +287,13 @@ class Expression:
     def cast(self, type_name: str) -> Expression:
         """Converted to a Spark SQL type: int, bigint, float, double, string, boolean, timestamp, date and others.
 
-        Text that is no value of the type becomes null, as in Spark without ANSI mode.
+        Text that is not a value of the type becomes null, as in Spark without ANSI mode.
 
         Args:
             type_name: such as ``"bigint"``.
 
         Raises:
-            ExpressionError: no type of Spark SQL.
+            ExpressionError: not a type of Spark SQL.
         """
         tree = parse_sql(f"CAST(NULL AS {type_name})", caller())
         tree.set("this", tree_of(self))
@@ -306,7 +306,7 @@ class Expression:
             name: of the column.
 
         Raises:
-            ExpressionError: no name.
+            ExpressionError: not a name.
         """
         if not isinstance(name, str) or not name:
             raise ExpressionError(f"alias takes a column's name, not {name!r}", origin=caller())
@@ -314,7 +314,7 @@ class Expression:
 
 
 def identifier(name: str) -> Tree:
-    """A name, in backticks where it needs them."""
+    """A name, in backticks if it needs them."""
     simple = _SIMPLE_NAME.fullmatch(name) and name.upper() not in Spark.Tokenizer.KEYWORDS
     return exp.Identifier(this=name, quoted=not simple)
 
@@ -324,7 +324,7 @@ def _binary(node: Tree, left: object, right: object) -> Expression:
 
 
 def _operand(value: object) -> Tree:
-    """The tree of an operand, in parentheses where precedence could change its meaning."""
+    """The tree of an operand, in parentheses if precedence could change its meaning."""
     tree = tree_of(value)
     return tree if isinstance(tree, _ATOMS) and not isinstance(tree, exp.Connector) else exp.Paren(this=tree)
 

@@ -1,4 +1,4 @@
-"""Columns where only a name will do: as text, or as `col` writes it."""
+"""Columns where only a name is accepted: as text, or as `col`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def column_name(column: ColumnName, what: str) -> str:
     """The name of a column.
 
     Args:
-        column: as a person wrote it; anything but an expression is given back as it is, for the caller to judge.
-        what: takes the name, for errors.
+        column: as given by the user; anything but an expression is returned unchanged, for the caller to check.
+        what: the method or argument that takes the name, for errors.
 
     Raises:
         ExpressionError: the expression computes something.
@@ -35,7 +35,7 @@ def column_name(column: ColumnName, what: str) -> str:
         return column
     if (name := plain_name(column)) is None:
         raise ExpressionError(
-            f"{what} takes columns, and {column.sql!r} computes one: give it a name before, as in "
+            f"{what} takes columns, and {column.sql!r} computes one: give it a name first, as in "
             f"with_columns(computed={column.sql!r})",
             origin=caller(),
         )
@@ -43,7 +43,7 @@ def column_name(column: ColumnName, what: str) -> str:
 
 
 def plain_name(expression: Expression) -> str | None:
-    """The name of the column that an expression is; None where it computes something or gives another name.
+    """The name of the column if an expression is one; None if it computes something or has an alias.
 
     Example:
         >>> from workbench.expressions import col
@@ -57,7 +57,7 @@ def column_names(columns: ColumnName | Sequence[ColumnName], what: str) -> tuple
     """The names of one column or several.
 
     Raises:
-        ExpressionError: an expression that computes something, or what names no column.
+        ExpressionError: an expression that computes something, or a value that is not a name.
 
     Example:
         >>> column_names(["origin", "day"], "key_by")

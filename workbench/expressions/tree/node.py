@@ -1,7 +1,7 @@
 """A compiled part of an expression: its type and a closure that computes it for a batch.
 
 What depends on one dictionary-encoded column alone is computed once for each value of the dictionary, and only when a
-batch brings another dictionary than the one before it.
+batch has a different dictionary from the previous one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Coded:
 
     Args:
         column: its position.
-        evaluate: takes the dictionary to an array with a value per code, or to a scalar.
+        evaluate: maps the dictionary to an array with a value per code, or to a scalar.
     """
 
     __slots__ = ("_latest", "column", "evaluate")
@@ -44,11 +44,11 @@ class Coded:
         self._latest: tuple[tuple[int, ...], pa.Array, Datum] | None = None
 
     def values(self, column: pa.DictionaryArray) -> Datum | None:
-        """The value of each code of `column`; None where it does not pay (more codes than rows) or rows are null."""
+        """The value of each code of `column`; None if it is not worthwhile (more codes than rows) or rows are null."""
         if column.null_count:
             return None
         dictionary = column.dictionary
-        # The memory of a dictionary that is kept here is immutable, and no other one can have its addresses.
+        # The memory of a dictionary that is held here is immutable, and no other one can have its addresses.
         identity = (len(dictionary), dictionary.offset, *(b.address if b else 0 for b in dictionary.buffers()))
         latest = self._latest
         if latest is None or latest[0] != identity:
@@ -64,12 +64,12 @@ class Node:
 
     Attributes:
         type: of the value.
-        evaluate: takes a batch to an array of its length, or to a scalar.
+        evaluate: maps a batch to an array of its length, or to a scalar.
         text: SQL of this part, for errors.
-        constant: the value when it depends on no column, else None.
-        coded: the same by code, when it depends on one dictionary-encoded column alone.
-        rows: of a condition, takes a batch to the numbers of the rows for which it is true, shape (k,), in order, where
-            that is known sooner than a mask.
+        constant: the value if it depends on no column, else None.
+        coded: the same by code, if it depends on only one dictionary-encoded column.
+        rows: for a condition, maps a batch to the numbers of the rows for which it is true, shape (k,), in order, if
+            that is faster than a mask.
     """
 
     type: pa.DataType
@@ -91,17 +91,17 @@ def null_of(type_: pa.DataType, text: str = "NULL") -> Node:
 
 
 def apply(kernel: str, operands: Sequence[Node], type_: pa.DataType, text: str, options: Any = None) -> Node:
-    """An Arrow kernel over operands that already have the types that it needs; folded when all are constant."""
+    """An Arrow kernel over operands of the required types; folded if all are constant."""
     return call(_kernel(kernel, options), operands, type_, text)
 
 
 def apply_or_null(kernel: str, operands: Sequence[Node], type_: pa.DataType, text: str, options: Any = None) -> Node:
-    """Like `apply`, for a kernel that refuses some values: those rows become null."""
+    """Like `apply`, for a kernel that rejects some values: those rows become null."""
     return call(_null_on_error(_kernel(kernel, options), type_), operands, type_, text)
 
 
 def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.DataType, text: str) -> Node:
-    """A function of the operands' values; folded when all are constant."""
+    """A function of the operands' values; folded if all are constant."""
     evaluate = _evaluate(function, [operand.evaluate for operand in operands])
     if all(operand.constant is not None for operand in operands):
         return constant(evaluate(_NO_ROWS), text)
@@ -110,7 +110,7 @@ def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.Dat
 
 
 def _together(function: Callable[..., Datum], operands: Sequence[Node]) -> Coded | None:
-    """The function by code, when all operands that vary depend on the same dictionary-encoded column."""
+    """The function by code, if all operands that vary depend on the same dictionary-encoded column."""
     parts: list[Evaluate] = []
     columns: set[int] = set()
     for operand in operands:
@@ -164,14 +164,14 @@ def _kernel(name: str, options: Any) -> Callable[..., Datum]:
             return call(values) if options is None else call(values, options)
         except pa.ArrowMemoryError as error:
             raise ExpressionError(
-                f"{name} of {len(values[0])} rows takes more memory than there is ({error}): compute shorter values"
+                f"{name} of {len(values[0])} rows takes more memory than is available ({error}): compute shorter values"
             ) from error
 
     return run
 
 
 def _null_on_error(function: Callable[..., Datum], type_: pa.DataType) -> Callable[..., Datum]:
-    """`function`, but null where it raises: a batch that fails is halved until the failing rows stand alone."""
+    """`function`, but null where it raises: a batch that fails is halved until the failing rows are isolated."""
 
     def attempt(*values: Datum) -> Datum:
         try:

@@ -1,4 +1,4 @@
-"""What a part of an expression is compiled in: the schema, the builders of its parts, and how errors are worded."""
+"""The context of a compilation: the schema, the builders of the parts, and the wording of errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.expressions.tree.sql import Tree, render, shown
 from workbench.expressions.tree.types import is_number, is_time, operand_type, type_name
 from workbench.origin import Origin
 
-# The parts of a syntax node that the builders look at. A node with any other is refused: its meaning would be lost.
+# The parts of a syntax node that the builders read. A node with any other is rejected: its meaning would be lost.
 _PARTS = frozenset(
     {
         *("this", "expression", "expressions", "is_string", "quoted", "negate", "safe", "ignore_nulls", "to", "unit"),
@@ -23,7 +23,7 @@ _PARTS = frozenset(
         *("table", "query", "unnest", "field"),
     }
 )
-# unix_timestamp's format concerns text, which is refused as its operand.
+# unix_timestamp's format applies to text, which is rejected as its operand.
 _PARTS_WITHOUT_EFFECT = {exp.StrToUnix: {"format"}}
 
 
@@ -76,7 +76,7 @@ class Scope:
         return positions[0], self.schema.field(positions[0]).type
 
     def number(self, tree: Tree, what: str) -> Node:
-        """Compile a part that must be a number; decimals take part as double."""
+        """Compile a part that must be a number; decimals become doubles."""
         node = self.node(tree)
         if pa.types.is_null(node.type):
             return apply("cast", [node], pa.int32(), node.text, pc.CastOptions.safe(pa.int32()))
@@ -129,10 +129,10 @@ class Scope:
 
 
 def column_node(scope: Scope, tree: Tree) -> Node:
-    """A column in the type in which it takes part in computations."""
+    """A column converted to its type in computations."""
     if tree.table:
         raise scope.error(
-            f"{render(tree)} reads a field of a struct, which is not supported: use map to take it out first"
+            f"{render(tree)} reads a field of a struct, which is not supported: use map to extract it first"
         )
     index, stored = scope.column(tree.name)
     text, type_ = render(tree), operand_type(stored)

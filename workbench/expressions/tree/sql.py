@@ -17,11 +17,11 @@ Tree = Any
 TOO_DEEP = "the expression is nested too deeply: use is_in for many values, or several with_columns"
 _PREFIX = "SELECT "
 _TEXT_MAX = 100_000
-"""Characters; sqlglot takes some seconds to read so many."""
+"""In characters; sqlglot takes some seconds to parse so many."""
 _SHOWN = 300
-"""Characters of it in an error."""
+"""Characters of an expression shown in an error."""
 
-# What sqlglot lets through from its own code on some malformed texts, such as "floor(" or ten thousand parentheses.
+# What sqlglot's own code raises on some malformed texts, such as "floor(" or ten thousand parentheses.
 _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 
 
@@ -69,7 +69,7 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
         )
     if len(text) > _TEXT_MAX:
         raise ExpressionError(
-            f"the expression {shown(text)} has {len(text):,} characters, and at most {_TEXT_MAX:,} are read: use "
+            f"the expression {shown(text)} has {len(text):,} characters, more than the maximum of {_TEXT_MAX:,}: use "
             "col(...).is_in for many values, or join",
             origin=origin,
         )
@@ -94,7 +94,7 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
 
 
 def shown(text: str) -> str:
-    """An expression's text in quotation marks, or the most part of a long one.
+    """An expression's text in quotation marks, shortened if it is long.
 
     Example:
         >>> shown("a > 1")
@@ -104,14 +104,14 @@ def shown(text: str) -> str:
 
 
 def refuse_half_pairs(text: str, origin: Origin | None) -> None:
-    """Refuse an expression's text if it cannot be written: Arrow has no such text.
+    """Reject text that cannot be encoded: Arrow has no such text.
 
     Raises:
-        ExpressionError: it has half of a surrogate pair.
+        ExpressionError: it has an unpaired surrogate.
     """
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise ExpressionError(
-            f"the expression {shown(text)} has half of a surrogate pair, which is no character: take it out",
+            f"the expression {shown(text)} has an unpaired surrogate, which is not a character: remove it",
             origin=origin,
         )
 

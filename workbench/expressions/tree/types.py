@@ -1,4 +1,4 @@
-"""The types of expressions: Spark's names for Arrow types, and the type that two operands meet in."""
+"""The types of expressions: Spark's names for Arrow types, and the common type of two operands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ INSTANT = pa.timestamp("us", "UTC")
 """What Spark calls TIMESTAMP: a point in time."""
 
 LOCAL = pa.timestamp("us")
-"""What Spark calls TIMESTAMP_NTZ; where it meets an instant, it is read as UTC."""
+"""What Spark calls TIMESTAMP_NTZ; compared with an instant, it is read as UTC."""
 
 CAST_TYPES: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -36,7 +36,7 @@ _WIDER = {
 
 
 def type_name(type_: pa.DataType) -> str:
-    """Spark's name of an Arrow type, or Arrow's where Spark has none."""
+    """Spark's name of an Arrow type, or Arrow's if Spark has none."""
     return _NAMES.get(type_) or ("null" if pa.types.is_null(type_) else str(type_))
 
 
@@ -51,9 +51,9 @@ def is_time(type_: pa.DataType) -> bool:
 
 
 def operand_type(type_: pa.DataType) -> pa.DataType:
-    """The type in which a column of `type_` takes part in a computation: one of Spark's where there is a near one.
+    """The type of a column of `type_` in computations: the nearest type of Spark if there is one.
 
-    Dictionaries are decoded, unsigned numbers become signed, text has one representation, time has microseconds.
+    Dictionaries are decoded, unsigned integers become signed, text has one representation, time has microseconds.
     """
     if pa.types.is_dictionary(type_):
         return operand_type(type_.value_type)
@@ -67,7 +67,7 @@ def operand_type(type_: pa.DataType) -> pa.DataType:
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """The type that values of both types convert to without losing their meaning, or None when there is none."""
+    """The type to which values of both types convert without losing their meaning, or None."""
     if left == right or pa.types.is_null(right):
         return left
     if pa.types.is_null(left):

@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
     needless = [name for name in OPTIONS if name not in taken]
     refuse_given(options, needless, f"does nothing for 'workbench bench {options.name}': leave it out")
     if not options.peers:
-        refuse_given(options, ("peer",), "chooses out of the scripts of --peers: name their folder, too")
+        refuse_given(options, ("peer",), "chooses among the scripts of --peers: name their folder, too")
     options.repeats = options.repeats or REPEATS
     if options.name == "start":
         return _start(options)

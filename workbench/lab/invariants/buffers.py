@@ -38,7 +38,7 @@ class Buffers(Invariant):
         self._sizes = {task.name: task.settings.buffer_size for task in execution.tasks}
         for task in execution.tasks:
             if task.pool.used and task.name not in self.model.stays:
-                self.violated("I10", f"{task.name} begins with {task.pool.used} output buffers in use")
+                self.violated("I10", f"{task.name} starts with {task.pool.used} output buffers in use")
 
     def received(self, channel: Channel, element: Element) -> None:
         if type(element) is Records:
@@ -78,7 +78,7 @@ class Buffers(Invariant):
             self.violated("I12", f"{name}: {used} buffers in use of a pool of {total}")
         step = made - self._made.get(name, 0)
         if step and backlog > step:
-            self.violated("I12", f"{name}: {backlog} records wait for room, and its last step has made {step}")
+            self.violated("I12", f"{name}: {backlog} records wait for room, but its last step emitted {step}")
         self._made[name], self._sizes[name] = made, now
         if used + backlogged - total > self.overshoot:
             self.overshoot = used + backlogged - total
@@ -86,7 +86,7 @@ class Buffers(Invariant):
     def finished(self) -> None:
         for line in self.model.lines.values():
             if line.channel.queued_buffers or line.queue or line.channel.elements:
-                self.violated("I10", f"{line}: {line.channel.queued_buffers} buffers in flight in the end")
+                self.violated("I10", f"{line}: {line.channel.queued_buffers} buffers in flight at the end")
         for task in self.model.tasks.values():
             if task.pool.used:
-                self.violated("I10", f"{task.name}: {task.pool.used} output buffers in use in the end")
+                self.violated("I10", f"{task.name}: {task.pool.used} output buffers in use at the end")

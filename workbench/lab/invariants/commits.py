@@ -95,10 +95,10 @@ class Commits(Invariant):
                 self._durable.add(number)
                 self._completing.pop(owner, None)
                 if self.model.attempt_of.get(number) != self.model.attempt and self._is_newest(number):
-                    self.violated("I13", f"checkpoint {number} was completed when the job had gone on without it")
+                    self.violated("I13", f"checkpoint {number} was completed after the job had continued without it")
             case "commit begins":
                 if number not in self._durable:
-                    self.violated("I13", f"{owner} is told that checkpoint {number} is complete, and it is not")
+                    self.violated("I13", f"{owner} was notified that checkpoint {number} is complete, but it is not")
             case "commit ends":
                 self._on_committed(owner, number)
             case "rows begin":

@@ -45,7 +45,7 @@ class Alignment(Invariant):
             return  # only the first barrier that has overtaken matters
         for line in lines:
             if not line.finished and line.barrier_received < number:
-                self.violated("I3", f"{task}: snapshot {number} before its barrier came from {line}")
+                self.violated("I3", f"{task}: snapshot {number} before its barrier arrived from {line}")
 
     def after_step(self, task: Task) -> None:
         assert isinstance(task, OperatorTask)
@@ -55,7 +55,7 @@ class Alignment(Invariant):
             if item.blocked and not task.mailbox:
                 line = self.model.lines[id(item.channel)]
                 if not self.model.in_progress(line.barrier_received):
-                    self.violated("I3", f"{line} is held back for checkpoint {line.barrier_received}, which is over")
+                    self.violated("I3", f"{line} is blocked for checkpoint {line.barrier_received}, which has ended")
 
 
 class ConsistentCut(Invariant):
@@ -117,7 +117,7 @@ class ConsistentCut(Invariant):
                     " flight",
                 )
         for flow in kept:
-            self.violated("I1", f"{taken.task} keeps records of {flow}, which is none of its channels")
+            self.violated("I1", f"{taken.task} keeps records of {flow}, which is not one of its channels")
         for output in self.model.outputs_of[taken.task]:
             if (emitted := self._emitted.pop((id(output), checkpoint_id), None)) is not None and taken.unaligned:
                 flows = {line.channel.flow for line in output.lines}

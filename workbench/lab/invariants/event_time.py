@@ -75,7 +75,7 @@ class EventTime(Invariant):
         if self._on_time:
             for link in task.links:
                 if late := link.counters.numLateRecordsDropped:
-                    self.violated("I5", f"{link.uid} dropped {late} records as late, and none was late at its source")
+                    self.violated("I5", f"{link.uid} dropped {late} records as late, but none was late at its source")
 
 
 def _earliest(records: Records) -> int | None:

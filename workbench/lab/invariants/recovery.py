@@ -83,11 +83,11 @@ class RestoredState(Invariant):
     def _compare_sources(self, uid: str, before: Sequence[Snapshot], now: Sequence[Snapshot]) -> None:
         read, found = _merged(before, _POSITIONS), _merged(now, _POSITIONS)
         if any(found.get(split, position) != position for split, position in read.items()):
-            self.violated("I6", f"{uid} goes on from the positions {found}, its checkpoint has {read}")
+            self.violated("I6", f"{uid} continues from the positions {found}, but its checkpoint has {read}")
         if len(before) == len(now):  # splits that share event time may meet others at another parallelism
             told, tells = _merged(before, WATERMARKS), _merged(now, WATERMARKS)
             if any(tells.get(split, state) != state for split, state in told.items()):
-                self.violated("I6", f"{uid} tells event time from {tells}, its checkpoint has {told}")
+                self.violated("I6", f"{uid} generates watermarks from {tells}, but its checkpoint has {told}")
 
 
 def _as_many(snapshots: list[Snapshot], subtasks: int) -> list[Snapshot]:

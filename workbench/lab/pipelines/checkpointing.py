@@ -86,5 +86,5 @@ def verify_rows(trial: Trial, outputs: Outputs, policy: FaultTolerance, counted_
     if policy.replays and (lost := expected - outputs[sink]):
         problems.append(f"{sink}: {lost.total()} rows are missing")
     if (extra := (outputs[sink] - expected).total()) > counted_twice:
-        problems.append(f"{sink}: {extra} rows are too many, and only {counted_twice} records were counted twice")
+        problems.append(f"{sink}: {extra} surplus rows, but only {counted_twice} records were counted twice")
     return problems

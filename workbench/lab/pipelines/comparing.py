@@ -24,7 +24,7 @@ def differences(sink: str, found: Rows, expected: Rows) -> list[str]:
     if lost := expected - found:
         problems.append(f"{sink}: {lost.total()} rows are missing, such as {_first(lost)}")
     if extra := found - expected:
-        problems.append(f"{sink}: {extra.total()} rows are too many, such as {_first(extra)}")
+        problems.append(f"{sink}: {extra.total()} surplus rows, such as {_first(extra)}")
     return problems
 
 

@@ -210,7 +210,7 @@ def late(chance: Random, folder: Path, drops: float = 0.4) -> Trial:
         times = Counter((key, start) for key, start, *_ in outputs["out"])
         again = [window for window, n in times.items() if lateness == 0 and n > 1]
         again += [row[:2] for row, copies in outputs["out"].items() if copies > 1]
-        return [f"out: the window {start} of {key} came twice" for key, start in again]
+        return [f"out: the window {start} of {key} was emitted twice" for key, start in again]
 
     def put_aside(outputs: Outputs) -> list[str]:
         whole = in_windows(outputs)

@@ -19,7 +19,7 @@ from workbench.lab.pipelines.comparing import Outputs, Rows
 
 ROWS = "rows"
 """The name of the rows from the user's own function."""
-_NO_ROWS = "define rows(folder), which returns the rows that it has written, leave the sink away, or use wb.TableSink"
+_NO_ROWS = "define rows(folder), which returns the rows that it has written, leave out the sink, or use wb.TableSink"
 _ELSEWHERE = "define stream(folder), which writes to the folder that it is given, or use wb.TableSink"
 
 
@@ -87,7 +87,7 @@ def _read(sink: Sink) -> Rows:
     """
     rows = sink.committed()
     if rows is None:
-        raise SettingError(f"the sink {sink.name!r} does not tell what it has committed: define its committed()")
+        raise SettingError(f"the sink {sink.name!r} does not report what it has committed: define its committed()")
     return _told(rows)
 
 

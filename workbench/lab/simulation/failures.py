@@ -27,4 +27,4 @@ class FailureLog(JobObserver):
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         if kind == "failure" and not injected(text):
-            self.unexpected.append(f"a failure that nobody injected: {text}")
+            self.unexpected.append(f"a failure that was not injected: {text}")

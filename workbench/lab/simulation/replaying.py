@@ -76,7 +76,7 @@ def _job(simulation: Simulation) -> Job:
     sampler.sample()
 
     def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
-        raise JobError("a replayed simulation goes on from where it stands, not from a savepoint: run its pipeline")
+        raise JobError("a replayed simulation continues from its current step, not from a savepoint: run its pipeline")
 
     name = f"simulation-{simulation.scenario.seed}"
     run = Run(

@@ -230,14 +230,14 @@ class Simulation:
         began_us = clock.now_us() - driver.skipped_us
         try:
             if driver.advance() is None and not self.person.resumes(driver.master):
-                self.violations.append(f"I11: nothing can happen any more, and the job is {driver.master.state}")
+                self.violations.append(f"I11: nothing can happen any more, but the job is {driver.master.state}")
                 return
         except Killed as cause:
             self._end_process(cause)
             return
         master = driver.master
         if clock.now_us() - driver.skipped_us - began_us > SILENCE_US_MAX:
-            self.violations.append(f"I11: nothing but a time-out is left to happen, and the job is {master.state}")
+            self.violations.append(f"I11: only a time-out can still happen, but the job is {master.state}")
         if master is not checker.master:
             checker.obey(master)
         checker.after_step(driver.actor)
@@ -364,7 +364,7 @@ class Simulation:
         elif self._taken_back is not None and manifest is not None:
             place, first = self._taken_back
             if manifest.place != place and manifest.checkpoint_id < first:
-                self.violations.append(f"I6: the job was taken back to {place}, and goes on from {manifest.place}")
+                self.violations.append(f"I6: the job was restored to {place}, but continues from {manifest.place}")
 
     # damage ------------------------------------------------------------------------------------------------------
 

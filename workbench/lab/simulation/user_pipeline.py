@@ -63,8 +63,8 @@ class UserPipeline:
             found = found.sink_to(TableSink(_RESULT))
         if not isinstance(found, Pipeline):
             raise SettingError(
-                f"{self.path} defines no pipeline: give a stream, what sink_to returns, or a function that returns one,"
-                " the name 'stream'"
+                f"{self.path} defines no pipeline: assign a stream, the result of sink_to, or a function that returns "
+                "one, to the name 'stream'"
             )
         sinks = sinks_of(found, folder, self.rows, self.path)
         outside = sinks.read if sinks.readers else None
@@ -109,7 +109,7 @@ def _mistakes_told(path: Path) -> Iterator[None]:
     except Exception as error:
         what = error.msg if isinstance(error, SyntaxError) else error
         raise SettingError(
-            f"{path} cannot be run, it raises {type(error).__name__}: {what}; mend it", origin=_origin(error, path)
+            f"{path} cannot be run, it raises {type(error).__name__}: {what}; fix it", origin=_origin(error, path)
         ) from error
 
 
@@ -143,7 +143,7 @@ def undisturbed(user: UserPipeline) -> Outputs:
     )
     result = run_scenario(calm)
     if not result.ok:
-        raise SettingError(f"the pipeline cannot be simulated, undisturbed it does not come to its end: {result}")
+        raise SettingError(f"the pipeline cannot be simulated, because it does not finish without faults: {result}")
     return expected
 
 
@@ -170,9 +170,8 @@ def unlike(expected: Outputs, outputs: Outputs) -> list[str]:
         rows, found = expected.get(sink, Counter()), outputs.get(sink, Counter())
         if found != rows:
             problems.append(
-                f"{sink}: {(rows - found).total()} rows of the undisturbed run are missing and"
-                f" {(found - rows).total()} are too many, such as"
-                f" {min((rows - found) or (found - rows), key=repr)}"
+                f"{sink}: {(rows - found).total()} rows of the run without faults are missing and "
+                f"{(found - rows).total()} are surplus, such as {min((rows - found) or (found - rows), key=repr)}"
             )
     return problems
 

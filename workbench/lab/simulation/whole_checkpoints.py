@@ -38,5 +38,5 @@ def lacking(directory: Path) -> list[str]:
         for path in sorted(sizes.keys() | manifest.needs):
             found = directory / path
             if not found.is_file() or found.stat().st_size != sizes.get(path, found.stat().st_size):
-                problems.append(f"I13: {place} has a manifest, and {path} is not there as it was written")
+                problems.append(f"I13: {place} has a manifest, and {path} is missing or differs from what was written")
     return problems

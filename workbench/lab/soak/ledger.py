@@ -98,7 +98,7 @@ class Ledger:
         for twice in np.flatnonzero(shown > 1)[:3].tolist():
             self.say(f"window {twice // GROUPS} of group {twice % GROUPS} is committed {shown[twice]} times")
         for gone in np.flatnonzero(self._window_shown > shown[: len(self._window_shown)])[:3].tolist():
-            self.say(f"window {gone // GROUPS} of group {gone % GROUPS} was committed and is gone")
+            self.say(f"window {gone // GROUPS} of group {gone % GROUPS} was committed and has disappeared")
         self._window_shown = shown
         if len(window):
             self._compare("records of window and group", place, n, self._windows[window, 0, group])
@@ -114,7 +114,7 @@ class Ledger:
         if (counted := int(totals.sum())) > self._work.read.count:
             self.say(f"the committed totals count {counted} records, of which {self._work.read.count} were read")
         for back in np.flatnonzero(totals < self._totals)[:3].tolist():
-            self.say(f"the committed total of key {back} went back from {self._totals[back]} to {totals[back]}")
+            self.say(f"the committed total of key {back} decreased from {self._totals[back]} to {totals[back]}")
         self._totals = np.maximum(totals, self._totals)
 
     def _look_at_milestones(self) -> None:
@@ -132,7 +132,7 @@ class Ledger:
     def _count(self, rows: pa.Table) -> None:
         key, n, s = (rows.column(name).to_numpy() for name in ("key", "n", "s"))
         if (n % MILESTONE).any() or (n <= 0).any():
-            self.say("a milestone is none")
+            self.say("a committed milestone is not a milestone")
             return
         self._compare("sum at a milestone of key", key, s, n * (key + 1))
         number = n // MILESTONE

@@ -128,8 +128,8 @@ class Soaked:
                 f"   most {recovery.max_ms:6,} ms"
             )
         yield (
-            f"{failures.count} failures: records came again after {failures.median_ms:,} ms (median),"
-            f" {failures.p99_ms:,} ms (p99), {failures.max_ms:,} ms at most"
+            f"{failures.count} failures: records were emitted again after {failures.median_ms:,} ms (median), "
+            f"{failures.p99_ms:,} ms (p99), {failures.max_ms:,} ms at most"
         )
         grown = "not comparable" if self.growth is None else f"{self.growth:+.1%} after the warm-up"
         yield (
@@ -140,4 +140,4 @@ class Soaked:
         )
         for violation in self.violations:
             yield f"VIOLATION: {violation}"
-        yield f"{len(self.violations)} violations" if self.violations else "Every promise was kept."
+        yield f"{len(self.violations)} violations" if self.violations else "All invariants were kept."

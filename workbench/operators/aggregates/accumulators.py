@@ -338,4 +338,4 @@ def _ints(values: _Values) -> Int64s:
 
 
 def _overflow(cell: Cell) -> RecordError:
-    return RecordError(f"{cell.name} left the range of int64: cast the column to float64 before aggregating")
+    return RecordError(f"{cell.name} exceeded the range of int64: cast the column to float64 before aggregating")

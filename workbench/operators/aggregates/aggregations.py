@@ -59,7 +59,7 @@ class Aggregation:
             return kind
         possible = "integers, floats" + (", dates and timestamps" if self.function in ("min", "max") else "")
         hint = "; cast it to int64 or float64 first" if pa.types.is_boolean(kind) or pa.types.is_decimal(kind) else ""
-        raise PlanError(f"{self.describe()}: column {self.column!r} has type {kind}, possible are {possible}{hint}")
+        raise PlanError(f"{self.describe()}: column {self.column!r} has type {kind}, but must contain {possible}{hint}")
 
 
 def count(column: ColumnName | None = None) -> Aggregation:

@@ -61,7 +61,7 @@ def check_preaggregated(
     expected = {key: schema.field(key).type for key in keys} | cells
     found = dict(zip(partials.batch.schema.names, partials.batch.schema.types, strict=True))
     if found != expected or partials.timestamps is None:
-        raise ValueError(f"partial aggregates have the columns {', '.join(found)}, and not {', '.join(expected)}")
+        raise ValueError(f"partial aggregates have the columns {', '.join(found)} instead of {', '.join(expected)}")
     if any(partials.batch.column(name).null_count for name in cells):
         raise ValueError("partial aggregates have a null")
 

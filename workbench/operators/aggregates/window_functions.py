@@ -59,7 +59,7 @@ class HolisticAggregation:
             if pa.types.is_integer(kind) or pa.types.is_floating(kind):
                 return pa.float64()
             raise PlanError(
-                f"{self.describe()}: column {self.column!r} has type {kind}, possible are integers and floats; cast it"
+                f"{self.describe()}: column {self.column!r} has type {kind}, but must be an integer or a float: cast it"
             )
         if pa.types.is_dictionary(kind):
             kind = kind.value_type

@@ -53,8 +53,8 @@ class PunctuatedGenerator(WatermarkGenerator):
         self._boolean = pa.types.is_boolean(kind)
         if not (self._boolean or holds_times(kind)):
             raise ExpressionError(
-                f"the watermarks' mark {mark.sql!r} has type {kind}: it is a condition, or the watermark itself as a"
-                " timestamp, a date or int64 microseconds"
+                f"the watermarks' mark {mark.sql!r} has type {kind}: it must be a condition, or the watermark itself "
+                "as a timestamp, a date or int64 microseconds"
             )
         self._mark = mark
         self._reached_us = NO_TIME

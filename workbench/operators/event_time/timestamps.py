@@ -69,8 +69,8 @@ class AssignTimestamps:
         kind = compiled.type
         if not holds_times(kind):
             raise ExpressionError(
-                f"the event time {self.event_time.sql!r} has type {kind}: it is a timestamp, a date, or int64"
-                " microseconds since 1970",
+                f"the event time {self.event_time.sql!r} has type {kind}: it must be a timestamp, a date, or int64 "
+                "microseconds since 1970",
                 origin=self.origin,
             )
         return compiled

@@ -117,8 +117,8 @@ class WatermarkGenerator:
             self.restore(state)
         except Exception as error:
             raise RecordError(
-                f"{type(self).__qualname__}.restore failed with {type(error).__name__}: {error}; it gets what "
-                "snapshot returned before"
+                f"{type(self).__qualname__}.restore failed with {type(error).__name__}: {error}; it receives the value "
+                "that snapshot returned"
             ) from error
 
     def observe(self, records: Records) -> Marks:
@@ -140,8 +140,8 @@ class WatermarkGenerator:
             raise
         except BaseException as error:
             raise RecordError(
-                f"{type(self).__qualname__}.{hook} failed with {described(error)}; it returns whole"
-                " microseconds since 1970, or None"
+                f"{type(self).__qualname__}.{hook} failed with {described(error)}; it must return whole microseconds "
+                "since 1970, or None"
             ) from error
 
 

@@ -37,7 +37,7 @@ _DTYPES: dict[pa.DataType, np.dtype[Any]] = {
         *(pa.uint8(), pa.uint16(), pa.uint32(), pa.float32(), pa.float64()),
     )
 }
-_COMPILED_TYPES = "integers (but uint64), float32, float64, booleans, timestamps and durations"
+_COMPILED_TYPES = "integers except uint64, float32, float64, booleans, timestamps and durations"
 
 
 @dataclass(frozen=True)
@@ -150,9 +150,7 @@ class CalledFunction:
         try:
             loop = self.machine_code.compile([_DTYPES[kind] for _, kind in kinds])
         except NotCompilableError as error:
-            raise self._refused(
-                f"{error.reason}; write it otherwise, or leave out compiled=True", error.origin
-            ) from error
+            raise self._refused(f"{error.reason}; rewrite it, or leave out compiled=True", error.origin) from error
         if len(loop.values) != len(outputs):
             raise self._refused(
                 f"it returns {len(loop.values)} values for the columns {', '.join(outputs.names)}: return one for each"

@@ -118,8 +118,8 @@ def plain(column: pa.Array) -> pa.Array:
         return pc.cast(column, options=options).cast(pa.int64())
     except pa.ArrowInvalid as error:
         raise RecordError(
-            f"a value of type {column.type} has more than 64 bits in microseconds, as which functions get it ({error}):"
-            " is it of another unit?"
+            f"a value of type {column.type} does not fit in 64 bits as microseconds, the unit in which functions "
+            f"receive it ({error}): is it in another unit?"
         ) from None
 
 

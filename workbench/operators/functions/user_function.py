@@ -159,8 +159,8 @@ class UserFunction:
             except (OverflowError, ValueError) as error:
                 at = next(at for at, item in enumerate(column) if not _has_value(item))
                 raise self.error(
-                    f"cannot get {python_values(column.slice(at, 1))[0]} in column {name!r}, since Python's values of"
-                    f" {column.type} do not go so far ({error}): cast the column to int64 or string before"
+                    f"cannot receive {python_values(column.slice(at, 1))[0]} in column {name!r}, which is out of the "
+                    f"range of Python's values of {column.type} ({error}): cast the column to int64 or string first"
                 ) from None
         raise AssertionError("every column has values")
 

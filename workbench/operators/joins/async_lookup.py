@@ -87,7 +87,7 @@ class AsyncLookup:
         for name in added.names:
             if name in inputs[0].names:
                 raise PlanError(
-                    f"lookup_async adds a column {name!r}, which the stream has already: give it another name"
+                    f"lookup_async adds a column {name!r}, which the stream already has: give it another name"
                 )
         return pa.schema([*inputs[0], *(pa.field(item.name, item.type) for item in added)])
 
@@ -198,8 +198,8 @@ class _AsyncLookup(Operator):
                 self._accept(call)
             elif self._looked_us - call.since_us > self._spec.timeout_us:
                 raise self._user.error(
-                    f"has not answered within {format_duration(self._spec.timeout_us)} {self._about(call)}: "
-                    "raise the timeout, or see why it is slow"
+                    f"has not answered within {format_duration(self._spec.timeout_us)} {self._about(call)}: raise the "
+                    "timeout, or find out why it is slow"
                 )
             else:
                 waiting.append(call)

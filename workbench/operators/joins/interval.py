@@ -61,9 +61,7 @@ class IntervalJoin:
                 "write the smaller bound first"
             )
         if self.columns.how == "outer":
-            raise SettingError(
-                "an interval join can be 'inner' or 'left', not 'outer': exchange the sides, or use window="
-            )
+            raise SettingError("an interval join can be 'inner' or 'left', not 'outer': swap the sides, or use window=")
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """See `JoinColumns`."""

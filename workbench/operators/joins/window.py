@@ -59,12 +59,12 @@ class WindowJoin:
         if self.window.bounds == "position":
             raise PlanError(
                 f"a join cannot use {self.window.describe()} windows: which records of two streams have the same "
-                "number depends on how they arrive; use windows in time, or between="
+                "number depends on how they arrive; use time windows, or between="
             )
         if self.window.bounds != "time":
             raise PlanError(
                 f"a join cannot use {self.window.describe()} windows, which would keep all records until the input "
-                "ends: use windows in time, or between="
+                "ends: use time windows, or between="
             )
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:

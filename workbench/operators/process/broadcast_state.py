@@ -78,7 +78,7 @@ class SharedState:
         own = subtask if by_subtask.keys() == set(range(parallelism)) else min(by_subtask)
         table = by_subtask[own]
         if table.num_rows != 1:
-            raise ValueError(f"broadcast has {table.num_rows} rows, where one belongs")
+            raise ValueError(f"broadcast has {table.num_rows} rows instead of one")
         if _SUBTASK.name in table.schema.names:
             table = table.drop_columns([_SUBTASK.name])
         self._layout.check(table.schema, uid)

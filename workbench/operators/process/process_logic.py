@@ -241,8 +241,8 @@ class ProcessLogic(Operator):
             fired += 1
             if fired == allowed:
                 raise self._user.error(
-                    f"set {_AT_THE_END:,} timers in on_timer after the last record and would go on for ever: set none "
-                    "when ctx.watermark has reached the end of time, 2**63 - 1"
+                    f"set {_AT_THE_END:,} timers in on_timer after the last record and would continue forever: set "
+                    "none when ctx.watermark has reached the end of time, 2**63 - 1"
                 )
         self._operator.counters.numFiredTimers += fired
         if times:

@@ -41,8 +41,8 @@ def owned_parts(
         found = [column for column in table.schema.names if column.startswith("key:")]
         if found != columns:
             raise CheckpointError(
-                f"the state of operator {context.uid!r} is by {', '.join(found)}, and its keys are "
-                f"{', '.join(columns)} now: give the operator another uid to start it afresh"
+                f"the state of operator {context.uid!r} is keyed by {', '.join(found)}, but its keys are now "
+                f"{', '.join(columns)}: give the operator another uid to start it afresh"
             )
         for batch in table.to_batches():
             part = pa.Table.from_batches([batch])

@@ -43,7 +43,7 @@ def value_in(snapshot: Snapshot, name: str, kind: Any) -> Any:
     """
     value = snapshot[name]
     if isinstance(value, pa.Table):
-        raise ValueError(f"{name} is a table, where a JSON value belongs")
+        raise ValueError(f"{name} is a table instead of a JSON value")
     return made(kind, value, name)
 
 
@@ -77,7 +77,7 @@ def table_in(snapshot: Snapshot, name: str) -> pa.Table:
     """
     table = snapshot[name]
     if not isinstance(table, pa.Table):
-        raise ValueError(f"{name} is a {type(table).__name__}, where a table belongs")
+        raise ValueError(f"{name} is a {type(table).__name__} instead of a table")
     return table
 
 
@@ -95,8 +95,8 @@ def column_in(table: pa.Table, name: str, kind: pa.DataType) -> npt.NDArray[Any]
     column = table.column(name)
     if column.type != kind or column.null_count:
         raise ValueError(
-            f"its column {name} is of the type {column.type} with {column.null_count} nulls, where {kind} without "
-            "nulls belongs"
+            f"its column {name} is of the type {column.type} with {column.null_count} nulls, instead of {kind} without "
+            "nulls"
         )
     if pa.types.is_timestamp(kind):
         column = column.combine_chunks().view(pa.int64())
@@ -120,15 +120,15 @@ def numbers_in(table: pa.Table, name: str, least: int | None = None, below: int 
         >>> numbers_in(pa.table({"row": [0, 4]}), "row", 0, 4)
         Traceback (most recent call last):
         ...
-        ValueError: its column row has the number 4, where 0 to 3 belong
+        ValueError: its column row has the number 4, which is not from 0 to 3
     """
     numbers: Int64s = column_in(table, name, pa.int64())
     if len(numbers):
         lowest, highest = int(numbers.min()), int(numbers.max())
         if least is not None and lowest < least:
-            raise ValueError(f"its column {name} has the number {lowest}, where {least} is the least")
+            raise ValueError(f"its column {name} has the number {lowest}, below the minimum of {least}")
         if below is not None and highest >= below:
-            raise ValueError(f"its column {name} has the number {highest}, where {least} to {below - 1} belong")
+            raise ValueError(f"its column {name} has the number {highest}, which is not from {least} to {below - 1}")
     return numbers
 
 

@@ -110,7 +110,7 @@ class AlignedBarriers:
 EXACTLY_ONCE = FaultTolerance(
     name="exactly-once",
     title="aligned",
-    help="barriers are aligned: a channel whose barrier has come waits for those of the others",
+    help="barriers are aligned: a channel whose barrier has arrived waits for the other barriers",
     switches=True,
 )
 STOP_THE_WORLD = FaultTolerance(

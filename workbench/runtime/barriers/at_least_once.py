@@ -99,7 +99,7 @@ class CountedBarriers:
 AT_LEAST_ONCE = FaultTolerance(
     name="at-least-once",
     title="at least once",
-    help="nothing waits for a barrier, and some records count twice after a failure",
+    help="nothing waits for a barrier, and some records are counted twice after a failure",
     barriers=CountedBarriers,
     guarantee="at-least-once",
     aligned=False,

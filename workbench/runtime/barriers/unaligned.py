@@ -130,8 +130,8 @@ class UnalignedBarriers:
 UNALIGNED = FaultTolerance(
     name="unaligned",
     title="unaligned",
-    help="exactly once, with barriers that overtake what is in flight, which becomes part of the checkpoint",
+    help="exactly once, with barriers that overtake in-flight records, which become part of the checkpoint",
     aligned=False,
     overtakes=True,
-    one_at_a_time="what is in flight would be kept by each of them",
+    one_at_a_time="each of them would store the in-flight records",
 )

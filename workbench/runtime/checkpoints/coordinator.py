@@ -153,7 +153,7 @@ class CheckpointCoordinator:
             return None
         return CheckpointError(
             f"{self.failures} checkpoints in a row failed, the last one: {self.history[-1].reason} "
-            f"(tolerable_failed_checkpoints is {tolerable}): see what keeps them, or tolerate more"
+            f"(tolerable_failed_checkpoints is {tolerable}): find out why, or tolerate more"
         )
 
     def step(self, settings: Settings, now_us: int) -> None:
@@ -313,7 +313,7 @@ class CheckpointCoordinator:
             self._retained.append(record.place)
         for older in [older for older in self.in_progress.values() if older.checkpoint_id < record.checkpoint_id]:
             if not older.completing:
-                reason = f"checkpoint {record.checkpoint_id} was complete before it"
+                reason = f"checkpoint {record.checkpoint_id} was completed first"
                 self._fail(older, reason, now_us, own_fault=False)
         self.on_savepoint(record)  # even if the attempt that took it is over: a caller waits for it
         if newest and self._attempt is not None:

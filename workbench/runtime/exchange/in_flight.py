@@ -126,7 +126,7 @@ def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:
     for number, piece in enumerate(pieces):
         _, _, _, port, sender, receiver, receivers, _ = piece
         if min(port, sender, receiver) < 0 or receiver >= receivers:
-            raise ValueError(f"{_PIECES}[{number}] has numbers of subtasks that cannot be")
+            raise ValueError(f"{_PIECES}[{number}] has impossible subtask numbers")
         yield piece, table_in(snapshot, f"{_PIECES}-{number}")
 
 

@@ -117,7 +117,7 @@ class Attempts:
         """Deploy all tasks anew, from the latest checkpoint if there is one, and start stepping them; errors of opening
         and restoring propagate to the caller."""
         if self._left:  # such a task might still be writing what the next attempt opens
-            raise JobError(f"the job is being canceled, and {self._left} is left behind in a step that does not end")
+            raise JobError(f"the job is being canceled, and {self._left} is abandoned in a step that does not end")
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
         execution = deploy(graph, settings, self._services, door, self.count - 1, states)
@@ -189,7 +189,7 @@ class Attempts:
         text = f"{what} from {manifest.place} (checkpoint {manifest.checkpoint_id})"
         twice = self._audit.restored(now_us, manifest.checkpoint_id, states.get(TASK, []), only)
         if twice:
-            text += f"; it was taken at least once, and {twice} records that it holds come again"
+            text += f"; its mode is at-least-once, and {twice} of its records are processed again"
         self._tell("recovery", text)
 
     def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None) -> None:
@@ -210,7 +210,7 @@ class Attempts:
         for task in execution.tasks:
             if task in left:
                 self._left = task.name
-                self._tell("notice", f"{task.name} is left behind in a step that does not end; nothing comes of it now")
+                self._tell("notice", f"{task.name} is abandoned in a step that does not end; its output is discarded")
         for name, error in execution.close(left):
             self._tell("notice", f"{name} could not be closed: {sentence_of(error)}")
 

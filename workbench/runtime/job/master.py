@@ -311,7 +311,7 @@ class Master:
         """This master has failed and does nothing more for the job; returns whether another one may take over."""
         if self.state != "RUNNING":
             return False
-        self.requests.give_up(f"{what} failed meanwhile", completing=False)
+        self.requests.give_up(f"{what} failed in the meantime", completing=False)
         self._on_failed((), what, error, whole=True)
         if not self.over:
             self.forget()
@@ -365,14 +365,14 @@ class Master:
         """The checkpoint of a rescaling is complete: end this attempt and resume from there with the new plan."""
         graph, settings = self.graph, self.settings
         self.life.enter("RESTARTING")
-        self.requests.attempt_over("the job was rescaled meanwhile")
+        self.requests.attempt_over("the job was rescaled in the meantime")
         self._end_attempt("the job is rescaled")
         self._use(rescale.graph, replace(settings, parallelism=rescale.parallelism))
         try:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever the new plan cannot do, the old one could
             self._use(graph, settings)
-            self.life.tell("notice", f"could not go on at parallelism {rescale.parallelism}: {sentence_of(error)}")
+            self.life.tell("notice", f"could not continue at parallelism {rescale.parallelism}: {sentence_of(error)}")
             self._begin_attempt()
             rescale.done(sentence_of(error))
             return
@@ -394,7 +394,7 @@ class Master:
         if self.state != "RUNNING":
             return
         self.life.failed(error, f"{what} failed")
-        self.requests.attempt_over(f"{what} failed meanwhile")
+        self.requests.attempt_over(f"{what} failed in the meantime")
         regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
         if regions and self._may_restart(error):
             reason = f"{what} failed"
@@ -403,7 +403,7 @@ class Master:
             self.sources.hold(False, reading=False)
             self._ending.start_over([task for region in regions for task in region.tasks])
             self._attempts.take_down(regions)
-            self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest goes on")
+            self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest continues")
             return
         self.restart_or_end(error, f"{what} failed", final=False, gave_up=bool(regions))
 
@@ -447,7 +447,7 @@ class Master:
         """Every source has read everything: take the last checkpoint, unless the job is to stay open."""
         self._ending.held = self.settings.at_end == HOLD
         if self._ending.held:
-            self.life.tell("notice", "everything is read, and the job stays open: at_end = finish ends it")
+            self.life.tell("notice", "all input has been read, and the job stays open: at_end = finish ends it")
         else:
             self.requests.ask(Request("final", last=True))
 
@@ -472,7 +472,7 @@ class Master:
             self.sources.hold(False)
             given_up.rescale.done(f"its checkpoint failed: {record.reason}")
         elif given_up is not None and given_up.last and self.state == "RUNNING":
-            error = CheckpointError(f"the last checkpoint could not be taken: {record.reason}")
+            error = CheckpointError(f"the final checkpoint could not be taken: {record.reason}")
             self.life.failed(error, "the job was about to end")
             self._end_attempt("the last checkpoint failed")
             self._end("FAILED")

@@ -266,9 +266,7 @@ def failure_rate(
     """
     interval_us = parse_duration(failure_rate_interval, "failure_rate_interval")
     if not interval_us:
-        raise SettingError(
-            "failure_rate_interval is 0: no failures fall into it, so the job would start again for ever"
-        )
+        raise SettingError("failure_rate_interval is 0: no failures fall into it, so the job would restart forever")
     most = _count(max_failures_per_interval, "max_failures_per_interval", least=1)
     return FailureRate(most, interval_us, parse_duration(delay, "delay"))
 

@@ -104,7 +104,7 @@ class Settings:
     parallelism: int = field(
         default=1,
         metadata=_count(
-            "subtasks of each operator; to change it, the job goes on from a checkpoint, see `Job.rescale`.",
+            "subtasks of each operator; to change it, the job restarts from a checkpoint, see `Job.rescale`.",
             flag="-p",
             title="Parallelism",
             steps=("1", "2", "3", "4", "6", "8", "12", "16"),
@@ -113,10 +113,10 @@ class Settings:
     max_parallelism: int | None = field(
         default=None,
         metadata=entry(
-            "number of key groups, to how many subtasks an operator can be rescaled; at most 32768. None: as many as "
-            "the checkpoint or savepoint has that is restored, or else Flink's default for the operator with the most "
-            "subtasks: a power of two that leaves room for half as many again, at least 128. With another number than "
-            "it has, a savepoint's keyed state is dealt anew.",
+            "number of key groups, which is the maximum number of subtasks that an operator can be rescaled to; at "
+            "most 32768. None: that of the restored checkpoint or savepoint, or else Flink's default for the operator "
+            "with the most subtasks: a power of two that leaves room for half as many again, at least 128. If the "
+            "number differs, a savepoint's keyed state is redistributed.",
             _key_groups,
             tunable=False,
         ),
@@ -124,7 +124,7 @@ class Settings:
     buffer_timeout_us: int | None = field(
         default=100_000,
         metadata=_optional_duration(
-            'how long a record waits at most for its buffer to fill and to reach the next task, such as ``"50ms"``; '
+            'maximum time that a record waits for its buffer to fill and to reach the next task, such as ``"50ms"``; '
             '``"0ms"``: nothing waits; None or ``"disabled"``: a buffer ships only when it is full.',
             title="Buffer timeout",
             steps=("0ms", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "disabled"),
@@ -133,7 +133,7 @@ class Settings:
     buffer_size: int = field(
         default=262_144,
         metadata=_count(
-            "records in a full buffer, at most; a channel with little traffic has smaller ones.",
+            "maximum number of records in a buffer; a channel with little traffic has smaller buffers.",
             title="Buffer size (records)",
             steps=("1", "10", "100", "1000", "4096", "16384", "65536", "262144"),
         ),
@@ -153,9 +153,9 @@ class Settings:
         metadata=entry(
             'how checkpoints are taken; ``"exactly-once"``: barriers are aligned; ``"at-least-once"``: nothing waits '
             'for a barrier, and after a failure some records are counted twice (see `Job.audit`); ``"unaligned"``: '
-            'barriers overtake what is in flight, which becomes part of the checkpoint; ``"stop-the-world"``: the '
+            'barriers overtake in-flight records, which become part of the checkpoint; ``"stop-the-world"``: the '
             "sources read nothing while a checkpoint is taken; or a policy of your own, see "
-            "`register_fault_tolerance`. Savepoints and the last checkpoint of a job are always aligned.",
+            "`register_fault_tolerance`. Savepoints and the final checkpoint of a job are always aligned.",
             lambda value, _: fault_tolerance(value).name,
             words=POLICIES,
             title="Checkpoint mode",
@@ -178,7 +178,7 @@ class Settings:
     aligned_checkpoint_timeout_us: int | None = field(
         default=None,
         metadata=_optional_duration(
-            'an aligned checkpoint that takes longer goes on unaligned, such as ``"2s"``; None or ``"disabled"``: it '
+            'an aligned checkpoint that takes longer continues unaligned, such as ``"2s"``; None or ``"disabled"``: it '
             "never does.",
             title="Aligned timeout",
             steps=("10ms", "50ms", "100ms", "500ms", "1s", "5s", "30s", "disabled"),
@@ -187,33 +187,33 @@ class Settings:
     checkpoint_timeout_us: int = field(
         default=600_000_000,
         metadata=entry(
-            'a checkpoint that takes longer is aborted; such as ``"10min"``.',
-            _above_zero("none is that quick, write for example '10min'", parse_duration),
+            'a checkpoint that takes longer is aborted, such as ``"10min"``.',
+            _above_zero("no checkpoint is that fast; write for example '10min'", parse_duration),
             show=format_duration,
         ),
     )
     min_pause_us: int = field(
         default=0,
         metadata=entry(
-            'time between the end of a checkpoint and the next periodic one, such as ``"1s"``; above zero it also '
-            "makes them come one at a time.",
+            'time between the end of a checkpoint and the next periodic one, such as ``"1s"``; a value above '
+            "zero also limits checkpoints to one at a time.",
             parse_duration,
             show=format_duration,
         ),
     )
     max_concurrent_checkpoints: int = field(
         default=1,
-        metadata=_count("checkpoints that may be in progress at a time; some modes take one."),
+        metadata=_count("maximum number of checkpoints in progress; some modes allow only one."),
     )
     tolerable_failed_checkpoints: int | None = field(
         default=None,
         metadata=entry(
-            'checkpoints in a row that may fail before the job does; None or ``"any"``: any number.',
+            'number of checkpoints in a row that may fail before the job fails; None or ``"any"``: any number.',
             _tolerable,
             words=("any",),
         ),
     )
-    retained_checkpoints: int = field(default=3, metadata=_count("complete checkpoints that are kept."))
+    retained_checkpoints: int = field(default=3, metadata=_count("number of complete checkpoints to keep."))
     at_end: str = field(
         default="finish",
         metadata=entry(
@@ -227,9 +227,9 @@ class Settings:
     restart: RestartStrategy = field(
         default=DEFAULT_STRATEGY,
         metadata=entry(
-            "whether and when it starts again after a failure; `fixed_delay`, `exponential_delay`, `failure_rate`, "
+            "whether and when the job restarts after a failure; `fixed_delay`, `exponential_delay`, `failure_rate`, "
             '`no_restart`, or one of them as text, ``"fixed-delay:attempts=3,delay=1s"``. None: three times, after '
-            "100 ms each, and failures that a person injects do not count.",
+            "100 ms each, and injected failures do not count.",
             lambda value, _: DEFAULT_STRATEGY if value is None else parse_restart(value),
             show=str,
             default=None,
@@ -250,13 +250,13 @@ class Settings:
     )
     slots_per_taskmanager: int = field(
         default=SLOTS_PER_TASKMANAGER,
-        metadata=_count("slots of one TaskManager, which fail together.", tunable=False, status=False),
+        metadata=_count("number of slots of a TaskManager, which fail together.", tunable=False, status=False),
     )
     local_aggregation: Worthwhile | None = field(
         default=WORTHWHILE,
         metadata=entry(
-            "aggregate large batches before they travel to a tumbling window; that is done where it makes them much "
-            "smaller, and results are the same. False: every record travels.",
+            "aggregate large batches before the exchange to a tumbling window, where that makes them much smaller; "
+            "results are the same. False: every record is sent.",
             lambda value, name: WORTHWHILE if true_or_false(value, name) else None,
             show=bool,
             tunable=False,
@@ -267,7 +267,7 @@ class Settings:
         default=None,
         metadata=entry(
             'what must hold end to end; ``"exactly-once"`` or ``"at-least-once"``: a pipeline with a source or sink '
-            "that cannot keep it is refused.",
+            "that cannot guarantee it is rejected.",
             lambda value, name: None if value is None else one_of(STRENGTHS)(value, name),
             tunable=False,
             status=False,
@@ -405,8 +405,8 @@ class Settings:
                 )
             if policy.switches and self.aligned_checkpoint_timeout_us is not None:
                 raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may go "
-                    f"on unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
+                    f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may "
+                    f"continue unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
                 )
         return self
 
@@ -417,8 +417,8 @@ TABLE: Mapping[str, Setting] = MappingProxyType(
     {
         **{each.name: each for _, each in entries(Settings)},
         "speed": Setting(
-            'seconds of a replayed history per second, such as ``"600x"``; ``"max"`` does not wait, None: as the '
-            "stream says.",
+            'seconds of recorded time to replay per second, such as ``"600x"``; ``"max"``: no waiting; None: as '
+            "declared in the stream.",
             lambda value, _: parse_speed(value),
             default=None,
             words=("max",),
@@ -428,7 +428,7 @@ TABLE: Mapping[str, Setting] = MappingProxyType(
             name="speed",
         ),
         "rate": Setting(
-            'records per second of each source that reads at a rate; ``"max"``: at full speed. Of one of several '
+            'records per second of each source that reads at a rate; ``"max"``: at full speed. For one of several '
             'sources: ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and '
             "``clicks.live``.",
             parse_rate,

@@ -264,7 +264,7 @@ class DirectoryStorage:
         except OSError as error:
             kind = CorruptCheckpointError if isinstance(error, MISSING) else CheckpointError
             raise kind(
-                f"{source.path_of(place)} cannot be brought to {self.shown!r}: {error.strerror or error}: "
+                f"{source.path_of(place)} cannot be copied to {self.shown!r}: {error.strerror or error}: "
                 f"{error.filename or ''}"
             ) from error
         self._files.write(f"{target}/{MANIFEST}", (manifest.to_json(),))
@@ -359,8 +359,8 @@ class DirectoryStorage:
             self._files.delete_durably(path)
         except OSError as error:
             raise UnreadableCheckpointError(
-                f"{self._files.path_of(path)} cannot be removed for good now: {told_by(error)}; try again when the "
-                "storage answers"
+                f"{self._files.path_of(path)} cannot be permanently removed now: {told_by(error)}; try again when the "
+                "storage responds"
             ) from error
 
     def _delete(self, files: Iterable[str]) -> None:

@@ -79,7 +79,7 @@ class Files(Protocol):
 def check_size(size: int, most: int, path: str) -> None:
     """Raise a FileNotFoundError if a file is larger than any valid file in its place."""
     if size > most:
-        raise FileNotFoundError(errno.EFBIG, f"it has {size:,} bytes instead of {most:,} at most", path)
+        raise FileNotFoundError(errno.EFBIG, f"it has {size:,} bytes, more than the maximum of {most:,}", path)
 
 
 @contextmanager
@@ -90,7 +90,7 @@ def _regular(path: str) -> Iterator[BinaryIO]:
             if stat.S_ISREG(os.fstat(content.fileno()).st_mode):
                 yield content
                 return
-    raise FileNotFoundError(errno.ENOENT, "it is no file", path)
+    raise FileNotFoundError(errno.ENOENT, "it is not a file", path)
 
 
 class LocalFiles:

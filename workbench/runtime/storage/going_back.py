@@ -56,8 +56,8 @@ def latest_of(manifests: Iterable[Manifest], back: GoneBack | None, shown: str) 
         complete = [manifest for manifest in complete if back.counts(manifest.checkpoint_id, manifest.place)]
         if not complete:
             raise CheckpointError(
-                f"the job in {shown!r} was taken back to {back.place}, which is gone: bring it "
-                "back, restore another savepoint, or choose another checkpoint_dir"
+                f"the job in {shown!r} was restored from {back.place}, which is missing: bring it back, restore "
+                "another savepoint, or choose another checkpoint_dir"
             )
     return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
 
@@ -77,6 +77,6 @@ def read_gone_back(data: bytes, path: str) -> GoneBack:
     except (ValueError, TypeError, KeyError) as error:
         reason = first_line_of(error)
     raise CorruptCheckpointError(
-        f"{path} cannot be read ({reason}); it says from which savepoint the job goes on: restore that savepoint again,"
-        " or choose another checkpoint_dir"
+        f"{path} cannot be read ({reason}); it says from which savepoint the job continues: restore that savepoint "
+        "again, or choose another checkpoint_dir"
     )

@@ -113,8 +113,8 @@ class LocalHold:
         except TakenError as taken:
             raise CheckpointError(
                 f"the checkpoint directory {self.files.shown!r}, or the file {LOCK!r} in it, was deleted or replaced "
-                f"while this job ran, and was taken by {taken.holder or 'another job'}: this job must not go on beside "
-                "it"
+                f"while this job ran, and was taken by {taken.holder or 'another job'}: this job must not continue "
+                "alongside it"
             ) from None
 
 

@@ -53,8 +53,8 @@ SILENT_MOST_US = 7_000_000
 """How long an owner tolerates failed renewals; then it ends its job, well before another process may take over."""
 _LEASE_BYTES_MAX = 65_536
 _TOO_LATE = (
-    "may have been taken over by another process, because this job renewed its lease too late: "
-    "this job must not go on beside it"
+    "may have been taken over by another process, because this job renewed its lease too late: this job must not "
+    "continue alongside it"
 )
 
 
@@ -113,8 +113,8 @@ class Lease:
             if silent_us >= SILENT_MOST_US:
                 raise CheckpointError(
                     f"the lease of the checkpoint directory {self.files.shown!r} could not be renewed for "
-                    f"{silent_us // 1_000_000} seconds ({told_by(error)}): another process "
-                    "may take the directory at any time, so this job must not go on"
+                    f"{silent_us // 1_000_000} seconds ({told_by(error)}): another process may take the directory at "
+                    "any time, so this job must not continue"
                 ) from None
 
     def release(self) -> None:
@@ -133,7 +133,7 @@ class Lease:
         if holder != self.lease:
             self._lose(
                 f"was taken over by {holder or 'nobody'}, because this job had not renewed its lease for too long: "
-                "this job must not go on beside it"
+                "this job must not continue alongside it"
             )
         if beat_us != self._renewed_us and self._clock.now_us() - self._renewed_us >= SILENT_MOST_US:
             self._lose(_TOO_LATE)  # a renewal seemed to fail but reached the store, at an unknown time
@@ -164,7 +164,7 @@ class Lease:
             return HeldError(
                 self.files.shown,
                 None,
-                f"its lease, which names {owner!r} and not a process as this version does, {end}",
+                f"its lease, which names {owner!r} instead of a process as this version does, {end}",
             )
         return HeldError(
             self.files.shown,

@@ -150,16 +150,16 @@ def read_manifest(data: bytes, place: str, path: str) -> Manifest:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise unreadable(path, error) from error
     raise CheckpointError(
-        f"{path} has format {written}, and this version reads format {FORMAT}: go on with the version that wrote it, or"
-        " choose another checkpoint_dir"
+        f"{path} has format {written}, and this version reads format {FORMAT}: use the version that wrote it, or "
+        "choose another checkpoint_dir"
     )
 
 
 def unreadable(path: str, reason: object) -> CorruptCheckpointError:
     """The error for a manifest that is missing or damaged."""
     return CorruptCheckpointError(
-        f"the manifest {path} cannot be read ({reason}); "
-        "to go on from an earlier checkpoint, delete this one's folder yourself"
+        f"the manifest {path} cannot be read ({reason}); to continue from an earlier checkpoint, delete this one's "
+        "folder yourself"
     )
 
 
@@ -190,7 +190,7 @@ def _is_path(path: str) -> bool:
 
 def _stray(path: str) -> ValueError:
     return ValueError(
-        f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has no fit name"
+        f"it has a file {path[:_SHOWN]!r}, which is outside of the checkpoint directory or has an invalid name"
     )
 
 

@@ -81,7 +81,7 @@ class CheckpointReader:
 
         def table(paths: Sequence[str], unfolding: Unfolding) -> pa.Table:
             if not paths:
-                raise ValueError("a table of it is in no file at all")
+                raise ValueError("a table of it is missing from its files")
             return read_parts([part(path) for path in paths], paths[-1], unfolding)
 
         data = self._checked(manifest, f"{manifest.place}/{file.file}", file.size, file.checksum)
@@ -101,7 +101,7 @@ class CheckpointReader:
             raise cannot_be_read(f"checkpoint {manifest.checkpoint_id}", shown, error) from error
         if running.size != size or not agree(running.text(), checksum, shown):
             raise CorruptCheckpointError(
-                f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} does not match its checksum; "
-                "to go on from an earlier checkpoint, delete this one's folder yourself"
+                f"checkpoint {manifest.checkpoint_id} cannot be restored: {shown} does not match its checksum; to "
+                "continue from an earlier checkpoint, delete this one's folder yourself"
             )
         return data

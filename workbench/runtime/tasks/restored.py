@@ -130,7 +130,7 @@ def _through(edge: Edge, output: EdgeOutput, flow: Flow) -> _Way:
         if edge.target.parallelism != flow.receivers:
             raise CheckpointError(
                 f"the checkpoint holds records that were on their way from {flow.producer!r} to all {flow.receivers} "
-                f"subtasks of {flow.consumer!r}, and now there are {edge.target.parallelism}: go on at parallelism "
+                f"subtasks of {flow.consumer!r}, and now there are {edge.target.parallelism}: continue at parallelism "
                 f"{flow.receivers} and rescale the running job, or start from a savepoint"
             )
         return lambda records: partial(output.send_to, flow.receiver, _fitted(records, edge.schema))

@@ -47,10 +47,10 @@ class States(dict[str, list[Snapshot]]):
             wrote, instead = "another kind of operator", ""
             if {"windows", "watermarks"} <= set(pieces):
                 wrote = "windows with another trigger or evictor, or other aggregates,"
-                instead = "go on with those that it had, or "
+                instead = "restore the earlier ones, or "
             raise CheckpointError(
-                f"the state of {what} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so "
-                f"{wrote} wrote it: {instead}give this one another uid to start it afresh"
+                f"the state of {what} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so {wrote} "
+                f"wrote it: {instead}give this operator another uid to start it afresh"
             ) from error
         except (ValueError, TypeError, IndexError, OverflowError, MemoryError, pa.ArrowException) as error:
             raise CorruptCheckpointError(

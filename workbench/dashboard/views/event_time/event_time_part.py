@@ -25,7 +25,7 @@ class EventTimePart(Part):
         super().__init__(easel)
         self._words = easel.texts.piece("What event time does now", "holders")
         self._plane = Plane(easel.paint, 420 if easel.alone else 300)
-        self._disorder = easel.texts.piece("How far out of order records came", "watermarks")
+        self._disorder = easel.texts.piece("How far out of order records arrived", "watermarks")
         self.seen = Seen()
         drawing = column([written(KEY, "table"), self._plane.figure])
         self.models = [self._words.div, row([drawing]), scrolled(self._disorder.div, 260)]

@@ -95,7 +95,7 @@ def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
     if mark is None:
         return "There is no watermark yet, so no window has fired."
     if mark == MAX_TIME:
-        return "The input has ended: the watermark is behind the last record, and every window has fired."
+        return "The input has ended: the watermark has passed the last record, and every window has fired."
     if seen.newest_us is None:
         return f"The watermark is at {wording.instant(mark)}."
     behind = seen.newest_us - mark - 1
@@ -115,7 +115,7 @@ def _late(counts: Totals) -> str:
     if not counts.at_windows:
         return ""
     share = f"{wording.count(counts.late)} of {wording.count(counts.at_windows)} records"
-    updated = f" {wording.count(counts.updated)} came in the allowed lateness, and their windows fired again."
+    updated = f" {wording.count(counts.updated)} came within the allowed lateness, and their windows fired again."
     more = updated if counts.updated else ""
     if not counts.late:
         return f"No record came too late for its windows.{more}"
