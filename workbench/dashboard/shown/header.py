@@ -7,11 +7,11 @@ import math
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import number_of
+from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.views.event_time.watermarks import vertex_lags
 from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
-from workbench.telemetry.news import failure_now
 
 BADGES = {
     "CREATED": ("muted", "○"), "INITIALIZING": ("accent", "◔"), "RUNNING": ("good", "●"), "FAILING": ("bad", "▲"),

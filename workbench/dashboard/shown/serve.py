@@ -27,6 +27,7 @@ from tornado.ioloop import IOLoop
 from workbench.arguments import whole_number
 from workbench.dashboard.charts.static import page, sheet
 from workbench.dashboard.contract.job_port import Watched
+from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.contract.view_table import VIEWS, dashboard_views, recorded_views
 from workbench.dashboard.page.doorkeeper import ADDRESS, GuardedPages, host_names
 from workbench.dashboard.page.pace import Share
@@ -36,7 +37,6 @@ from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.shown.served_line import ServedLine
 from workbench.dashboard.shown.view import View
 from workbench.errors import SettingError, unknown
-from workbench.telemetry.news import failure_now
 
 Jobs = Callable[[], Mapping[str, Watched]]
 """Gives the jobs that are shown, by name."""
