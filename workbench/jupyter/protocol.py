@@ -13,12 +13,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from workbench.api.job.job import Job
+from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.jupyter.docked import is_docked
 from workbench.runtime.settings.settings import OF_TUNE
 from workbench.telemetry.frames import Frame
-from workbench.telemetry.news import failure_now
 
 PROTOCOL_VERSION = 1
 

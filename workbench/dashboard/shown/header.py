@@ -8,12 +8,12 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import number_of
+from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.views.event_time.holders import late_records
 from workbench.dashboard.views.event_time.watermarks import vertex_lags
 from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
-from workbench.telemetry.news import failure_now
 
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:

@@ -28,6 +28,7 @@ from workbench.arguments import whole_number
 from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.static import page, sheet
 from workbench.dashboard.contract.job_port import Watched
+from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.contract.view_table import VIEWS, dashboard_views, recorded_views
 from workbench.dashboard.lanes.lanes import Lanes
 from workbench.dashboard.lecture.scene_table import SCENES
@@ -40,7 +41,6 @@ from workbench.dashboard.shown.playback import PastJob, PlaybackView, Recorded
 from workbench.dashboard.shown.served_line import ServedLine
 from workbench.dashboard.shown.view import View
 from workbench.errors import SettingError, unknown
-from workbench.telemetry.news import failure_now
 
 Jobs = Callable[[], Mapping[str, Watched]]
 """Returns the jobs that are shown, by name."""
