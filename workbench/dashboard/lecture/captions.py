@@ -129,10 +129,7 @@ def results(frame: Frame) -> str:
 
 def stepper(frame: Frame) -> str:
     """How a job on the stepping driver moves."""
-    return (
-        "Nothing moves between two steps: <b>N</b> takes the next step, <b>B</b> goes back. Each circle is a record, "
-        "▲ a checkpoint barrier, W a watermark."
-    )
+    return "<b>N</b> takes the next step, <b>B</b> goes back. Circles are records, ▲ checkpoint barriers, W watermarks."
 
 
 def _complete(frame: Frame) -> CheckpointFrame | None:

@@ -55,7 +55,7 @@ class StepperPart(Part):
         self.keys = {key: one for one, verb in zip(on, _VERBS, strict=True) for key, label in _KEYS if label == verb[0]}
         self._furthest = 0
         self.slider = Slider(
-            start=0, end=1, step=1, value=0, title="Steps taken", margin=0, sizing_mode="stretch_width",
+            start=0, end=1, step=1, value=0, title="Steps taken", margin=(0, 12, 4, 12), sizing_mode="stretch_width",
             stylesheets=[sheet("slider")], html_attributes={"role": "group", "aria-label": "Steps taken"},
         )  # fmt: skip
         self.slider.on_change("value_throttled", lambda _attribute, _old, new: self._slid(int(new)))

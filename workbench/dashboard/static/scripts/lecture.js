@@ -403,7 +403,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     begin: () => {
       if (hasBegun || !elementOf(root)?.isConnected) return
       hasBegun = true
-      if (scenes.length > 0) elementOf(root).style.setProperty("--wb-lecture", "inline-block")
+      if (scenes.length > 0) elementOf(root)?.style.setProperty("--wb-lecture", "inline-block")
       const first = scenes.findIndex(([name]) => name === chosen.get_column("scene")[0])
       if (first >= 0) open(first)
     },
