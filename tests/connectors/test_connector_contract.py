@@ -104,7 +104,7 @@ SINKS: dict[str, Callable[[Path, int], Sink]] = {
 @pytest.mark.parametrize("name", SINKS)
 def test_a_sink_keeps_its_guarantee_at_any_record(name: str, tmp_path: Path) -> None:
     fenced = name.startswith(("sqlite", "duckdb"))
-    assert check_sink(lambda n: SINKS[name](tmp_path, n), rows=3, parallelism=[(1, 1), (2, 3)], fenced=fenced) == 288
+    assert check_sink(lambda n: SINKS[name](tmp_path, n), rows=2, parallelism=[(1, 1), (2, 3)], fenced=fenced) == 216
 
 
 def test_a_sink_keeps_its_guarantee_at_any_moment(tmp_path: Path) -> None:
