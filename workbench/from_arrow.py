@@ -114,7 +114,7 @@ def _check_messages(source: pa.BufferReader) -> None:
         metadata = message.metadata
         root = _Table(memoryview(metadata), _u32(metadata, 0))
         if root.get(4):
-            raise ValueError("a message of it has metadata of its own")
+            raise ValueError("one of its messages has metadata")
         content = root.table(2)
         if message.type == _SCHEMA:
             _check_schema(content, metadata.size)
@@ -125,7 +125,7 @@ def _check_messages(source: pa.BufferReader) -> None:
                 raise ValueError("it has a dictionary in pieces")
             _check_batch(content.table(1), message.body)
         else:
-            raise ValueError(f"it has a message of the kind {message.type!r}")
+            raise ValueError(f"it has a message of kind {message.type!r}")
 
 
 def _check_batch(batch: _Table, body: pa.Buffer | None) -> None:
@@ -133,12 +133,12 @@ def _check_batch(batch: _Table, body: pa.Buffer | None) -> None:
         raise ValueError("it is compressed")
     lengths = batch.structs(2, 2)[:, 1]
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > (body.size if body else 0)):
-        raise ValueError("a buffer of it is longer than its message")
+        raise ValueError("one of its buffers is longer than its message")
     if int(lengths.sum()) > (body.size if body else 0):
-        raise ValueError("columns of it share their bytes")
+        raise ValueError("its columns share bytes")
     nodes = batch.structs(1, 2)
     if len(nodes) and int(nodes.min()) < 0:
-        raise ValueError("a column of it has a negative length")
+        raise ValueError("one of its columns has a negative length")
 
 
 def _check_schema(schema: _Table, size: int) -> None:
@@ -149,7 +149,7 @@ def _check_schema(schema: _Table, size: int) -> None:
         nonlocal left
         left -= count
         if left < 0:
-            raise ValueError("parts of its schema share their bytes")
+            raise ValueError("parts of its schema share bytes")
 
     def pairs(table: _Table, slot: int) -> None:
         for pair in table.tables(slot, taken):
@@ -231,7 +231,7 @@ class _Table:
     def _needed(self, slot: int) -> int:
         at = self.get(slot)
         if not at:
-            raise ValueError("a message of it is incomplete")
+            raise ValueError("one of its messages is incomplete")
         return at
 
     def _follow(self, at: int) -> int:
@@ -243,7 +243,7 @@ def _reader(code: str) -> Callable[[Any, int], int]:
 
     def read(data: Any, at: int) -> int:
         if at < 0:
-            raise ValueError("a message of it points outside of itself")
+            raise ValueError("one of its messages points outside itself")
         found: int = unpack(data, at)[0]
         return found
 

@@ -55,7 +55,7 @@ def made(kind: type[Made], value: object, name: str = "it", ignore_unknown: bool
         >>> made(tuple[int, ...], [1, "2"])
         Traceback (most recent call last):
         ...
-        ValueError: it[1] is '2', where an int belongs
+        ValueError: it[1] is '2' instead of an int
     """
     try:
         return cast(Made, _maker(cast(Any, kind), ignore_unknown)(value))
@@ -170,7 +170,7 @@ def _type_in_json(kind: Any) -> type:
 def _of_words(words: Sequence[object]) -> _Maker:
     def make(value: Any) -> Any:
         if value not in words:
-            raise _UnfitError(f"is {_shown(value)}, where one of {', '.join(map(repr, words))} belongs")
+            raise _UnfitError(f"is {_shown(value)} instead of one of {', '.join(map(repr, words))}")
         return value
 
     return make
@@ -180,7 +180,7 @@ def _of_plain(kind: type) -> _Maker:
     def make(value: Any) -> Any:
         is_int = type(value) is int
         if type(value) is not kind and not (kind is float and is_int):
-            raise _UnfitError(f"is {_shown(value)}, where {'an' if kind is int else 'a'} {kind.__name__} belongs")
+            raise _UnfitError(f"is {_shown(value)} instead of {'an' if kind is int else 'a'} {kind.__name__}")
         if is_int and not -_INT64 <= value < _INT64:
             raise _UnfitError("has more than 64 bits")
         if type(value) is str and not value.isascii():

@@ -68,7 +68,7 @@ def redacted(text: str, *, code: bool = False) -> str:
     secrets, such as ``password=`` and ``Authorization:``; keys that are known by their form. It makes no difference how
     often they are percent-encoded.
 
-    What stands in braces, such as ``{KEY}`` in an f-string, is only a place for a secret, and stays.
+    A name in braces, such as ``{KEY}`` in an f-string, is only a placeholder for a secret, and is kept.
 
     Args:
         text: of any length.

@@ -161,10 +161,10 @@ def test_fields_that_a_later_version_has_are_left_out(recording: Recording, tmp_
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"state": "RUNING"}, "it.state is 'RUNING', where one of 'CREATED', 'INITIALIZING', "),
-        ({"sequence": "5"}, "it.sequence is '5', where an int belongs"),
-        ({"paused": 1}, "it.paused is 1, where a bool belongs"),
-        ({"tables": {"out": 1.5}}, "it.tables is 1.5, where an int belongs"),
+        ({"state": "RUNING"}, "it.state is 'RUNING' instead of one of 'CREATED', 'INITIALIZING', "),
+        ({"sequence": "5"}, "it.sequence is '5' instead of an int"),
+        ({"paused": 1}, "it.paused is 1 instead of a bool"),
+        ({"tables": {"out": 1.5}}, "it.tables is 1.5 instead of an int"),
         ({"checkpoints": [{"id": 1}]}, r"it.checkpoints\[0\] has no state"),
     ],
 )

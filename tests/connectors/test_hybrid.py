@@ -186,9 +186,11 @@ def test_what_does_not_fit_together_is_refused(past: ReplayLog) -> None:
     stream = wb.Stream.from_table(table, event_time="t")
     with pytest.raises(PlanError, match=r"history has the columns n int64, t .* and the live source n int64: they"):
         wb.Stream.hybrid(stream, wb.Stream.from_table(table.select(["n"]), event_time="n"))
-    with pytest.raises(PlanError, match="the history defines event time in order and the live source not at all"):
+    with pytest.raises(
+        PlanError, match="the event time of the history is in order and that of the live source not defined"
+    ):
         wb.Stream.hybrid(stream, wb.Stream.from_table(table))
-    with pytest.raises(PlanError, match="in order and the live source at most 5s out of order"):
+    with pytest.raises(PlanError, match="in order and that of the live source at most 5s out of order"):
         wb.Stream.hybrid(stream, wb.Stream.from_table(table, event_time="t", out_of_orderness="5s"))
     with pytest.raises(PlanError, match="history already has an operator"):
         wb.Stream.hybrid(stream.filter("n > 1"), stream)

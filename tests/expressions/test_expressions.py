@@ -331,7 +331,7 @@ def test_errors_carry_the_users_line() -> None:
     ("build", "said"),
     [
         (lambda: col(""), "col takes a column's name, not ''"),
-        (lambda: lit({"a": 1}), "{'a': 1} (dict) cannot stand in an expression"),
+        (lambda: lit({"a": 1}), "{'a': 1} (dict) cannot be part of an expression"),
         (lambda: col("a").is_in("AA"), "is_in takes a list of values, not the text 'AA': write is_in(['AA'])"),
         (lambda: list(col("a")), "expression 'a' cannot be iterated"),
         (lambda: col("a").cast("nonsense"), "nonsense"),

@@ -131,8 +131,8 @@ PART_EDITS: dict[str, tuple[Edit, str]] = {
     "target twice": (one_more(file=".pending-00000001-0000-0-007-x{suffix}"), "is named twice"),
     "a link": (linked("file"), r"/to/rows/\.pending-.* is a symbolic link"),
     "target a link": (linked("target"), r"/to/rows/part-.* is a symbolic link"),
-    "no text": (of_part(file=7), r"\.pending\[0\]\.file is 7, where a str belongs"),
-    "no list": (lambda saved, _: saved.update(pending={}), r"\.pending is a dict, where a list belongs"),
+    "no text": (of_part(file=7), r"\.pending\[0\]\.file is 7 instead of a str"),
+    "no list": (lambda saved, _: saved.update(pending={}), r"\.pending is a dict instead of a list"),
     "no checkpoint": (lambda saved, _: saved.pop("checkpoint"), "has no checkpoint"),
     "unknown": (lambda saved, _: saved.update(run="sh"), "has 'run', which is not a known field"),
     "huge": (lambda saved, _: saved.update(checkpoint=2**70), "has more than 64 bits"),
@@ -156,7 +156,7 @@ TABLE_EDITS: dict[str, tuple[Edit, str]] = {
     "twice": (lambda saved, _: saved["parts"].append(saved["parts"][0]), "epoch 1 of subtask 0 .* is there twice"),
     "rows": (of_line(rows=5_000), "should hold 5000 rows, but holds "),
     "no rows": (of_line(rows=0), "has 0 rows"),
-    "no text": (of_line(checksum=7), r"\.parts\[0\]\.checksum is 7, where"),
+    "no text": (of_line(checksum=7), r"\.parts\[0\]\.checksum is 7 instead of"),
 }
 
 SQL_EDITS: dict[str, tuple[Edit, str]] = {
@@ -166,7 +166,7 @@ SQL_EDITS: dict[str, tuple[Edit, str]] = {
         lambda saved, _: saved.update({"rows-1-1": pa.table({"secret": ["x"]})}),
         "had the columns secret string and now has n int64",
     ),
-    "writer": (lambda saved, _: saved.update(writer=7), r"\.writer is 7, where a str belongs"),
+    "writer": (lambda saved, _: saved.update(writer=7), r"\.writer is 7 instead of a str"),
     "runs": (lambda saved, _: saved.update(runs={"own": "a", "before": [1]}), r"\.runs\.before is a list"),
 }
 

@@ -206,7 +206,7 @@ def with_checksum(body: bytes) -> bytes:
 
 
 NO_ONE_OF_OURS: list[tuple[Callable[[Any], bytes], str]] = [
-    (changed("9", "checkpoint_id"), "it.checkpoint_id is '9', where an int belongs"),
+    (changed("9", "checkpoint_id"), "it.checkpoint_id is '9' instead of an int"),
     (changed(True, "checkpoint_id"), "it.checkpoint_id is True"),
     (changed(0, "checkpoint_id"), "its checkpoint_id is 0"),
     (changed(2**62 + 1, "checkpoint_id"), "its checkpoint_id is 4611686018427387905"),
@@ -214,11 +214,11 @@ NO_ONE_OF_OURS: list[tuple[Callable[[Any], bytes], str]] = [
     (changed(float("nan"), "completed_us"), "it.completed_us is nan"),
     (changed(0, "max_parallelism"), "its max_parallelism is 0, which is not from 1 to 32768"),
     (changed(32_769, "max_parallelism"), "its max_parallelism is 32769, which is not from 1 to 32768"),
-    (changed("128", "max_parallelism"), "it.max_parallelism is '128', where an int belongs"),
-    (changed(None, "job"), "it.job is None, where a str belongs"),
+    (changed("128", "max_parallelism"), "it.max_parallelism is '128' instead of an int"),
+    (changed(None, "job"), "it.job is None instead of a str"),
     (changed("\ud800", "job"), "surrogates not allowed"),
     (changed({"a": "two"}, "parallelism"), "it.parallelism is 'two'"),
-    (changed(["a"], "parallelism"), "it.parallelism is a list, where a dict belongs"),
+    (changed(["a"], "parallelism"), "it.parallelism is a list instead of a dict"),
     (changed([None], "files", 0, "operators"), r"it.files\[0\].operators\[0\] is None"),
     (changed("../../x", "files", 0, "file"), r"a file '../../x', which is outside of the checkpoint directory"),
     (changed("/etc/passwd", "files", 0, "file"), "a file '/etc/passwd'"),

@@ -2,7 +2,7 @@
 
 Why two comms: a front end sends comm messages over kernel subshells, so that a request is answered while a cell runs;
 but ipykernel delivers a comm's incoming messages to the thread that last *sent* on it. Telemetry is pushed by a thread,
-so it has a comm of its own, and the control comm is answered only from within its own handler.
+so it has a separate comm, and the control comm is answered only from within its own handler.
 """
 
 from __future__ import annotations

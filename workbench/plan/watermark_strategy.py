@@ -27,5 +27,5 @@ class WatermarkStrategy:
 
     @property
     def by_ingestion(self) -> bool:
-        """Whether event time is the time of reading."""
+        """Whether event time is ingestion time."""
         return isinstance(self.watermarks, Ingestion)

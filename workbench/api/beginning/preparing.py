@@ -42,12 +42,12 @@ def prepare_kernels(graph: Callable[[], LogicalGraph]) -> None:
                 warm_up(hash_bytes, hash_ints, mix_hashes, route, scatter, spread)
             if node.role == "operator":
                 spec, schemas = node.spec, [item.schema for item in node.inputs]
-                with suppress(Exception):  # what cannot be made is told when the job starts
+                with suppress(Exception):  # the start of the job reports an operator that cannot be created
                     spec.create(schemas)  # type: ignore[call-arg]
 
 
 def prepare_others() -> None:
-    """Make all other kernels ready beside the job that has begun; what remains at the end of the process is left."""
+    """Prepare all other kernels while the job runs; those that remain at the end of the process are skipped."""
     if is_warm() or _others.is_alive() or _ends.is_set():
         return
     with suppress(RuntimeError):  # it has begun, and ended; or the system has no thread left
@@ -81,7 +81,7 @@ def compiling(function: str) -> Iterator[None]:
 
 
 def _shown(stack: ExitStack) -> Callable[[str], None]:
-    """What is told of each kernel: a bar, which is there from when one was compiled until `stack` is left."""
+    """The progress callback: a bar, shown from the first compiled kernel until `stack` is closed."""
     declared = import_module("workbench.compiled.machinery.compiled").KERNELS
     show: Show | None = None
 

@@ -39,7 +39,7 @@ class Run:
             operator takes is dropped.
         watch: makes telemetry follow another master.
         holder: returns the process that owns the checkpoint directory.
-        again: starts the run anew under a name, with frames from a step on; or says why that is impossible.
+        again: starts the run again under a name, with frames from a step on; or says why that is impossible.
         cell: of a notebook that started it; None: a call of ``run``.
 
     Attributes:

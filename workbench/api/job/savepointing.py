@@ -62,7 +62,7 @@ def take_savepoint(run: Run, name: str, timeout: Duration) -> str:
     if run.over:
         raise JobError(f"the savepoint {name!r} was not taken: the job ended first ({run.state})")
     if reasons:
-        raise JobError(f"the savepoint {name!r} was not taken: {reasons[0] or 'somebody has deleted it at once'}")
+        raise JobError(f"the savepoint {name!r} was not taken: {reasons[0] or 'it was deleted at once'}")
     why = run.held_up() or ": see job.checkpoints()"
     raise JobError(f"the savepoint {name!r} was not complete within {timeout}{why}")
 

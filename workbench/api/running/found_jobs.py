@@ -198,7 +198,7 @@ def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
     """The checkpoint or savepoint from which the job would resume.
 
     Raises:
-        CheckpointError: one of them is damaged, or it was taken back to one that no longer exists.
+        CheckpointError: one of them is damaged, or it was reset to one that no longer exists.
     """
     places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
     places += [f"savepoints/{name}" for name in files.folders("savepoints")]

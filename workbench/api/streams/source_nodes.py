@@ -76,10 +76,10 @@ def hybrid_input(history: object, live: object) -> Input:
         nodes.append(given.node)
     told = [None if node.watermarks is None else node.watermarks.watermarks for node in nodes]
     if told[0] != told[1]:
-        ways = ["not at all" if policy is None else policy.describe() for policy in told]
+        ways = ["not defined" if policy is None else policy.describe() for policy in told]
         raise PlanError(
-            f"the history defines event time {ways[0]} and the live source {ways[1]}: define it in the same way in "
-            "both",
+            f"the event time of the history is {ways[0]} and that of the live source {ways[1]}: define it in the same "
+            "way in both",
             origin=origin,
         )
     with located(origin):

@@ -27,7 +27,7 @@ class Heartbeat:
         while not self._over.wait(self._interval_s):
             try:
                 self._beat()
-            except Exception as error:  # noqa: BLE001  whatever it is, the job must not go on as if nobody else could
+            except Exception as error:  # noqa: BLE001  whatever it is, the job must not continue as if no other process could
                 self._lost(error)
                 return
 

@@ -227,7 +227,7 @@ class LiveDriver:
             turn = TURNSTILE.enter() if CROWD.jobs > 1 and self._begun.is_set() else None
             try:
                 stepped.step()
-            except BaseException as error:  # noqa: BLE001  nobody else would hear of it
+            except BaseException as error:  # noqa: BLE001  otherwise it would be lost
                 stepped.abandon(as_error(error))
             master = self.master  # it may have been replaced
             self._begun.set()

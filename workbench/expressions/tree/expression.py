@@ -356,7 +356,7 @@ def tree_of(value: object) -> Tree:
     if callable(item):
         return tree_of(item())
     raise ExpressionError(
-        f"{value!r} ({type(value).__name__}) cannot stand in an expression: "
-        "use None, bool, int, float, str, date or datetime",
+        f"{value!r} ({type(value).__name__}) cannot be part of an expression: use None, bool, int, float, str, date or "
+        "datetime",
         origin=caller(),
     )

@@ -358,7 +358,7 @@ class Simulation:
         return self.chance.choice(names)
 
     def _check_going_back(self, manifest: Manifest | None, first_id: int, *, explicit: bool) -> None:
-        """A job that was taken back to a savepoint never resumes from a later checkpoint of the time before."""
+        """A job that was reset to a savepoint never resumes from a later checkpoint of the time before."""
         if explicit and manifest is not None:
             self._taken_back = (manifest.place, first_id)
         elif self._taken_back is not None and manifest is not None:

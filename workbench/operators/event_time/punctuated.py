@@ -33,7 +33,7 @@ class Punctuated:
             raise ExpressionError(f"punctuated got {as_given(self.mark)}: write an expression, such as 'kind = 1'")
 
     def describe(self) -> str:
-        return f"told by {self.mark if isinstance(self.mark, str) else self.mark.sql}"
+        return f"marked by {self.mark if isinstance(self.mark, str) else self.mark.sql}"
 
     def create(self, schema: pa.Schema) -> WatermarkGenerator:
         return PunctuatedGenerator(compile_expression(self.mark, schema))
@@ -111,6 +111,6 @@ def punctuated(mark: str | Expression) -> Watermarks:
 
     Example:
         >>> punctuated("kind = 'heartbeat'").describe()
-        "told by kind = 'heartbeat'"
+        "marked by kind = 'heartbeat'"
     """
     return Punctuated(mark)

@@ -201,7 +201,7 @@ class Ingestion:
     """Records carry the time at which they were read, so event time follows the clock."""
 
     def describe(self) -> str:
-        return "by the time of reading"
+        return "ingestion time"
 
     def create(self, schema: pa.Schema) -> WatermarkGenerator:
         return IngestionGenerator()

@@ -166,7 +166,7 @@ class CheckpointCoordinator:
         for record in timed_out:
             self._fail(record, "timed out", now_us)
         if timed_out:
-            return  # requests go first: periodic checkpoints without a gap would keep them waiting for ever
+            return  # requests go first: periodic checkpoints without a gap would keep them waiting forever
         begin = self._next_begin_us(settings)
         if begin is not None and now_us >= begin and self._attempt is not None:
             self.trigger("periodic", settings, now_us)

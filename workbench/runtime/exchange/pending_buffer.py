@@ -97,7 +97,7 @@ class PendingBuffer:
         self._behind.append((place, element))
 
     def _push(self, buffer: Records) -> None:
-        """Ship a buffer from the front, and what stands behind its last row or before that."""
+        """Ship a buffer from the front, and the control elements up to its last row and directly after it."""
         self.channel.push(buffer)
         rows = len(buffer)
         self.rows -= rows

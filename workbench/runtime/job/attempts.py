@@ -114,8 +114,8 @@ class Attempts:
         return self._coordinator.latest or self._restore_from
 
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
-        """Deploy all tasks anew, from the latest checkpoint if there is one, and start stepping them; errors of opening
-        and restoring propagate to the caller."""
+        """Deploy all tasks again, from the latest checkpoint if there is one, and start stepping them; errors of
+        opening and restoring propagate to the caller."""
         if self._left:  # such a task might still be writing what the next attempt opens
             raise JobError(f"the job is being canceled, and {self._left} is abandoned in a step that does not end")
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])

@@ -18,7 +18,7 @@ class Question:
         key: a batch with one row, the key to look up; None asks for the list of keys.
         limit: the maximum number of keys from each task.
         with_values: each task also returns the state of the keys that it lists.
-        done: called once, when all have answered or nobody will.
+        done: called once, when all have answered or none will.
 
     Attributes:
         answers: what each task found; an exception where the lookup failed.

@@ -1,4 +1,4 @@
-"""Checkpoints in a directory of their own, on any file system.
+"""Checkpoints in a separate directory, on any file system.
 
 A checkpoint is a folder with one file for each task and a manifest. It is complete when its manifest exists: the
 manifest is written last and atomically, and it holds a checksum of every file. A folder without a manifest is what
@@ -49,7 +49,7 @@ CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
 
 
 class DirectoryStorage:
-    """Keeps checkpoints in a directory of its own, which one process at a time may own.
+    """Keeps checkpoints in a separate directory, which one process at a time may own.
 
     Args:
         location: a path, or a URI such as ``s3://bucket/prefix``.
@@ -275,7 +275,7 @@ class DirectoryStorage:
         """The checkpoint or savepoint from which the job resumes, see `latest_of`.
 
         Raises:
-            CheckpointError: the job was taken back to a savepoint that no longer exists.
+            CheckpointError: the job was reset to a savepoint that no longer exists.
         """
         return latest_of((*self.manifests(), *self.savepoints()), self._taken_back(), self.shown)
 

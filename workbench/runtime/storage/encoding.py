@@ -2,7 +2,7 @@
 
 The first stream is the index, with a row for each piece of state: ``operator`` (uid), ``name`` (of the piece), ``json``
 (its value, null for a table) and ``parts`` (the files that hold a large table, null for a table in this file). The
-tables follow, each as a stream of its own, in the order of their rows. So any Arrow library can read the file. A column
+tables follow, each as a separate stream, in the order of their rows. So any Arrow library can read the file. A column
 that repeats an earlier one of its table is left out; the metadata ``workbench.repeats`` of the table's schema names
 both.
 """
@@ -272,7 +272,7 @@ def decode(
     Args:
         data: the bytes.
         name: of the file, for errors.
-        parts: reads a table that is in files of its own; None: there is none.
+        parts: reads a table that is in separate files; None: there is none.
 
     Raises:
         CorruptCheckpointError: the bytes are not in this format; names the file.
@@ -299,7 +299,7 @@ def decode(
                 paths = made(tuple[str, ...], row["parts"], "its parts")
                 snapshot[piece] = with_repeats(parts(paths, unfolding), unfolding)
             else:
-                raise ValueError(f"{piece!r} is in files of its own, which this checkpoint does not have")
+                raise ValueError(f"{piece!r} is in separate files, which this checkpoint does not have")
         return states
     except StopIteration:
         raise CorruptCheckpointError(f"the checkpoint file {name} cannot be read: it lacks a table") from None

@@ -1,4 +1,4 @@
-"""The record that a job was taken back to a savepoint, so that its later checkpoints no longer count."""
+"""The record that a job was reset to a savepoint, so that its later checkpoints no longer count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAKEN_BACK = "taken-back.json"
 
 @dataclass(frozen=True, slots=True)
 class GoneBack:
-    """The savepoint that a job was taken back to.
+    """The savepoint that a job was reset to.
 
     Attributes:
         place: its folder within the storage.
@@ -41,15 +41,15 @@ def latest_of(manifests: Iterable[Manifest], back: GoneBack | None, shown: str) 
     """The checkpoint or savepoint from which a job resumes, out of all complete ones; None when it has none.
 
     A savepoint commits to the sinks like any checkpoint, so a job never resumes from an earlier one; but checkpoints
-    that were taken before the job was taken back to an earlier savepoint no longer count.
+    that were taken before the job was reset to an earlier savepoint no longer count.
 
     Args:
         manifests: in any order.
-        back: the record, if the job was taken back to a savepoint.
+        back: the record, if the job was reset to a savepoint.
         shown: the directory, for errors.
 
     Raises:
-        CheckpointError: the job was taken back to a savepoint that no longer exists.
+        CheckpointError: the job was reset to a savepoint that no longer exists.
     """
     complete = list(manifests)
     if back is not None:
