@@ -223,8 +223,8 @@ VERBS: dict[str, Verb] = {
     "lecture": Verb(
         lambda job, words: job.lecture(*words), "the live view in large type, one scene at a time", "[SCENE]", 0, 1
     ),
-    "pause": Verb(lambda job, words: job.pause(), "stop reading; what is in flight is still processed"),
-    "resume": Verb(lambda job, words: job.resume(), "go on after a pause, or with a job of an earlier kernel"),
+    "pause": Verb(lambda job, words: job.pause(), "stop reading; in-flight records are still processed"),
+    "resume": Verb(lambda job, words: job.resume(), "continue after a pause, or continue a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
     "step": Verb(_step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
     "fork": Verb(

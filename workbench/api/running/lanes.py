@@ -150,7 +150,9 @@ def compare(*what: Any, name: str = "compared", **lanes: Mapping[str, Any]) -> C
         return LiveComparison(_run(what[0], name, lanes))
     for job in what:
         if not isinstance(job, Job):
-            raise JobError(f"compare got {as_given(job)}, which is no job: pass two, such as wb.job('a'), wb.job('b')")
+            raise JobError(
+                f"compare got {as_given(job)}, which is not a job: pass two jobs, such as wb.job('a'), wb.job('b')"
+            )
     if len(what) < 2 or lanes:
         raise JobError(
             "compare needs a pipeline with lanes, such as compare(pipeline, a={}, b={'buffer_timeout': '0ms'}), or "

@@ -67,7 +67,7 @@ def hybrid_input(history: object, live: object) -> Input:
     nodes: list[Node] = []
     for name, given in (("history", history), ("live", live)):
         if not isinstance(given, Input):
-            raise PlanError(f"{name} is {as_given(given)}: give hybrid two streams just made", origin=origin)
+            raise PlanError(f"{name} is {as_given(given)}: pass hybrid two source streams", origin=origin)
         if given.node.role != "source":
             raise PlanError(
                 f"{name} already has an operator: pass hybrid the two sources, and apply the operators to its result",

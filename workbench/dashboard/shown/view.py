@@ -38,11 +38,11 @@ class View:
         job: the job whose name is shown and whose handle the controls use.
         history: initial frames of the charts over time, oldest first.
         part: the name of the view that is shown alone; None: all of them.
-        follow: called with the job that goes on in this one's place after a restore.
-        views: those that are shown together; None: all that the job has.
+        follow: called with the job that replaces this one after a restore.
+        views: the views that are shown together; None: all views of the job.
         hears: whether the kernel hears what somebody does on the page; if not, what would ask it does nothing and looks
             so.
-        begin: starts a job in this one's place, for a cell that was run again; None: nobody asks for that.
+        begin: starts a job that replaces this one, for a cell that was run again; None: not offered.
         scene: the scene of lecture mode that the page begins with; empty: none.
     """
 

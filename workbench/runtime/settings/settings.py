@@ -378,7 +378,7 @@ class Settings:
             ("floating_buffers", self.floating_buffers, 0),
         ):
             if value < least:
-                raise SettingError(f"{name} is {value}: nothing could move, so set it to {least} at least")
+                raise SettingError(f"{name} is {value}: nothing could move, so set it to at least {least}")
         policy, wanted = self.policy, self.guarantee
         setting = "checkpoint_mode" if self.fault_tolerance is None else "fault_tolerance"
         if self.fault_tolerance is not None and self.checkpoint_mode != EXACTLY_ONCE.name:
@@ -393,8 +393,8 @@ class Settings:
                 if STRENGTHS.index(each.guarantee) >= STRENGTHS.index(wanted)
             ]
             raise SettingError(
-                f"the guarantee is {wanted!r} and {setting} {policy.name!r}: choose {' or '.join(enough)}, or ask"
-                " for less"
+                f"the guarantee is {wanted!r} and {setting} {policy.name!r}: choose {' or '.join(enough)}, or "
+                "lower the guarantee"
             )
         several = self.max_concurrent_checkpoints
         if several > 1:
