@@ -245,7 +245,7 @@ def test_a_taskmanager_takes_its_tasks_along() -> None:
     frame = job.recorder.latest()
     assert frame is not None
     lost = [event.text for event in frame.events if event.text.startswith("tm-1 failed")]
-    assert lost == ["tm-1 failed: it was failed on purpose, with table[2], filter[2], table[3], filter[3]"]
+    assert lost == ["tm-1 failed: tm-1 was failed on purpose, with table[2], filter[2], table[3], filter[3]"]
     assert job.wait() == "FINISHED"
     assert job.status()["restarts"] == 1
     assert sorted(job.table("out")["n"].to_pylist()) == list(range(1_000))

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from workbench.dashboard.charts import time_chart, wording
+from workbench.dashboard.charts import checkpoint_ticks, time_chart, wording
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import ceiling, ceiling_s
 from workbench.dashboard.charts.theme import Paint
@@ -19,6 +19,7 @@ from workbench.dashboard.views.checkpoints import checkpoints, checkpoints_histo
 from workbench.dashboard.views.event_time import holders, watermarks
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
+from workbench.telemetry.effects.interruption_log import InterruptionLog
 from workbench.telemetry.frames import (
     ChannelFrame,
     EdgeFrame,
@@ -448,6 +449,40 @@ def test_the_headline_says_what_a_job_does_in_words():
     )
     assert header.headline(replace(FRAME, paused=True)).startswith("Paused: the sources read nothing")
     assert header.headline(replace(FRAME, state="FINISHED")) == ""
+
+
+def interrupted() -> InterruptionLog:
+    log = InterruptionLog()
+    at_us = FRAME.time_us - 2_000_000
+    log.failed(at_us, "sum[1] failed", "sum[1] was failed on purpose")
+    log.waits(at_us + 4_000, at_us + 104_000)
+    log.restores(at_us + 104_000)
+    log.deployed(at_us + 120_000, 13, 2_340, {"read[0]": 5_000})
+    return log
+
+
+def test_a_recovery_is_told_in_the_head_while_it_lasts_and_afterwards():
+    log = interrupted()
+    log.sample(FRAME.time_us - 1_000_000, {"read[0]": 4_000})
+    lasts = header.html(replace(FRAME, interruptions=log.interruptions), "delays")
+    assert "<p class='warn' role='status'>sum[1] was failed on purpose; canceled in 4 ms, restart after" in lasts
+    assert "restored checkpoint 13 in 16 ms; 2,340 records are read again, 1,000 left" in text_of(lasts)
+    log.sample(FRAME.time_us, {"read[0]": 5_000})
+    over = replace(FRAME, interruptions=log.interruptions, findings=("sum[1] does 83 % of the work of sum.",))
+    assert "2,340 records read again, caught up after 2.0 s" in text_of(header.html(over, "delays"))
+    for told in (header.html(over, "delays"), header.slim_html(over, "delays")):
+        assert f"{FRAME.backpressure} sum[1] does 83 % of the work of sum." in text_of(told)
+
+
+def test_each_checkpoint_has_a_tick_on_the_chart_of_latency():
+    one = next(checkpoint for checkpoint in FRAME.checkpoints if checkpoint.state == "COMPLETED")
+    kinds = (one, replace(one, id=8, state="FAILED", reason="timed out"), replace(one, id=9, kind="savepoint"))
+    found = checkpoint_ticks.columns(kinds)
+    at_ms = one.triggered_us / 1000
+    for place, name in enumerate(("done", "failed", "saved")):
+        assert found[name][place] == at_ms
+        assert sum(value == at_ms for value in found[name]) == 1
+    assert found["what"][1] == "#8 failed: timed out"
 
 
 def test_the_log_shows_the_last_twelve_newest_first():

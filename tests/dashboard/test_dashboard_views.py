@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
-from bokeh.models import Button, Slider
+from bokeh.models import Button, Slider, VStrip
+from bokeh.plotting import figure
 from test_dashboard_live import Comms, Job, Page, display_of, later
 from test_dashboard_picture import FRAME, text_of
 from waiting import until
@@ -33,6 +34,7 @@ from workbench.errors import JobError, SettingError
 from workbench.jupyter.verbs import run_verb
 from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
+from workbench.telemetry.effects.interruption_log import InterruptionLog
 from workbench.telemetry.frames import EventFrame, OperatorFrame, OperatorInput
 
 HOSTILE = (
@@ -441,6 +443,36 @@ def test_each_slider_stands_in_the_card_of_what_it_changes():
         "speed": "watermarks", "rate": "buffers", "parallelism": "graph", "restart_delay": "controls",
     }  # fmt: skip
     assert set(places) == {knob.name for knob in KNOBS}, "every setting has its slider once"
+
+
+def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_were():
+    at_us = FRAME.time_us - 2_000_000
+    log = InterruptionLog()
+    log.failed(at_us, "sum[1] failed", "no")
+    log.waits(at_us, at_us + 100_000)
+    log.deployed(at_us + 120_000, 13, 2_340, {"read[0]": 5_000})
+    log.sample(FRAME.time_us, {"read[0]": 5_000})
+    view = shown(Job(replace(FRAME, interruptions=log.interruptions)))
+    strips = list(view.view.root.select({"type": VStrip}))
+    assert {(strip.x0, strip.x1) for strip in strips} == {("start", "back"), ("back", "end")}
+    drawn = [
+        [one.data_source.data for one in plot.renderers if isinstance(one.glyph, VStrip)]
+        for plot in view.view.root.select({"type": figure})
+    ]
+    bands = [found[0] for found in drawn if found]
+    assert len(bands) == 4, "latency, throughput, watermark lag and event time"
+    for columns in bands:
+        at_ms = at_us / 1000
+        assert [list(columns[name]) for name in ("start", "back", "end", "text")] == [
+            [at_ms], [at_ms + 120], [at_ms + 2_000], ["sum[1] failed, #13, 2.3k again, 2.0 s"]
+        ]  # fmt: skip
+
+
+def test_beside_a_slider_stands_what_its_setting_does_now():
+    view = shown(Job(replace(FRAME, effects={"checkpoint_interval": "costs 0.8 % of the time of sum[0]"})))
+    notes = {name: knob._note.html for name, knob in view.view.knobs.items()}
+    assert notes["checkpoint_interval"] == "in force: <b>5s</b>; costs 0.8 % of the time of sum[0]"
+    assert notes["buffer_timeout"] == "in force: <b>50ms</b>"
 
 
 def test_a_slider_without_use_takes_no_room():

@@ -152,10 +152,18 @@ def test_several_subtasks_and_a_recovery_are_added_up():
     for _ in range(400):
         job.stepper.driver.step()
     job.faults.fail("aggregate[0]")
+    driver = job.stepper.driver
+    driver.run_until(lambda: job.state == "RESTARTING")
+    driver.run_until(lambda: job.state == "RUNNING")
+    counters = [link.counters for task in driver.execution.tasks for link in task.links]
     seen, _, frame = followed(job)
     assert job.recorder.latest().metrics["numRestarts"] == 1
     counts = totals(frame)
-    assert counts.dropped == sum(task.metrics["numLateRecordsDropped"] for task in frame.tasks)
+    assert counts.dropped == sum(each.numLateRecordsDropped for each in counters) > 0
+    undisturbed = job_of(wb.tumbling("20s"), parallelism=2, checkpoint_interval="1s")
+    _, _, other = followed(undisturbed)
+    told, expected = (sum(task.metrics["numLateRecordsDropped"] for task in each.tasks) for each in (frame, other))
+    assert told == expected > counts.dropped  # of all attempts, each record once
     assert 0 < counts.examined == sum(counts.disorder) <= counts.read < ROWS  # of the attempt that goes on
     assert seen.boxes
     assert set(seen.points)

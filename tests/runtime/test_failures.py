@@ -72,7 +72,7 @@ def test_a_slot_dies_with_all_its_tasks(lesson: wb.types.Job) -> None:
     before = running(lesson)
     lesson.faults.fail(slot="tm-0/slot-1")
     assert lesson.state == "RESTARTING"  # at once: nothing had to be stepped first
-    assert "tm-0/slot-1 failed: it was failed on purpose, with numbers[1], count[1]" in log(lesson)
+    assert "tm-0/slot-1 failed: tm-0/slot-1 was failed on purpose, with numbers[1], count[1]" in log(lesson)
     assert recovered(lesson, before)
     assert lesson.wait("60s") == "FINISHED"
     assert lesson.status()["restarts"] == 1
@@ -83,7 +83,7 @@ def test_a_slot_dies_with_all_its_tasks(lesson: wb.types.Job) -> None:
 def test_a_taskmanager_dies_with_all_its_slots(lesson: wb.types.Job) -> None:
     before = running(lesson)
     lesson.faults.fail(taskmanager="tm-0")
-    assert "tm-0 failed: it was failed on purpose, with numbers[0], count[0], numbers[1], count[1]" in log(lesson)
+    assert "tm-0 failed: tm-0 was failed on purpose, with numbers[0], count[0], numbers[1], count[1]" in log(lesson)
     assert recovered(lesson, before)
     assert lesson.wait("60s") == "FINISHED"
     check(lesson)
@@ -102,7 +102,7 @@ def test_another_master_takes_over_from_the_one_that_failed(lesson: wb.types.Job
     assert second.coordinator is not first.coordinator
     assert running(lesson).number > before.number
     assert f"restored from {latest.place} (checkpoint {latest.checkpoint_id})" in log(lesson)
-    assert "the coordinator failed: it was failed on purpose" in log(lesson)
+    assert "the coordinator failed: the coordinator was failed on purpose" in log(lesson)
     assert lesson.status()["checkpoint_interval"] == "30ms"  # what a person has set outlives it
     assert lesson.stepper.driver.next_checkpoint()
     assert lesson.wait("60s") == "FINISHED"
@@ -139,7 +139,7 @@ def test_a_master_may_fail_again_and_again_and_before_the_first_checkpoint(tmp_p
 def test_a_strategy_without_restarts_also_holds_for_the_coordinator() -> None:
     job = counts().run("once", driver="stepping", restart=wb.restart.no_restart())
     job.faults.fail(coordinator=True)
-    with pytest.raises(JobError, match="the job 'once' failed: it was failed on purpose"):
+    with pytest.raises(JobError, match="the job 'once' failed: the coordinator was failed on purpose"):
         job.wait("60s")
 
 

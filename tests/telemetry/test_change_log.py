@@ -139,3 +139,17 @@ def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_wit
     assert told.log.changes[-1].sentence == (
         "buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
     )
+
+
+def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
+    told = Told()
+    told.run(5, replace(BEFORE, busiest="sum", busy=0.97))
+    told.change("parallelism", "1", "2")
+    told.run(3, replace(BEFORE, records_per_second=1_900, busiest="sum", busy=0.5))
+    assert told.log.changes[-1].sentence == (
+        "parallelism 1 → 2: p50 stays 48 ms, throughput 1,000 → 1,900 records/s; sum was 97 % busy and is 50 %"
+    )
+    told.run(8, replace(BEFORE, alignment_ms=41))
+    told.change("checkpoint_mode", "exactly-once", "unaligned")
+    told.run(3, replace(BEFORE, alignment_ms=0))
+    assert told.log.changes[-1].sentence.endswith("; tasks waited 41 ms for barriers and wait 0.0 ms")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 
-from workbench.telemetry.diagnosis import explain, level
-from workbench.telemetry.frames import EdgeFrame, VertexFrame
+import workbench as wb
+from workbench.telemetry.diagnosis import explain, idle_split, level, skewed
+from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 
 
 def vertex(name: str, busy: int, pressed: int) -> VertexFrame:
@@ -75,3 +77,69 @@ def test_one_that_leads_nowhere() -> None:
 @pytest.mark.parametrize(("share", "word"), [(0, "OK"), (100, "OK"), (101, "LOW"), (500, "LOW"), (501, "HIGH")])
 def test_flinks_levels(share: float, word: str) -> None:
     assert level(share) == word
+
+
+def source(name: str, splits: dict[str, int | None], quiet_ms: dict[str, int]) -> TaskFrame:
+    return TaskFrame(name, "read", 0, "tm-0/slot-0", "RUNNING", {}, splits=splits, quiet_ms=quiet_ms)
+
+
+def test_a_split_without_records_is_why_the_watermark_stands() -> None:
+    tasks = [source("read[0]", {"0": 90}, {"0": 20}), source("read[1]", {"1": 10}, {"1": 8_200})]
+    assert idle_split(tasks) == (
+        "The watermark stands because split 1 of read[1] has been idle for 8 s; with idle_after the others would go on "
+        "without it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("marks", "quiet_ms"),
+    [
+        ((90, 10), (20, 900)),  # it reads
+        ((10, 90), (20, 8_200)),  # another one holds the watermark
+        ((90, None), (20, 8_200)),  # it is marked idle
+        ((90, 10), (7_000, 8_200)),  # nobody has anything to read
+    ],
+)
+def test_otherwise_no_split_is_to_blame(marks: tuple[int, int | None], quiet_ms: tuple[int, int]) -> None:
+    names = ("0", "1")
+    assert (
+        idle_split([source("read[0]", dict(zip(names, marks, strict=True)), dict(zip(names, quiet_ms, strict=True)))])
+        == ""
+    )
+
+
+def summing(*rates: float) -> list[TaskFrame]:
+    return [
+        TaskFrame(f"sum[{place}]", "sum", place, "tm-0/slot-0", "RUNNING", {"numRecordsInPerSecond": rate})
+        for place, rate in enumerate(rates)
+    ]
+
+
+def test_a_subtask_that_gets_most_of_the_records_is_named_with_its_share() -> None:
+    chain = [vertex("read", 5, 0), vertex("sum", 50, 0)]
+    assert skewed(chain, edges("read-sum"), summing(1_020, 4_980)) == [
+        "sum[1] does 83 % of the work of sum: 4,980 of 6,000 records/s have keys of it."
+    ]
+    assert skewed(chain, edges("read-sum"), summing(2_600, 3_400)) == []
+    assert skewed(chain, edges("read-sum"), summing(6_000)) == []
+    assert skewed(chain, edges("read-sum"), summing(0, 4)) == []
+    forward = [EdgeFrame("read->sum", "read", "sum", "rebalance", 0, 1, 0.0, 0.0)]
+    assert skewed(chain, forward, summing(1_020, 4_980)) == []
+
+
+@pytest.mark.parametrize("idle_after", [None, "1s"])
+def test_a_job_whose_source_has_nothing_to_read_says_so_unless_it_is_marked_idle(idle_after: str | None) -> None:
+    table = pa.table({"t": [second * 1_000_000 for second in range(1_000)]})
+    busy = wb.Stream.from_table(table, event_time="t", rate=50).uid("busy")
+    quiet = wb.Stream.from_table(table.slice(0, 3), event_time="t", rate=0.1, idle_after=idle_after).uid("quiet")
+    job = busy.union(quiet).sink_to(wb.TableSink("out")).run("idle", driver="stepping")
+
+    def frame() -> Frame:
+        found = job.recorder.latest()
+        assert found is not None
+        return found
+
+    assert job.stepper.driver.run_until(lambda: frame().time_us - frame().started_us > 5_000_000 or frame().findings)
+    told = " ".join(frame().findings)
+    assert ("of quiet[0] have been idle for 2 s; with idle_after" in told) is (idle_after is None)
+    job.cancel()

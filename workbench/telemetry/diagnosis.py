@@ -1,10 +1,13 @@
-"""Backpressure in words: the culprit is the first task that is busy but not back-pressured after those that are."""
+"""What holds a job back, in words.
+
+The cause of backpressure is the first task that is busy but not back-pressured after those that are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.telemetry.frames import EdgeFrame, VertexFrame
+from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
 
 NONE = "No backpressure."
 HIGH = 0.5
@@ -13,6 +16,13 @@ BUSY = 0.5
 """A task that is busy for less of its time than this keeps no other one waiting for long."""
 NAMED = 3
 """So many vertices that wait are named, where there are several more; the graph shows all."""
+
+QUIET_MS, READ_MS = 2_000, 1_000
+"""A split without records for so long stands still, where another one was read within so long."""
+UNEVEN = 1.5
+"""A subtask that receives so many times its share is worth a sentence."""
+LEAST_PER_SECOND = 10
+"""Records: of fewer the shares say nothing."""
 
 
 def level(back_pressured_ms_per_second: float) -> str:
@@ -64,3 +74,51 @@ def _busiest(vertex: VertexFrame) -> float:
 def _share(vertex: VertexFrame, name: str) -> float:
     value = vertex.metrics.get(name)
     return float(value) if value is not None else 0.0
+
+
+def idle_split(tasks: Sequence[TaskFrame]) -> str:
+    """Says that a split holds the watermark because it has nothing to read, while others have; else empty.
+
+    Args:
+        tasks: of the job.
+    """
+    quiet = [ms for task in tasks for ms in task.quiet_ms.values()]
+    marks = [mark for task in tasks for mark in task.splits.values() if mark is not None]
+    if not marks or min(quiet) > READ_MS:
+        return ""
+    for task in tasks if min(marks) < max(marks) else ():
+        held = [split for split, mark in task.splits.items() if mark == min(marks)]
+        idle_ms = min((task.quiet_ms.get(split, 0) for split in held), default=0)
+        if idle_ms >= QUIET_MS and task.state == "RUNNING":
+            names = f"split {held[0]}" if len(held) == 1 else f"the splits {', '.join(held)}"
+            have = "has" if len(held) == 1 else "have"
+            return (
+                f"The watermark stands because {names} of {task.name} {have} been idle for {idle_ms / 1_000:.0f} s; "
+                "with idle_after the others would go on without it."
+            )
+    return ""
+
+
+def skewed(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: Sequence[TaskFrame]) -> list[str]:
+    """A sentence for each vertex one subtask of which receives far more than its share, because of its keys.
+
+    Args:
+        vertices, edges: of the graph.
+        tasks: of the job.
+    """
+    told = []
+    for vertex in vertices:
+        if not any(edge.target == vertex.id and edge.exchange == "hash" for edge in edges):
+            continue
+        rates = {
+            task.name: float(task.metrics.get("numRecordsInPerSecond") or 0)
+            for task in tasks
+            if task.vertex == vertex.id
+        }
+        most, total = max(rates, key=lambda name: rates[name], default=""), sum(rates.values())
+        if len(rates) > 1 and total >= LEAST_PER_SECOND and rates[most] * len(rates) >= UNEVEN * total:
+            told.append(
+                f"{most} does {100 * rates[most] / total:.0f} % of the work of {vertex.name}: {rates[most]:,.0f} of "
+                f"{total:,.0f} records/s have keys of it."
+            )
+    return told

@@ -128,6 +128,7 @@ class TaskFrame:
         attempt: how many attempts of the job came before the one that it belongs to.
         started_us, ended_us: when it was deployed, and when it ended; None before that.
         event_times: what its operators have seen of event time, sampled; only of those that have.
+        quiet_ms: of a source: how long each split has had nothing to read.
     """
 
     name: str
@@ -143,6 +144,7 @@ class TaskFrame:
     started_us: int | None = None
     ended_us: int | None = None
     event_times: tuple[EventTimesFrame, ...] = ()
+    quiet_ms: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,6 +324,7 @@ class Frame:
         interruptions: the latest failures, rescalings and take-overs with their phases, oldest first.
         effects: what settings do to the job now, by name, where there is something to say: a buffer timeout that does
             not act, and what checkpoints cost.
+        findings: sentences on what holds the job back besides backpressure: a split that is idle, skewed keys.
         failure: the message of the failure that ended or restarted the job, or None.
     """
 
@@ -352,6 +355,7 @@ class Frame:
     changes: tuple[ChangeFrame, ...] = ()
     interruptions: tuple[InterruptionFrame, ...] = ()
     effects: dict[str, str] = field(default_factory=dict)
+    findings: tuple[str, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

@@ -17,8 +17,9 @@ from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
+from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import NONE, explain
+from workbench.telemetry.diagnosis import NONE, explain, idle_split, skewed
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
@@ -54,7 +55,11 @@ def told(state: str, restart_us: int | None = None) -> str:
 
 
 def measured(
-    end: LatencyFrame | None, metrics: Mapping[str, object], vertices: Sequence[VertexFrame], channels: int
+    end: LatencyFrame | None,
+    metrics: Mapping[str, object],
+    vertices: Sequence[VertexFrame],
+    channels: int,
+    checkpoints: Sequence[CheckpointFrame],
 ) -> Measured:
     """What a change is judged by: latency, records read and buffers sent.
 
@@ -63,6 +68,7 @@ def measured(
         metrics: of the job.
         vertices: of the graph.
         channels: between their tasks.
+        checkpoints: oldest first.
     """
     buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
     rate = metrics["numRecordsInPerSecond"]
@@ -74,7 +80,20 @@ def measured(
         buffers,
         1_000 * channels / buffers if buffers else None,
         0 if end is None else end.recent,
+        *_busiest(vertices),
+        next((_alignment_ms(one) for one in reversed(checkpoints) if one.state == "COMPLETED"), None),
     )
+
+
+def _busiest(vertices: Sequence[VertexFrame]) -> tuple[str, float]:
+    """The vertex with the busiest subtask, and the share of its time."""
+    busy = {vertex.name: float(vertex.metrics.get("maxBusyTimeMsPerSecond") or 0) / 1_000 for vertex in vertices}
+    name = max(busy, key=lambda name: busy[name], default="")
+    return name, busy.get(name, 0.0)
+
+
+def _alignment_ms(checkpoint: CheckpointFrame) -> float:
+    return max((task.alignment_ms or 0.0 for task in checkpoint.subtasks), default=0.0)
 
 
 def held(backpressure: str) -> str:
@@ -181,10 +200,11 @@ class Sampler(JobObserver):
         metrics = self._job_metrics(master, now)
         settings = master.shown()
         self._in_force = dict(settings)
+        checkpoints = self._checkpoints.sample(master.coordinator, now)
         effects: dict[str, str] = {}
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            state = measured(end, metrics, vertices, len(channels))
+            state = measured(end, metrics, vertices, len(channels), checkpoints)
             self._changes.sample(now, state, held(backpressure))
             effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
         frame = Frame(
@@ -199,7 +219,7 @@ class Sampler(JobObserver):
             edges=edges,
             tasks=tasks,
             channels=channels,
-            checkpoints=self._checkpoints.sample(master.coordinator, now),
+            checkpoints=checkpoints,
             latency=latency,
             replay=self._replay(master, now),
             events=tuple(self._events),
@@ -214,6 +234,7 @@ class Sampler(JobObserver):
             changes=self._changes.changes,
             interruptions=self._interruptions.sample(now),
             effects=effects,
+            findings=tuple(filter(None, (idle_split(tasks), *skewed(vertices, edges, tasks)))) if running else (),
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
         )
         self._sequence += 1

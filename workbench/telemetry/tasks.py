@@ -118,6 +118,7 @@ class TaskSampler:
         }
         holder: str | None = None
         splits: dict[str, int | None] = {}
+        quiet: dict[str, int] = {}
         watermark = task.output_watermark_us
         if isinstance(task, OperatorTask):
             channels = [item.channel for item in task.gate.channels]
@@ -134,14 +135,15 @@ class TaskSampler:
                 splits[split] = None if time.idle else _time(time.watermark_us)
             told = [(value, split) for split, value in splits.items() if value is not None]
             holder = f"split {min(told)[1]}" if told else None
-            quiet = [max(now_us - time.active_us, 0) for time in times.values()]  # it goes on while it is looked at
-            metrics["sourceIdleTime"] = min(quiet) // 1_000 if quiet else 0
+            # It goes on while it is looked at.
+            quiet = {split: max(now_us - time.active_us, 0) // 1_000 for split, time in times.items()}
+            metrics["sourceIdleTime"] = min(quiet.values(), default=0)
         metrics["currentInputWatermark"] = watermark
         metrics["watermarkLag"] = self._lag_us(watermark, reference_us)
         late = self._late.sample(task, now_us)
         return TaskFrame(
             task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
-            task.started_us, task.ended_us, event_times_of(task),
+            task.started_us, task.ended_us, event_times_of(task), quiet,
         )  # fmt: skip
 
     def _lag_us(self, watermark: int | None, reference_us: int) -> int | None:

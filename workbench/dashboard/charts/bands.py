@@ -13,30 +13,35 @@ from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.charts.wording import fit, milliseconds, short
 from workbench.telemetry.effects.interruption_frames import InterruptionFrame
 
-NAMES = ("start", "back", "end", "text")
+NAMES = ("start", "back", "end", "text", "x", "align")
+
+ROOM_US = 60_000_000
+"""A band that is older has its text to the right; a younger one to the left, where it is not cut off."""
 
 
 def columns(interruptions: Sequence[InterruptionFrame], now_us: int) -> dict[str, list[Any]]:
     """For each interruption when it began, when the tasks ran again, and when the sources were where they had been, in
-    milliseconds since 1970; and, of the latest alone, what it was.
+    milliseconds since 1970; and, of the latest alone, what it was, beside it where there is room.
 
     Example:
         >>> from workbench.telemetry.effects.interruption_log import InterruptionLog
         >>> log = InterruptionLog()
         >>> log.failed(0, "sum[1] failed", "no"); log.waits(0, 100_000)
         >>> log.deployed(120_000, 13, 2_340, {"read[0]": 5_000}); log.sample(1_800_000, {"read[0]": 5_000})
-        >>> columns(log.interruptions, 9_000_000)
-        {'start': [0.0], 'back': [120.0], 'end': [1800.0], 'text': ['sum[1] failed, #13, 2.3k again, 1.8 s']}
+        >>> columns(log.interruptions, 9_000_000)  # doctest: +NORMALIZE_WHITESPACE
+        {'start': [0.0], 'back': [120.0], 'end': [1800.0], 'text': ['sum[1] failed, #13, 2.3k again, 1.8 s'],
+         'x': [0.0], 'align': ['right']}
     """
     rows = []
     for one in interruptions:
         end_us = now_us if one.end_us is None else one.end_us
         ran = [phase.start_us for phase in one.phases if phase.name == "catching up"]
         text = _text(one) if one is interruptions[-1] else ""
+        left = now_us - end_us > ROOM_US
         rows.append(
             {
                 "start": one.start_us / 1000, "back": (ran[-1] if ran else end_us) / 1000, "end": end_us / 1000,
-                "text": text,
+                "text": text, "x": (end_us if left else one.start_us) / 1000, "align": "left" if left else "right",
             }
         )  # fmt: skip
     return by_column(rows, NAMES)
@@ -71,7 +76,7 @@ class Bands:
         paint.set(again.glyph, fill_color="warn")
         if labelled:
             paint.text(
-                plot, self._source, "start", 0, "text", "bad", 11, text_baseline="bottom", x_offset=3, y_offset=-2
+                plot, self._source, "x", 0, "text", "bad", 11, text_align="align", text_baseline="bottom", y_offset=-8
             )
 
     def show(self, interruptions: Sequence[InterruptionFrame], now_us: int) -> None:

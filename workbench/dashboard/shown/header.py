@@ -84,6 +84,11 @@ def failure_html(frame: Frame) -> str:
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
 
 
+def _limits(frame: Frame) -> str:
+    """What holds the job back."""
+    return wording.html_text(" ".join((frame.backpressure, *frame.findings)))
+
+
 def interruption_html(frame: Frame) -> str:
     """The last interruption as it goes on, or how it went; empty where there was none."""
     if not frame.interruptions:
@@ -121,7 +126,7 @@ def html(frame: Frame, name: str) -> str:
         failure = f"<p class='past'>last failure: {wording.html_text(past)}</p>"
     if told := interruption_html(frame):
         failure = told if not failure_html(frame) else failure + told
-    pressure, name = wording.html_text(frame.backpressure), wording.html_text(name)
+    pressure, name = _limits(frame), wording.html_text(name)
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
@@ -145,7 +150,7 @@ def slim_html(frame: Frame, name: str) -> str:
     name = wording.html_text(name)
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
-        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span>{LECTURE}</div>{failure_html(frame)}"
+        f"<span class='pressure'>{_limits(frame)}</span>{LECTURE}</div>{failure_html(frame)}"
         f"{interruption_html(frame)}"
     )
 

@@ -289,7 +289,7 @@ class Master:
     def lose(self, place: str, tasks: Sequence[str]) -> None:
         """A slot or a TaskManager dies, and all its tasks with it (F2-2)."""
         self._attempts.note_failed(tasks)
-        self._on_failed(tasks, place, JobError(f"it was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
+        self._on_failed(tasks, place, JobError(f"{place} was failed on purpose, with {', '.join(tasks) or 'no tasks'}"))
 
     def stop(self) -> None:
         """Take a last checkpoint, so that what was processed is committed, then end."""

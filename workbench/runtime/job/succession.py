@@ -69,7 +69,7 @@ def fail_over(old: Master, background: Background, hand_over: HandOver) -> None:
     A latest checkpoint that cannot be read now counts as a failed restart: it is looked for again when the next attempt
     is due.
     """
-    if not old.retire("the coordinator", JobError("it was failed on purpose")):
+    if not old.retire("the coordinator", JobError("the coordinator was failed on purpose")):
         return
     storage = old.storage
     known = old.restart_point

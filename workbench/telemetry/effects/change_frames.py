@@ -18,6 +18,8 @@ class Measured:
         buffers_per_second: sent between tasks.
         fill_ms: mean time between two buffers of one channel; None where none is sent.
         markers: on which the percentiles rest.
+        busiest, busy: the busiest vertex, and the share of its busiest subtask's time, 0 to 1.
+        alignment_ms: of the latest complete checkpoint, the longest of its tasks; None before one.
     """
 
     p50_ms: float | None = None
@@ -27,6 +29,9 @@ class Measured:
     buffers_per_second: float = 0.0
     fill_ms: float | None = None
     markers: int = 0
+    busiest: str = ""
+    busy: float = 0.0
+    alignment_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,13 +127,19 @@ class ChangeLog:
         if one and other and not 1 / 1.25 < other / one < 1.25:
             more = other > one
             parts.append(f"{other / one if more else one / other:.1f}x {'more' if more else 'fewer'} buffers")
-        return ", ".join(parts) + self._reason(after, same, limit)
+        return ", ".join(parts) + self._reason(before, after, same, limit)
 
-    def _reason(self, after: Measured, same: bool, limit: str) -> str:
+    def _reason(self, before: Measured | None, after: Measured, same: bool, limit: str) -> str:
         if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
             return f"; {full}"
         if same and limit and {"rate", "speed"} & self._values.keys():
             return f"; {limit}"
+        if "parallelism" in self._values and after.busiest and before is not None:
+            return f"; {after.busiest} was {before.busy:.0%} busy and is {after.busy:.0%}".replace("%", " %")
+        if "checkpoint_mode" in self._values and before is not None:
+            one, other = before.alignment_ms, after.alignment_ms
+            if one is not None and other is not None and abs(one - other) > SAME_MS:
+                return f"; tasks waited {_ms(one)} ms for barriers and wait {_ms(other)} ms"
         return ""
 
 
@@ -176,7 +182,17 @@ def _median(samples: list[Measured]) -> Measured:
     """Each figure's median, of the samples that have it."""
     values = {
         name: sorted(value for one in samples if (value := getattr(one, name)) is not None)
-        for name in ("p50_ms", "p95_ms", "p99_ms", "records_per_second", "buffers_per_second", "fill_ms", "markers")
+        for name in (
+            "p50_ms",
+            "p95_ms",
+            "p99_ms",
+            "records_per_second",
+            "buffers_per_second",
+            "fill_ms",
+            "markers",
+            "busy",
+            "alignment_ms",
+        )
     }
     medians: dict[str, Any] = {name: found[len(found) // 2] if found else None for name, found in values.items()}
     return replace(samples[-1], **medians)

@@ -87,7 +87,7 @@ def saving(shortfalls: Sequence[int]) -> tuple[int, int] | None:
 def captions(frame: Frame, seen: Seen) -> list[str]:
     """What the picture shows now, a sentence each."""
     counts = totals(frame)
-    return [text for text in (_watermark(frame, seen, counts), _late(counts), _kept(counts)) if text]
+    return [text for text in (_watermark(frame, seen, counts), _late(counts), kept(counts)) if text]
 
 
 def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
@@ -124,12 +124,13 @@ def _late(counts: Totals) -> str:
     return f"{share} ({_percent(counts.late / max(1, counts.at_windows))}) came too late: {', '.join(went)}.{more}"
 
 
-def _kept(counts: Totals) -> str:
+def kept(counts: Totals) -> str:
+    """Which bound would have kept most of the late records, and how many; empty where none was late."""
     found = saving(counts.shortfalls)
     if found is None:
         return ""
-    more, kept = found
-    of = f"{wording.count(kept)} of {wording.count(counts.late)} late records"
+    more, many = found
+    of = f"{wording.count(many)} of {wording.count(counts.late)} late records"
     if len(counts.bounds) == 1:
         own = counts.bounds[0]
         now = f" instead of {wording.span(own)}" if own else ""

@@ -7,7 +7,7 @@ from workbench.dashboard.charts.sources import ceiling_s
 from workbench.dashboard.charts.time_chart import TimeChart
 from workbench.dashboard.charts.wording import fit
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.dashboard.views.event_time import holders, late, watermarks
+from workbench.dashboard.views.event_time import holders, late, lateness, watermarks
 from workbench.dashboard.views.event_time.event_time import EventTimeChart, event_times
 from workbench.dashboard.views.latency import LAGS
 from workbench.telemetry.frames import Frame
@@ -50,7 +50,8 @@ class WatermarksPart(Part):
         self._event_time.append(frame.time_us, event_times(frame))
 
     def update(self, frame: Frame) -> None:
-        self._words.write(holders.html(frame))
+        bound = lateness.kept(lateness.totals(frame))
+        self._words.write(holders.html(frame) + (f"<p>{bound}</p>" if bound else ""))
         self._table.write(watermarks.html(frame))
         self._lags.interrupt(frame)
         self._event_time.interrupt(frame)
