@@ -104,7 +104,7 @@ def test_a_region_comes_back_beside_the_others_and_reads_only_its_own_again() ->
     told = last(job)
     again = [n for n in read[len(before) :] if n in before]
     assert told.records_again == len(again) > 0
-    assert any("restarts, the rest goes on" in event.text for event in frame_of(job).events)
+    assert any("restarts, the rest continues" in event.text for event in frame_of(job).events)
     assert [phase.name for phase in told.phases] == ["canceling", "waiting", "restoring", "catching up"]
     waiting = told.phases[1]
     assert waiting.end_us is not None
