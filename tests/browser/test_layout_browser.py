@@ -101,3 +101,12 @@ def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, width):
         page.wait_for_function(f"title => ({CARDS})().length === (title === 'Now' ? 5 : 3)", arg=title)
         assert page.evaluate(SCROLLING) == [], title
         assert page.evaluate(WIDER) <= 0, title
+
+
+def test_a_served_page_follows_the_system_between_light_and_dark(page):
+    ground = f"""() => {{ {EVERY}
+        return getComputedStyle(seen().find(one => one.classList.contains("wb-card"))).backgroundColor }}"""
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(f"() => ({ground})() === 'rgb(255, 255, 255)'")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"() => ({ground})() !== 'rgb(255, 255, 255)'")
