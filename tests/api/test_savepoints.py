@@ -446,6 +446,7 @@ def test_what_was_tuned_is_in_force_after_a_restore(tmp_path: Path) -> None:
         "tolerable_failed_checkpoints": 5,
         "retained_checkpoints": 4,
         "at_end": "hold",
+        "restart_delay": "2s",
         "parallelism": 2,
         "rate": {"clicks": 123.4567891},
     }

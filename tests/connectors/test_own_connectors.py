@@ -115,4 +115,4 @@ def test_it_is_simulated_with_faults(tmp_path: Path, monkeypatch: pytest.MonkeyP
     (result,) = results_of(path, 1)
     (violation,) = result.violations
     assert violation.startswith("I7: files of out:")
-    assert "rows of the undisturbed run are missing" in violation
+    assert "rows of the run without faults are missing" in violation

@@ -484,7 +484,7 @@ def test_a_folder_that_cannot_be_replaced_is_refused_before_anything_is_written(
         with pytest.raises(HistoryError, match="mounted, where a file system is mounted: choose a folder in it"):
             write(table([1, 2]), tmp_path / "mounted")
     monkeypatch.chdir(tmp_path / "mounted")
-    with pytest.raises(HistoryError, match=r"place of \., which is the working directory: choose a folder in it"):
+    with pytest.raises(HistoryError, match=r"cannot replace \., which is the working directory: choose a folder in it"):
         write(table([1, 2]), Path())
     assert [path.name for path in tmp_path.iterdir()] == ["mounted"]
 
@@ -557,5 +557,5 @@ def test_times_within_other_values_are_treated_as_those_of_columns(tmp_path: Pat
     assert batch.to_pylist()[0]["l"] == [seven, None]
     assert batch.to_pylist()[0]["m"] == [("a", seven)]
     far = pa.array([{"t": 10**13, "n": 1}, {"t": 1, "n": 1}], kinds[0][0])
-    with pytest.raises(HistoryError, match=r"column 's' has the time 10000000000000 in row 0, counted as struct"):
+    with pytest.raises(HistoryError, match=r"column 's' has the time 10000000000000 in row 0, stored as struct"):
         write_log(table.set_column(1, "s", far), tmp_path / "far", event_time="e", arrival_time="e")

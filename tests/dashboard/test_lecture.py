@@ -13,8 +13,8 @@ import workbench as wb
 from workbench.dashboard.contract.part import Part
 from workbench.dashboard.contract.view_table import VIEWS, dashboard_views
 from workbench.dashboard.lecture import captions
+from workbench.dashboard.lecture.lecture_mode import REST_US, LectureMode
 from workbench.dashboard.lecture.scene_table import SCENES, SceneSpec, add_scene, scenes_of
-from workbench.dashboard.lecture.stage import REST_US, Stage
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.shown.view import View
 from workbench.runtime.settings.settings import OF_TUNE
@@ -104,7 +104,7 @@ def test_captions_escape_what_comes_from_data_and_users():
 
 
 def test_the_caption_is_written_for_the_scene_that_is_shown_and_not_more_often_than_it_is_read():
-    stage = Stage("taught", dict.fromkeys(("graph", "sink"), Part))
+    stage = LectureMode("taught", dict.fromkeys(("graph", "sink"), Part))
     stage.update(FRAME)
     assert stage.said.data["caption"] == [""], "nobody lectures"
     stage.chosen.data = {"scene": ["results"]}
@@ -122,6 +122,6 @@ def test_the_caption_is_written_for_the_scene_that_is_shown_and_not_more_often_t
 
 
 def test_a_job_opens_its_lecture_and_a_page_that_nobody_acts_on_has_none(job):
-    assert job.lecture("state").view()._stage.chosen.data == {"scene": ["state"]}
-    assert Dashboard(job, scene="stepper").view()._stage.chosen.data == {"scene": [""]}, "it has no stepper"
-    assert View(job, job.recorder.frames(), hears=False)._stage.arguments(acts=False)["scenes"] == []
+    assert job.lecture("state").view()._lecture.chosen.data == {"scene": ["state"]}
+    assert Dashboard(job, scene="stepper").view()._lecture.chosen.data == {"scene": [""]}, "it has no stepper"
+    assert View(job, job.recorder.frames(), hears=False)._lecture.arguments(acts=False)["scenes"] == []

@@ -43,7 +43,7 @@ def test_a_tables_folder_that_leads_out_is_refused(tmp_path: Path) -> None:
     table = tmp_path / "checkpoints" / "tables" / "out"
     table.rename(tmp_path / "outside")
     table.symlink_to(tmp_path / "outside")
-    with pytest.raises(wb.errors.WorkbenchError, match="of the table 'out' is a link"):
+    with pytest.raises(wb.errors.WorkbenchError, match="of the table 'out' is a symbolic link"):
         numbers().run("again", checkpoint_dir=tmp_path / "checkpoints", resume=True).wait("60s")
 
 

@@ -102,7 +102,7 @@ def test_the_command_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["simulate", "--seeds", "3", "--first", "7"]) == 0
     said = capsys.readouterr().out
     assert re.fullmatch(
-        r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s, \d+ seeds a second,"
+        r"3 seeds from 7 passed: [\d,]+ steps with \d+ crashes and other faults in [\d.]+ s, \d+ seeds per second,"
         r" \d+ per CPU second\.\n",
         said,
     )

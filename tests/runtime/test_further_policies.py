@@ -114,7 +114,7 @@ def test_a_stronger_guarantee_refuses_it() -> None:
 
 def test_a_running_job_changes_neither_to_it_nor_from_it() -> None:
     job = stepped(numbers().sink_to(wb.TableSink("all")), "whole-run")
-    with pytest.raises(wb.errors.SettingError, match="'forgetful' holds for a whole run"):
+    with pytest.raises(wb.errors.SettingError, match="'forgetful' applies to a whole run"):
         job.tune(checkpoint_mode="unaligned")
     assert job.tune(checkpoint_mode="forgetful")["checkpoint_mode"] == "forgetful"
     job.cancel()

@@ -18,7 +18,7 @@ from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
-from workbench.dashboard.lecture.stage import Stage as Lecture
+from workbench.dashboard.lecture.lecture_mode import LectureMode
 from workbench.dashboard.page.page import Pulse, page_script
 from workbench.dashboard.shown.header import HeaderView
 from workbench.dashboard.shown.stage import Stage
@@ -71,7 +71,7 @@ class View:
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
         holders: tuple[Part | Knobs, ...] = (*self.parts.values(), *self._knobs.values())
-        self._lecture = Lecture(job.name, self.parts, scene)
+        self._lecture = LectureMode(job.name, self.parts, scene)
         self.inputs = (
             self.pulse.echo,
             self.pulse.seen,

@@ -36,7 +36,7 @@ def called(value: object, makers: Mapping[str, Callable[..., Any] | None], what:
             continue
         argument, equals, text = part.partition("=")
         if not equals:
-            raise SettingError(f"{part!r} is no argument of {name}: write for example {example!r}")
+            raise SettingError(f"{part!r} is not an argument of {name}: write for example {example!r}")
         argument, text = argument.strip().replace("-", "_"), text.strip()
         if argument not in known:
             raise SettingError(unknown(f"argument of {name}", argument, known))

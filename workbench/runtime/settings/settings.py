@@ -18,11 +18,10 @@ from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
-from workbench.runtime.barriers.aligned import EXACTLY_ONCE
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
-from workbench.runtime.barriers.unaligned import UNALIGNED
 from workbench.runtime.settings.architecture import CHOICES, parse_architecture, show_architecture
+from workbench.runtime.settings.combinations import check_checkpoints
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
 from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state.key_groups import KEY_GROUPS_MOST
@@ -379,35 +378,10 @@ class Settings:
         ):
             if value < least:
                 raise SettingError(f"{name} is {value}: nothing could move, so set it to at least {least}")
-        policy, wanted = self.policy, self.guarantee
-        setting = "checkpoint_mode" if self.fault_tolerance is None else "fault_tolerance"
-        if self.fault_tolerance is not None and self.checkpoint_mode != EXACTLY_ONCE.name:
-            raise SettingError(
-                f"checkpoint_mode is {self.checkpoint_mode!r}, and fault_tolerance {policy.name!r} takes checkpoints "
-                "in its own way: leave one of them out"
-            )
-        if wanted is not None and STRENGTHS.index(policy.guarantee) < STRENGTHS.index(wanted):
-            enough = [
-                f"{each.name!r}"
-                for each in POLICIES.values()
-                if STRENGTHS.index(each.guarantee) >= STRENGTHS.index(wanted)
-            ]
-            raise SettingError(
-                f"the guarantee is {wanted!r} and {setting} {policy.name!r}: choose {' or '.join(enough)}, or "
-                "lower the guarantee"
-            )
-        several = self.max_concurrent_checkpoints
-        if several > 1:
-            if policy.one_at_a_time:
-                raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with {setting} {policy.name!r}: "
-                    f"{policy.one_at_a_time}, so set it to 1"
-                )
-            if policy.switches and self.aligned_checkpoint_timeout_us is not None:
-                raise SettingError(
-                    f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may "
-                    f"continue unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
-                )
+        check_checkpoints(
+            self.policy, self.guarantee, self.checkpoint_mode if self.fault_tolerance is not None else None,
+            self.max_concurrent_checkpoints, self.aligned_checkpoint_timeout_us,
+        )  # fmt: skip
         return self
 
 

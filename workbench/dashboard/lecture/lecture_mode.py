@@ -17,7 +17,7 @@ REST_US = 700_000
 """The shortest time between two captions: nobody reads one that changes more often."""
 
 
-class Stage:
+class LectureMode:
     """Lecture mode of one view.
 
     Args:
