@@ -51,7 +51,15 @@ def opened(browser: Any, url: str, height: int = 1000) -> Any:
     page.on("dialog", lambda dialog: page.problems.append(f"a script ran: {dialog.message}"))
     page.goto(url.replace("localhost", "127.0.0.1"))
     page.wait_for_function(READY)
+    show_all(page)
     return page
+
+
+def show_all(page: Any) -> None:
+    """Show the cards of all views of a dashboard, if it lets one choose."""
+    views = page.get_by_role("group", name="Views").get_by_text("All", exact=True)
+    if views.count():
+        views.first.click()
 
 
 def jupyter(home: Path, root: Path) -> AbstractContextManager[str]:
