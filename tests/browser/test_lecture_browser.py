@@ -62,7 +62,7 @@ def browser():
         yield started
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def served():
     clicks = pa.table({"user": [f"u{n % 7}" for n in range(40_000)], "t": range(0, 40_000_000_000, 1_000_000)})
     stream = wb.Stream.from_table(clicks, event_time="t", rate=50.0).key_by("user").window(wb.tumbling("10s"))
@@ -126,6 +126,14 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
     page.get_by_role("button", name="Fail task", exact=True).click()
     page.wait_for_function(f"() => /After 1 failure/.test(({STAGE})().caption)")
     assert page.problems == []
+    page.close()
+
+
+def test_a_page_of_a_job_that_is_over_begins_with_the_scene_too(browser, served):
+    wb.job("taught").cancel()
+    wb.job("taught").wait("60s")
+    page = opened(browser, f"{served.url}&lecture=latency")
+    lectured(page, "Buffer timeout and latency")
     page.close()
 
 

@@ -38,9 +38,9 @@ const within = (root) =>
 const nameStops = (plot) => {
   for (const one of within(/** @type {ShadowRoot} */ (plot.el.shadowRoot))) {
     if (one.classList.contains("bk-events")) one.tabIndex = -1
-    else if (one.tabIndex === 0 && one.title) {
+    else if (one.tabIndex === 0 && (one.title || one.classList.contains("bk-tool-overflow"))) {
       one.setAttribute("role", "button")
-      one.setAttribute("aria-label", one.title)
+      one.setAttribute("aria-label", one.title || "More tools")
     }
   }
 }
@@ -267,6 +267,7 @@ export const watchPage = (
       tell()
     }
     looked = Date.now()
+    if (!isLive()) lecture.begin() // there is no pulse to wait for
     const silent = ended || (isLive() && Date.now() - heard > SILENT_MS)
     if (silent !== quiet) {
       quiet = silent
