@@ -308,12 +308,14 @@ def test_the_marbles_of_the_stepper_are_what_is_in_flight(front):
         const marbles = found(document, "svg.wb-scene text.inside").length
         return [Number(words.match(/Step (\\d+)/)[1]), marbles, found(document, "svg.wb-scene rect.barrier").length]
     }"""
+    gliding = drawn.partition("const words")[0] + "return found(document, 'svg.wb-scene [aria-hidden=true]').length }"
     steps = []
 
     def press(label):
         page.get_by_role("button", name=label, exact=True).click()
         page.wait_for_function(f"before => ({drawn})()[0] !== before", arg=steps[-1] if steps else 0)
         front.run_cell(1)
+        page.wait_for_function(f"() => ({gliding})() === 0")
         shown = page.evaluate(drawn)
         assert front.printed(1) == " ".join(map(str, shown)) + "\n", label
         steps.append(shown[0])
@@ -378,7 +380,7 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.appears("#jp-mainmenu-workbench-views")
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
     assert ", ".join(views) == (
-        "Stepper, Dataflow, Watermarks, Event time, Latency and throughput, Buffers, Checkpoints, State, Results, "
+        "Stepper, Dataflow, Latency and throughput, Watermarks, Event time, Buffers, Checkpoints, State, Results, "
         "Controls, Events, Vertices and subtasks"
     )
     front.page.keyboard.press("Escape")
