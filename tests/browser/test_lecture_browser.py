@@ -56,6 +56,19 @@ def lectured(page, scene, last=""):
     return page.evaluate(STAGE)
 
 
+def settled(page):
+    """The sizes of the plots once they have been the same for half a second."""
+    last, unchanged = None, 0
+    for _ in range(100):
+        sizes = page.evaluate(SIZES)
+        unchanged = unchanged + 1 if sizes == last else 0
+        if sizes and unchanged == 5:
+            return sizes
+        last = sizes
+        page.wait_for_timeout(100)
+    raise AssertionError(f"the plots still change: {last}")
+
+
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as started:
@@ -78,8 +91,7 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
     page = opened(browser, served.url)
     page.set_viewport_size({"width": width, "height": height})
     page.locator(".badge:visible").wait_for()
-    page.wait_for_timeout(300)
-    before = page.evaluate(SIZES)
+    before = settled(page)
     page.keyboard.press("l")
     seen = [lectured(page, "Dataflow")]
     for title in ("Buffer timeout and latency", "Event time", "Backpressure", "Checkpoints", "Failure and recovery"):
@@ -102,7 +114,7 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
     assert lectured(page, "Results")
     page.keyboard.press("Escape")
     page.wait_for_function(f"() => ({STAGE})() === null")
-    page.wait_for_function(f"before => String(({SIZES})()) === String(before)", arg=before)
+    assert settled(page) == before
     assert page.problems == []
     page.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browsing import CHROMIUM
+from browsing import CHROMIUM, show_all
 from live_notebook import COLLAPSED, POSITIONS, START, Lab, live_notebook
 
 pytest.importorskip("playwright.sync_api")
@@ -94,7 +94,8 @@ def test_the_menu_of_the_workbench_is_there(notebook):
 
 
 def test_the_stop_button_ends_the_job_and_both_displays_say_so(notebook):
-    notebook.page.get_by_role("button", name="Stop job").first.click()
+    show_all(notebook.page)
+    notebook.page.locator("button:visible", has_text="Stop job").first.click()
     notebook.await_end()
     assert notebook.ask().split()[1] in ("FINISHED", "CANCELED")
     assert [problem for problem in notebook.problems if NOT_OURS not in problem] == []

@@ -7,7 +7,7 @@ gives it no BokehJS.
 from __future__ import annotations
 
 import pytest
-from browsing import CHROMIUM
+from browsing import CHROMIUM, show_all
 from live_notebook import BEATS, POSITIONS, ROOTS, SHOW_AND_STAY_BUSY, START, live_notebook
 
 pytest.importorskip("playwright.sync_api")
@@ -138,7 +138,8 @@ def test_what_is_left_of_a_kernel_says_so_and_the_next_kernels_dashboard_lives(l
 
 
 def test_the_stop_button_ends_the_job_and_all_displays_say_so(lab):
-    lab.page.get_by_role("button", name="Stop job").first.click()
+    show_all(lab.page)
+    lab.page.locator("button:visible", has_text="Stop job").first.click()
     lab.await_end()
     assert lab.ask().split()[1] in ("FINISHED", "CANCELED")
     assert lab.problems == []
