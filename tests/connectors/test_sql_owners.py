@@ -19,7 +19,8 @@ from test_sql_sink import ENGINES, SCHEMA, context, query, url
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import SinkContext
-from workbench.connectors.sql.owner import LEASE_US, OWNERS, RENEW_US, TableOwner
+from workbench.connectors.epochs.owner import LEASE_US, RENEW_US, PlaceOwner
+from workbench.connectors.sql.owner import OWNERS, TableOwners
 from workbench.connectors.sql.sink import SqlSink
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError
@@ -105,15 +106,15 @@ def test_an_owner_on_another_machine_is_followed_when_its_lease_is_over_and_comm
     database = sink.target.database
     with monkeypatch.context() as elsewhere:
         elsewhere.setattr(platform, "node", lambda: "elsewhere")
-        far = TableOwner(database, "numbers", job_of("far"), clock)
+        far = PlaceOwner(TableOwners(database, "numbers"), job_of("far"), clock)
     clock.advance_to(10**15 + RENEW_US)
     far.keep()
     clock.advance_to(10**15 + RENEW_US + LEASE_US)
     with pytest.raises(SinkError, match=f"written to by job 'job' of process {os.getpid()} on elsewhere since"):
-        TableOwner(database, "numbers", job_of("near"), clock)
+        PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock)
     late = pre_committed(sink, "far") if not upsert_key else None
     clock.advance_to(10**15 + RENEW_US + LEASE_US + 1)
-    near = TableOwner(database, "numbers", job_of("near"), clock)
+    near = PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock)
     with pytest.raises(CommittedRowsError, match="was taken by job 'job' of process"):
         far.keep()
     with pytest.raises(CommittedRowsError, match=r"'numbers' of .* was taken by job 'job' of process"):
@@ -127,10 +128,10 @@ def test_an_owner_on_another_machine_is_followed_when_its_lease_is_over_and_comm
 def test_a_job_that_holds_the_checkpoint_directory_of_the_owner_takes_over_at_once(tmp_path: Path) -> None:
     database = SqlSink(url("sqlite", tmp_path), "numbers").target.database
     here, other = (job_of("run", directory=str(place), data_dir=place) for place in (tmp_path / "a", tmp_path / "b"))
-    TableOwner(database, "numbers", here)
+    PlaceOwner(TableOwners(database, "numbers"), here)
     with pytest.raises(SinkError, match="is written to by job 'job'"):
-        TableOwner(database, "numbers", SinkContext(**{**vars_of(other), "run": "another"}))
-    TableOwner(database, "numbers", SinkContext(**{**vars_of(here), "run": "another"})).release()
+        PlaceOwner(TableOwners(database, "numbers"), SinkContext(**{**vars_of(other), "run": "another"}))
+    PlaceOwner(TableOwners(database, "numbers"), SinkContext(**{**vars_of(here), "run": "another"})).release()
 
 
 def vars_of(given: SinkContext) -> dict[str, Any]:
@@ -140,7 +141,7 @@ def vars_of(given: SinkContext) -> dict[str, Any]:
 def test_a_row_that_was_deleted_is_written_again_and_a_busy_database_is_passed_over(tmp_path: Path) -> None:
     clock = VirtualClock(0)
     sink = SqlSink(url("sqlite", tmp_path), "numbers")
-    owner = TableOwner(sink.target.database, "numbers", job_of("run"), clock)
+    owner = PlaceOwner(TableOwners(sink.target.database, "numbers"), job_of("run"), clock)
     with sink.target.database.transaction("forget") as connection:
         connection.execute(f"DELETE FROM {OWNERS}")
         clock.advance_to(RENEW_US)

@@ -19,9 +19,9 @@ from sink_job import CRASH_POINTS, SCHEMA, NoOutput, SinkJob, crash_at, go_on, r
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import SinkContext
+from workbench.connectors.epochs import upsert as sql_upsert
+from workbench.connectors.epochs.append import AppendLogic
 from workbench.connectors.sql import duckdb as sql_duckdb
-from workbench.connectors.sql import upsert as sql_upsert
-from workbench.connectors.sql.append import AppendLogic
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.sql.table import SqlTable
 from workbench.elements import Records

@@ -13,13 +13,15 @@ import pyarrow as pa
 from workbench.arguments import text_of, true_or_false
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
-from workbench.connectors.sql.append import AppendLogic, check_restore
+from workbench.connectors.epochs.append import AppendLogic, check_restore
+from workbench.connectors.epochs.owner import PlaceOwner
+from workbench.connectors.epochs.row_store import check_fresh
+from workbench.connectors.epochs.upsert import UpsertLogic
 from workbench.connectors.sql.database import Database, Engine
 from workbench.connectors.sql.duckdb import DuckDB
-from workbench.connectors.sql.owner import OWNERS, TableOwner
+from workbench.connectors.sql.owner import OWNERS, TableOwners
 from workbench.connectors.sql.sqlite import SQLite
 from workbench.connectors.sql.table import COMMITS, SqlTable
-from workbench.connectors.sql.upsert import UpsertLogic
 from workbench.errors import SettingError, SinkError
 from workbench.expressions import ColumnName
 from workbench.operators.contract.base import Operator, Snapshot
@@ -143,14 +145,14 @@ class SqlSink(Sink):
         """The table in the file; SQL names are not case-sensitive."""
         return Place(os.path.realpath(self.target.database.path), self.table.lower())
 
-    def hold(self, context: SinkContext) -> TableOwner:
+    def hold(self, context: SinkContext) -> PlaceOwner:
         """Acquire the table for the job."""
-        return TableOwner(self.target.database, self.table, context)
+        return PlaceOwner(TableOwners(self.target.database, self.table), context)
 
     def check_fresh(self, context: SinkContext) -> None:
         """Reject a start without a checkpoint if this job has appended rows to the table before."""
         if not self.upsert_key:
-            self.target.check_fresh(f"{context.job}/{context.uid}")
+            check_fresh(self.target, f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
         """Reject a checkpoint that is older than appended rows, or that no such sink saves."""

@@ -15,27 +15,13 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.connectors.contract.runs import Runs
+from workbench.connectors.epochs.owner import check_owner
+from workbench.connectors.epochs.row_store import Epoch, due_epochs
 from workbench.connectors.parts.part_files import take_folder
 from workbench.connectors.sql.database import Database, quoted, quoted_list
-from workbench.connectors.sql.owner import check_owner, create_owners
-from workbench.errors import CommittedRowsError
+from workbench.connectors.sql.owner import OwnerRow, create_owners
 
 COMMITS = "workbench_commits"
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """The rows that one subtask received between two barriers.
-
-    Attributes:
-        number: of the checkpoint that ends it.
-        subtask: the subtask that received them.
-        rows: in the order of arrival.
-    """
-
-    number: int
-    subtask: int
-    rows: pa.Table
 
 
 @dataclass(frozen=True)
@@ -51,6 +37,16 @@ class SqlTable:
     database: Database
     name: str
     keys: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The table and its database, for messages."""
+        return f"the table {self.name!r} of {self.database.url}"
+
+    @property
+    def nan_is_null(self) -> str:
+        """The database, if it stores NaN as null."""
+        return "" if self.database.engine.stores_nan else self.database.engine.name
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
         """Create what does not exist, and check that rows of `schema` can be written.
@@ -99,26 +95,16 @@ class SqlTable:
             SinkError: the database refuses, or a run outside of this past has written to the table or taken it.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
-            check_owner(connection, self.database, self.name, run)
+            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             notes = self._notes(connection, writer)
-            for number, run in notes.values():
-                if not runs.include(run, number):
-                    raise CommittedRowsError(
-                        f"the table {self.name!r} of {self.database.url} has rows of epoch {number} by another run of "
-                        f"{writer!r}, which this one does not continue, and the rows of both would be mixed: end one "
-                        "of them, and start it again, from its savepoint if it had one, with another table"
-                    )
-            last = {subtask: number for subtask, (number, _) in notes.items()}
-            for epoch in epochs:
-                if epoch.number > last.get(epoch.subtask, 0):
-                    self.database.engine.insert(connection, self.name, epoch.rows, "")
-                    last[epoch.subtask] = epoch.number
-                    connection.execute(
-                        f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
-                        "ON CONFLICT (writer, table_name, subtask) "
-                        "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
-                        (writer, self.name, epoch.subtask, epoch.number, runs.own),
-                    )
+            for epoch in due_epochs(self, notes, writer, runs, epochs):
+                self.database.engine.insert(connection, self.name, epoch.rows, "")
+                connection.execute(
+                    f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (writer, table_name, subtask) "
+                    "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
+                    (writer, self.name, epoch.subtask, epoch.number, runs.own),
+                )
         return runs.among({run for _, run in notes.values()})
 
     def upsert(self, rows: pa.Table, run: str) -> None:
@@ -132,7 +118,7 @@ class SqlTable:
             SinkError: the database refuses, or another run has taken the table.
         """
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
-            check_owner(connection, self.database, self.name, run)
+            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
 
     def committed(self, writer: str) -> int:
@@ -164,19 +150,6 @@ class SqlTable:
                 return []
             rows = connection.execute(f"SELECT * FROM {quoted(self.name)}").fetchall()
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
-
-    def check_fresh(self, writer: str) -> None:
-        """Reject a start without a checkpoint if this writer has committed rows.
-
-        Raises:
-            CommittedRowsError: it has.
-            SinkError: another program has the database locked.
-        """
-        if (epoch := self.committed(writer)) > 0:
-            raise CommittedRowsError(
-                f"the table {self.name!r} of {self.database.url} already holds rows of {writer!r} up to epoch {epoch}: "
-                "resume the job that wrote them (resume=True), or choose another table or another name for the job"
-            )
 
     def _notes(self, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
         """By subtask: its last epoch, and the run that committed it."""

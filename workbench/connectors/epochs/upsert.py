@@ -1,4 +1,4 @@
-"""Rows that replace those with the same keys in a database table: written as they arrive, idempotently."""
+"""Rows that replace those with the same keys in a store: written as they arrive, idempotently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.contract.upsert_key import check_no_nulls, no_key
-from workbench.connectors.sql.table import SqlTable
+from workbench.connectors.epochs.row_store import RowStore
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.elements import Records
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
@@ -19,7 +19,7 @@ FLUSH_US = 1_000_000
 class UpsertLogic(Operator):
     """Holds the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it."""
 
-    def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
+    def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
         self._table = table
         self._schema = schema
         self._creates_table = creates_table
@@ -36,12 +36,11 @@ class UpsertLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         check_no_nulls(records.batch, self._table.keys, self._table.name)
-        engine = self._table.database.engine
-        if not engine.stores_nan:
+        if store := self._table.nan_is_null:
             for key in self._table.keys:
                 column = records.batch.column(key)
                 if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-                    raise no_key(key, self._table.name, f"NaN, in {engine.name} a null")
+                    raise no_key(key, self._table.name, f"NaN, in {store} a null")
         self._latest.add(records.batch)
         if len(self._latest) >= FLUSH_ROWS:
             self._flush()

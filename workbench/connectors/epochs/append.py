@@ -1,4 +1,4 @@
-"""Appends rows to a database table in two phases, exactly once."""
+"""Appends rows to a store in two phases, exactly once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.contract.saved_files import check_columns, impossible, own_name, saved_as, shown
-from workbench.connectors.sql.table import Epoch, SqlTable
+from workbench.connectors.epochs.row_store import Epoch, RowStore, check_fresh
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
@@ -29,7 +29,7 @@ class AppendLogic(Operator):
     not commit rows again. Its runs distinguish it from others that resume from the same checkpoint.
     """
 
-    def __init__(self, table: SqlTable, schema: pa.Schema, *, creates_table: bool) -> None:
+    def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
         self._table = table
         self._schema = schema
         self._creates_table = creates_table
@@ -89,11 +89,11 @@ class AppendLogic(Operator):
         """Called before the first row of a job that was not restored, also after a recovery without a checkpoint."""
         if not self._begun:
             if self._subtask == 0:
-                self._table.check_fresh(self._writer)
+                check_fresh(self._table, self._writer)
             self._begun = True
 
 
-def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
+def check_restore(table: RowStore, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
     """Reject a checkpoint that is older than committed rows, or that no such sink saves.
 
     Args:
@@ -110,12 +110,12 @@ def check_restore(table: SqlTable, snapshots: Sequence[Snapshot], schema: pa.Sch
     _check_none_later(table, _Saved.of(snapshots, table, schema), checkpoint)
 
 
-def _check_none_later(table: SqlTable, saved: _Saved, checkpoint: str = "") -> None:
+def _check_none_later(table: RowStore, saved: _Saved, checkpoint: str = "") -> None:
     if (committed := table.committed(saved.writer)) > saved.checkpoint:
         raise CommittedRowsError(
-            f"the table {table.name!r} of {table.database.url} has rows of epoch {committed}, later than "
+            f"{table.title} has rows of epoch {committed}, later than "
             f"{checkpoint or f'checkpoint {saved.checkpoint}'} to restore, which would be duplicated: restore a "
-            "later checkpoint, or choose another table"
+            f"later checkpoint, or choose another {table.title.split()[1]}"
         )
 
 
@@ -138,8 +138,8 @@ class _Saved:
     epochs: tuple[Epoch, ...]
 
     @classmethod
-    def of(cls, snapshots: Sequence[Snapshot], table: SqlTable, schema: pa.Schema) -> _Saved:
-        name = f"the state of the sink to the table {table.name!r}"
+    def of(cls, snapshots: Sequence[Snapshot], table: RowStore, schema: pa.Schema) -> _Saved:
+        name = f"the state of the sink to {table.title.partition(' of ')[0]}"
         taken = [snapshot for snapshot in snapshots if snapshot]
         pieces = [saved_as(_SavedPieces, snapshot, name) for snapshot in taken]
         writer = pieces[0].writer

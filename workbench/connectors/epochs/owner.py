@@ -1,0 +1,178 @@
+"""Ownership of a place outside of the job: one job at a time writes to it, recorded in the store itself.
+
+The record is written atomically when a job starts, renewed while the job runs and deleted when it ends. It is void when
+
+- its process has died, which is detected for processes on this machine;
+- it was not renewed for `LEASE_US`, because a job on another machine has died;
+- its checkpoint directory is owned by the requesting job, which continues it.
+
+An owner that stalls for longer than the lease may lose the place although it lives. So every commit checks the record
+atomically with its rows, and an owner that has lost the place commits nothing any more.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from contextlib import AbstractContextManager, suppress
+from typing import NamedTuple, Protocol
+
+from workbench.clock import Clock, SystemClock
+from workbench.connectors.contract.base import SinkContext
+from workbench.durable.holder import Holder, is_alive
+from workbench.errors import CommittedRowsError, SinkError
+
+LEASE_US = 60_000_000
+RENEW_US = 15_000_000
+
+_RUNS: set[tuple[str, str]] = set()
+"""For each place that this process owns: the run, and the place."""
+
+
+class OwnerRecord(NamedTuple):
+    """Who owns a place.
+
+    Attributes:
+        run: of the job.
+        directory: of its checkpoints, with the machine if it is local.
+        holder: its process, as `Holder.write` writes it.
+        renewed_us: when it was written, microseconds since 1970.
+    """
+
+    run: str
+    directory: str
+    holder: str
+    renewed_us: int
+
+
+class RecordChange(Protocol):
+    """The record of one place, within an atomic change."""
+
+    def read(self) -> OwnerRecord | None:
+        """The record; None: nobody owns the place."""
+
+    def write(self, record: OwnerRecord) -> None:
+        """Replace it."""
+
+    def delete(self) -> None:
+        """Remove it."""
+
+
+class OwnerBook(Protocol):
+    """Where the record of one place is kept."""
+
+    @property
+    def title(self) -> str:
+        """What is owned and where, such as ``the table 'delays' of sqlite:///out.db``."""
+
+    @property
+    def identity(self) -> str:
+        """The same for everything that writes to the same place from this machine."""
+
+    def exists(self) -> bool:
+        """Whether the store is still there."""
+
+    def change(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[RecordChange]:
+        """An atomic change of the record.
+
+        Args:
+            purpose: the action, for errors: ``take``.
+            wait_s: how long to wait for others; None: as long as the store usually waits.
+
+        Raises:
+            SinkError: the store refuses.
+        """
+
+
+class PlaceOwner:
+    """A place that a job owns for one of its sinks, from its start to its end.
+
+    Args:
+        book: keeps the record.
+        context: the job.
+        clock: the clock of the renewals.
+
+    Raises:
+        SinkError: another job writes to the place, or the store refuses.
+    """
+
+    def __init__(self, book: OwnerBook, context: SinkContext, clock: Clock | None = None) -> None:
+        self._book = book
+        self._run = context.run
+        local = context.data_dir
+        self._directory = context.directory if local is None else f"{platform.node()}:{os.path.realpath(local)}"
+        self._clock = clock or SystemClock()
+        self._holder = Holder.this_process(context.job, context.lease)
+        self._renewed_us = 0
+        with book.change("take") as change:
+            if (holder := self._other(change.read())) is not None:
+                raise SinkError(
+                    f"{book.title} is written to by {holder}: end that job, or choose another {book.title.split()[1]}"
+                )
+            self._renew(change)
+        _RUNS.add((self._run, book.identity))
+
+    def keep(self) -> None:
+        """Renew the record, unless it was renewed recently or the store is busy.
+
+        Raises:
+            SinkError: another job has taken the place.
+        """
+        if self._clock.now_us() - self._renewed_us < RENEW_US or not self._book.exists():
+            return
+        try:
+            with self._book.change("take", wait_s=0.0) as change:
+                check_owner(change.read(), self._book.title, self._run)
+                self._renew(change)
+        except CommittedRowsError:
+            raise
+        except SinkError:
+            pass  # the store is busy: the next beat tries again
+
+    def release(self) -> None:
+        """Let another job own it; if the store is busy, the record becomes void anyway."""
+        _RUNS.discard((self._run, self._book.identity))
+        with suppress(SinkError):
+            if self._book.exists():
+                with self._book.change("release") as change:
+                    record = change.read()
+                    if record is not None and record.run == self._run:
+                        change.delete()
+
+    def _other(self, record: OwnerRecord | None) -> Holder | str | None:
+        """The other owner of the place; None: there is none."""
+        if record is None:
+            return None
+        holder = Holder.read(record.holder)
+        continued = record.run == self._run or (record.directory and record.directory == self._directory)
+        expired = record.renewed_us < self._clock.now_us() - LEASE_US
+        if continued or expired or (holder is not None and self._is_dead(holder, record.run)):
+            return None
+        return holder or "another job"
+
+    def _is_dead(self, holder: Holder, run: str) -> bool:
+        """Whether the owner is a process on this machine that has ended, or this one, which no longer owns the
+        place."""
+        if holder.host != platform.node():
+            return False
+        if holder.pid == os.getpid():
+            return (run, self._book.identity) not in _RUNS
+        return not is_alive(holder.pid)
+
+    def _renew(self, change: RecordChange) -> None:
+        now_us = self._clock.now_us()
+        change.write(OwnerRecord(self._run, self._directory, self._holder.write(), now_us))
+        self._renewed_us = now_us
+
+
+def check_owner(record: OwnerRecord | None, title: str, run: str) -> None:
+    """Raise an error if another run has taken the place.
+
+    Raises:
+        CommittedRowsError: it has; retrying does not help.
+    """
+    if record is not None and record.run != run:
+        raise CommittedRowsError(
+            f"{title} was taken by {Holder.read(record.holder) or 'another job'} while "
+            "this job did not renew its lease: this job must not continue alongside it"
+        )

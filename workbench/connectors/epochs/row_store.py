@@ -1,0 +1,133 @@
+"""The operations of a store that sinks write rows to: what append and upsert need from a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from workbench.connectors.contract.runs import Runs
+from workbench.errors import CommittedRowsError
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The rows that one subtask received between two barriers.
+
+    Attributes:
+        number: of the checkpoint that ends it.
+        subtask: the subtask that received them.
+        rows: in the order of arrival.
+    """
+
+    number: int
+    subtask: int
+    rows: pa.Table
+
+
+class RowStore(Protocol):
+    """A table, a stream, or whatever else holds rows; every operation is atomic."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as ``delays``."""
+
+    @property
+    def title(self) -> str:
+        """What it is and where, such as ``the table 'delays' of sqlite:///out.db``."""
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """The columns by which a row replaces another one; empty: rows are only added."""
+
+    @property
+    def nan_is_null(self) -> str:
+        """The name of a store that stores NaN as null, so that it cannot be a key; empty: it stores NaN."""
+
+    def prepare(self, schema: pa.Schema, *, create: bool) -> None:
+        """Create what does not exist, and check that rows of `schema` can be written.
+
+        Args:
+            schema: of the rows.
+            create: also create the table.
+
+        Raises:
+            UnfitTableError: there is no such table, or it cannot hold these rows.
+            SinkError: the store refuses for another reason.
+        """
+
+    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
+        """Add the rows of these epochs that are not committed yet, and record them.
+
+        Args:
+            writer: the writer of the rows.
+            runs: the run that wrote them, and its past.
+            epochs: of any subtasks, those of a subtask in ascending order.
+            run: the run that commits them.
+
+        Returns:
+            `runs`, without earlier runs that have no rows here.
+
+        Raises:
+            SinkError: the store refuses, or a run outside of this past has written to it or taken it.
+        """
+
+    def upsert(self, rows: pa.Table, run: str) -> None:
+        """Write rows, each replacing the one with its keys.
+
+        Args:
+            rows: with different keys.
+            run: the run that writes them.
+
+        Raises:
+            SinkError: the store refuses, or another run has taken it.
+        """
+
+    def committed(self, writer: str) -> int:
+        """The last committed epoch of this writer; 0: none.
+
+        Raises:
+            SinkError: the store cannot be read.
+        """
+
+
+Notes = Mapping[int, tuple[int, str]]
+"""By subtask of a writer: its last committed epoch, and the run that committed it."""
+
+
+def due_epochs(store: RowStore, notes: Notes, writer: str, runs: Runs, epochs: Iterable[Epoch]) -> list[Epoch]:
+    """The epochs that are not committed yet.
+
+    Raises:
+        CommittedRowsError: a run that this one does not continue has committed rows as the same writer.
+    """
+    for number, run in notes.values():
+        if not runs.include(run, number):
+            raise CommittedRowsError(
+                f"{store.title} has rows of epoch {number} by another run of "
+                f"{writer!r}, which this one does not continue, and the rows of both would be mixed: end one "
+                f"of them, and start it again, from its savepoint if it had one, with another {store.title.split()[1]}"
+            )
+    due: list[Epoch] = []
+    last = {subtask: number for subtask, (number, _) in notes.items()}
+    for epoch in epochs:
+        if epoch.number > last.get(epoch.subtask, 0):
+            due.append(epoch)
+            last[epoch.subtask] = epoch.number
+    return due
+
+
+def check_fresh(store: RowStore, writer: str) -> None:
+    """Reject a start without a checkpoint if this writer has committed rows.
+
+    Raises:
+        CommittedRowsError: it has.
+        SinkError: the store cannot be read.
+    """
+    if (epoch := store.committed(writer)) > 0:
+        raise CommittedRowsError(
+            f"{store.title} already holds rows of {writer!r} up to epoch {epoch}: resume the job that wrote them "
+            f"(resume=True), or choose another {store.title.split()[1]} or another name for the job"
+        )
