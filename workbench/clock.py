@@ -60,3 +60,8 @@ class VirtualClock:
     def advance_to(self, us: int) -> None:
         """Move to a later time; an earlier one is ignored, so that time never goes backwards."""
         self._now_us = max(self._now_us, us)
+
+
+def rest(seconds: float) -> None:
+    """Wait for another program, such as one that holds a database; nothing else of the thread runs meanwhile."""
+    time.sleep(seconds)

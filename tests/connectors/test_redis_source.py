@@ -158,7 +158,10 @@ def test_an_entry_that_is_no_record(server: RedisProcess) -> None:
 def test_what_is_not_a_stream_is_named(server: RedisProcess) -> None:
     with client_of(server) as client:
         client.set("text", "x")
-    for stream, message in (("nowhere", "there is no stream 'nowhere' at unix://"), ("text", "of another type, not a")):
+    for stream, message in (
+        ("nowhere", "there is no stream 'nowhere' at unix://"),
+        ("text", "of another type: check the name"),
+    ):
         (reader,) = readers(wb.RedisSource(server.url, stream, SCHEMA), 1)
         with pytest.raises(SourceError, match=message):
             reader.poll(1)

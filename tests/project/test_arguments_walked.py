@@ -93,6 +93,8 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     "RedisSource(event_time)": lambda c, _: wb.RedisSource(
         "redis://localhost", "orders", TABLE.schema, event_time=c("t")
     ),
+    "RedisSink(upsert_key)": lambda c, _: wb.RedisSink("redis://localhost", "x", upsert_key=c("k")),
+    "RedisSink(value)": lambda c, _: wb.RedisSink("redis://localhost", "x", upsert_key="k", value=c("n")),
     "SqlSink(upsert_key)": lambda c, folder: stream().sink_to(
         wb.SqlSink(f"sqlite:///{folder}/x", "x", upsert_key=c("k"))
     ),

@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from socket import AF_UNIX, socket
 from typing import Any
 
 import pytest
@@ -28,7 +29,11 @@ class RedisProcess:
 
     def start(self) -> None:
         self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
-        until(self.socket.exists)
+        until(self._answers)
+
+    def _answers(self) -> bool:
+        with socket(AF_UNIX) as client:
+            return client.connect_ex(str(self.socket)) == 0
 
     def stop(self) -> None:
         self._process.terminate()

@@ -18,6 +18,7 @@ from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
 from workbench.connectors.parts.file_sink import FileSink
 from workbench.connectors.parts.parquet_sink import ParquetSink
+from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.tables.table_sink import TableSink
@@ -39,6 +40,7 @@ __all__ = [
     "ParquetSink",
     "PrintSink",
     "Recording",
+    "RedisSink",
     "RedisSource",
     "Snapshot",
     "SqlSink",

@@ -15,7 +15,8 @@ from __future__ import annotations
 import os
 import platform
 from contextlib import AbstractContextManager, suppress
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.contract.base import SinkContext
@@ -29,7 +30,8 @@ _RUNS: set[tuple[str, str]] = set()
 """For each place that this process owns: the run, and the place."""
 
 
-class OwnerRecord(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OwnerRecord:
     """Who owns a place.
 
     Attributes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +19,16 @@ FLUSH_US = 1_000_000
 
 
 class UpsertLogic(Operator):
-    """Holds the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it."""
+    """Holds the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it.
+
+    Attributes:
+        reason: why the guarantee is not stronger; continues a sentence that begins with ``the sink 'name'``.
+    """
+
+    reason: ClassVar[str] = (
+        "writes the rows since the last checkpoint again after a failure: every key converges to the row of a run "
+        "without failures, but a reader may see older values for a while"
+    )
 
     def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
         self._table = table

@@ -1,5 +1,5 @@
-"""Redis streams as a source.
+"""Redis: streams as sources and sinks, and hashes as sinks.
 
-Belongs here: connections to a Redis server, positions in its streams, and entries as records.
+Belongs here: connections to a Redis server, positions in its streams, entries as records, and rows as keys.
 Does not: other databases (``sql``).
 """

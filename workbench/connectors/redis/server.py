@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.arguments import text_of
-from workbench.errors import SettingError, SourceError
+from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
+Failed = TypeVar("Failed", SourceError, SinkError)
+_FIXES = {
+    "WRONGTYPE": "; it is a key of another type: check the name",
+    "NOPERM": "; the user in the URL lacks a permission",
+    "OOM": "; the server is at its maxmemory: give it more, or let streams be trimmed (max_length)",
+    "READONLY": "; this is a replica: write to the primary",
+}
 _ANSWER_S = 2.0
 """How long a call may take: a slot's thread waits for it."""
 
@@ -61,6 +68,12 @@ class RedisServer:
         base: type[Exception] = needed("redis", "Redis").RedisError
         return base
 
+    @property
+    def watch_error(self) -> type[Exception]:
+        """Raised when another client changed a watched key."""
+        watch: type[Exception] = needed("redis", "Redis").WatchError
+        return watch
+
     def may_return(self, error: Exception) -> bool:
         """Whether an error says that the server is away, starts or is busy, so that a later call may succeed."""
         package = needed("redis", "Redis")
@@ -68,18 +81,17 @@ class RedisServer:
         away = (package.ConnectionError, package.TimeoutError, package.BusyLoadingError)
         return isinstance(error, away) and not isinstance(error, refused)
 
-    def error(self, error: Exception, streams: str) -> SourceError:
+    def error(self, error: Exception, what: str, kind: type[Failed]) -> Failed:
         """The error for the user.
 
         Args:
             error: raised by a client.
-            streams: what was read.
+            what: the action that failed, such as ``read the stream 'orders'``.
+            kind: its class.
         """
         fact = redacted(first_line_of(error))
-        if "WRONGTYPE" in fact:
-            return SourceError(f"{streams} of {self} is a key of another type, not a stream: check the name")
         if isinstance(error, needed("redis", "Redis").AuthenticationError):
-            return SourceError(f"{self} refuses the login ({fact}): check the user and the password in the URL")
+            return kind(f"{self} refuses the login ({fact}): check the user and the password in the URL")
         if self.may_return(error):
-            return SourceError(f"no connection to {self}: {fact}; start the server, or check host and port")
-        return SourceError(f"cannot read {streams} of {self}: {fact}")
+            return kind(f"no connection to {self}: {fact}; start the server, or check host and port")
+        return kind(f"cannot {what} of {self}: {fact}" + _FIXES.get(fact.partition(" ")[0], ""))

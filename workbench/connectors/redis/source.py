@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import chain
 from typing import Any, ClassVar
 
 import pyarrow as pa
@@ -274,7 +273,8 @@ class RedisReader(SourceReader):
         """Wait before the next attempt, or give up."""
         server = self._source.server
         if not server.may_return(error) or self._failures >= self._source.retries:
-            raise server.error(error, ", ".join(map(repr, chain(self._positions)))) from error
+            streams = ", ".join(map(repr, self._positions))
+            raise server.error(error, f"read {streams}", SourceError) from error
         self._retry_us = now_us + min(_RETRY_US_MIN * 2**self._failures, _RETRY_US_MAX)
         self._failures += 1
         return WaitUntil(self._retry_us)

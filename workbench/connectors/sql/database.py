@@ -166,11 +166,6 @@ class Database:
             lock.held.release()
 
 
-def rest(seconds: float) -> None:
-    """Let another program finish its transaction."""
-    threading.Event().wait(seconds)
-
-
 def is_path(text: str) -> bool:
     """Whether the text is valid as a path: a NUL or half of a surrogate pair is not.
 

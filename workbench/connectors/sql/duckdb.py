@@ -10,8 +10,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from workbench.clock import rest
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
-from workbench.connectors.sql.database import is_path, quoted, quoted_list, rest
+from workbench.connectors.sql.database import is_path, quoted, quoted_list
 from workbench.errors import PlanError, SinkError
 
 _ROWS = "workbench_rows"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 from workbench.connectors.epochs.owner import OwnerRecord
@@ -72,7 +72,7 @@ class OwnerRow:
         self.connection.execute(
             f"INSERT INTO {OWNERS} VALUES (?, ?, ?, ?, ?) ON CONFLICT (table_name) DO UPDATE SET run = excluded.run, "
             "directory = excluded.directory, holder = excluded.holder, renewed_us = excluded.renewed_us",
-            (self.table.lower(), *record),
+            (self.table.lower(), *astuple(record)),
         )
 
     def delete(self) -> None:

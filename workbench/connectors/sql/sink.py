@@ -99,12 +99,7 @@ class SqlSink(Sink):
     @property
     def guarantee_reason(self) -> str:
         """Why the guarantee is not stronger."""
-        if not self.upsert_key:
-            return ""
-        return (
-            "writes the rows since the last checkpoint again after a failure: every key converges to the row of a run "
-            "without failures, but a reader may see older values for a while"
-        )
+        return UpsertLogic.reason if self.upsert_key else ""
 
     @cached_property
     def target(self) -> SqlTable:

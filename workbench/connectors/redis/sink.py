@@ -1,0 +1,159 @@
+"""A sink to a Redis stream, or to hashes by key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, text_of, whole_number
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
+from workbench.connectors.epochs.append import AppendLogic, check_restore
+from workbench.connectors.epochs.owner import PlaceOwner
+from workbench.connectors.epochs.row_store import check_fresh
+from workbench.connectors.epochs.upsert import UpsertLogic
+from workbench.connectors.redis.server import RedisServer
+from workbench.connectors.redis.store import RedisStore
+from workbench.errors import PlanError, SettingError, unknown
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.contract.base import Operator, Snapshot
+
+
+@dataclass(frozen=True, init=False)
+class RedisSink(Sink):
+    """Writes rows to a Redis stream, or the latest row of each key to hashes.
+
+    Without `upsert_key` each row is an entry of a stream, exactly once: the rows since the last barrier are part of the
+    checkpoint, and when it is complete they are added in one transaction together with its number (hash
+    ``KEY:workbench``). So rows appear with each checkpoint. `RedisSource` reads them again.
+
+    With `upsert_key` a row replaces the one with the same key: each row is a hash ``KEY:value``, or, with `value`, a
+    field of the one hash ``KEY``. Rows are written as they arrive, at least once a second and before each checkpoint.
+    After a failure they are written again, so readers may see an earlier value for a while; then every key has its
+    correct one. The input must be partitioned by the keys.
+
+    One job at a time writes to a key. When the server is away, an operation tries again for 10 s, with growing pauses;
+    then the task fails, and the restart strategy decides. A server that loses writes in a crash (without
+    ``appendfsync always``) loses rows.
+
+    Source: E6: current counts are written to Redis; D1: exactly once by a transaction together with its number.
+
+    Args:
+        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; the password is
+            masked wherever the URL is shown.
+        key: of the stream or hash, or what the keys of the rows' hashes begin with.
+        upsert_key: columns, as ``"campaign"`` or ``col("campaign")``; no value may be null. The texts of several
+            columns are separated by ``:``.
+        value: with `upsert_key`: the column whose values one hash holds by key; other columns are not written.
+        max_length: about how many entries the stream keeps; None: all.
+
+    Raises:
+        SettingError: an invalid URL, key or number, or arguments that exclude each other.
+        ExpressionError: a key that is a computed expression.
+        MissingPackageError: the package redis is not installed.
+
+    Example::
+
+        counts.sink_to(wb.RedisSink("redis://localhost:6379", "counts", upsert_key="campaign", value="n"))
+    """
+
+    url: str = field(repr=False)
+    key: str
+    upsert_key: tuple[str, ...]
+    value: str | None
+    max_length: int | None
+    kind: ClassVar[str] = "redis"
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        upsert_key: ColumnName | Sequence[ColumnName] = (),
+        value: ColumnName | None = None,
+        max_length: int | None = None,
+    ) -> None:
+        RedisServer(url)
+        if not text_of(key, "key", "counts"):
+            raise SettingError("key is '': write the key of a stream or a hash, such as 'counts'")
+        columns = upsert_key_of(upsert_key)
+        value_column = None if value is None else column_name(value, "value")
+        if value_column is not None and not columns:
+            raise SettingError(f"value is {value_column!r} without upsert_key: name the columns of the key as well")
+        if max_length is not None and columns:
+            raise SettingError(f"max_length is {as_given(max_length)}, and hashes have none: drop it, or upsert_key")
+        values = {
+            "url": url,
+            "key": key,
+            "upsert_key": columns,
+            "value": value_column,
+            "max_length": None if max_length is None else whole_number(max_length, "max_length"),
+        }
+        for name, given in values.items():
+            object.__setattr__(self, name, given)
+
+    @property
+    def name(self) -> str:
+        """The name of the sink in graphs: its key."""
+        return self.key
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Upserts are written again after a failure, with the same effect; entries are added once."""
+        return "at-least-once" if self.upsert_key else "exactly-once"
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why the guarantee is not stronger."""
+        return UpsertLogic.reason if self.upsert_key else ""
+
+    @cached_property
+    def target(self) -> RedisStore:
+        """The key at its server."""
+        return RedisStore(RedisServer(self.url), self.key, self.upsert_key, self.value, self.max_length)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Reject columns that Redis cannot store; nothing is written.
+
+        Raises:
+            PlanError: unknown or invalid key columns.
+            SinkError: a column's type has no text.
+        """
+        check_upsert_key(self.upsert_key, schema, self.key)
+        if self.value is not None and self.value not in schema.names:
+            raise PlanError(unknown("column", self.value, schema.names))
+        self.target.check(schema)
+
+    def place(self) -> Place:
+        """The key at the server."""
+        return Place(str(self.target.server), self.key)
+
+    def hold(self, context: SinkContext) -> PlaceOwner:
+        """Acquire the key for the job."""
+        return PlaceOwner(self.target, context)
+
+    def check_fresh(self, context: SinkContext) -> None:
+        """Reject a start without a checkpoint if this job has added entries before."""
+        if not self.upsert_key:
+            check_fresh(replace(self.target, wait_s=0.0), f"{context.job}/{context.uid}")
+
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Reject a checkpoint that is older than added entries, or that no such sink saves."""
+        if not self.upsert_key:
+            check_restore(replace(self.target, wait_s=0.0), snapshots, context.schema, context.checkpoint)
+
+    def committed(self) -> Iterable[object]:
+        """The rows at the server, as fields and values."""
+        return self.target.rows()
+
+    def describe(self) -> str:
+        by = f" by {', '.join(self.upsert_key)}" if self.upsert_key else ""
+        return f"{self.key} of {self.target.server}{by}"
+
+    def create(self, schema: pa.Schema) -> Operator:
+        logic = UpsertLogic if self.upsert_key else AppendLogic
+        return logic(self.target, schema, creates_table=True)

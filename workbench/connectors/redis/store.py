@@ -1,0 +1,294 @@
+"""A Redis key that a sink writes to, and the record of its committed epochs and its owner.
+
+The record is the hash ``KEY:workbench``, written in the same transaction (``WATCH``, ``MULTI``, ``EXEC``) as the rows.
+So it shows after any crash whether an epoch's rows are committed, and committing them again does nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from workbench.clock import rest
+from workbench.connectors.contract.runs import Runs
+from workbench.connectors.epochs.owner import OwnerRecord, check_owner
+from workbench.connectors.epochs.row_store import Epoch, Notes, due_epochs
+from workbench.connectors.redis.server import RedisServer
+from workbench.connectors.redis.values import Row, check_values, written_rows
+from workbench.errors import SinkError, UnfitTableError
+from workbench.from_json import made, parsed
+
+_REST_S_MIN, _REST_S_MAX = 0.05, 1.0
+_OWNER = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    """The last epoch that a subtask of a writer has committed, and the run that did."""
+
+    epoch: int
+    run: str
+
+
+@dataclass(frozen=True)
+class RedisStore:
+    """A stream, or hashes of rows by key.
+
+    Attributes:
+        server: the server.
+        name: the key of the stream or of the hash of values, or what the keys of the rows' hashes begin with.
+        keys: the columns by which a row replaces another one; empty: rows are entries of a stream.
+        value: the column whose values one hash holds by key; None: each row has a hash.
+        max_length: about how many entries the stream keeps; None: all.
+        wait_s: how long an operation tries again while the server is away or another program changes the record.
+    """
+
+    server: RedisServer
+    name: str
+    keys: tuple[str, ...]
+    value: str | None
+    max_length: int | None
+    wait_s: float = 10.0
+
+    nan_is_null = ""
+
+    @property
+    def title(self) -> str:
+        """What is written to and where, for messages."""
+        what = "key" if self.keys else "stream"
+        return f"the {what} {self.name!r} of {self.server}"
+
+    @property
+    def identity(self) -> str:
+        """The key and the server."""
+        return f"{self.name} {self.server.url}"
+
+    @property
+    def record(self) -> str:
+        """The key of the record."""
+        return f"{self.name}:workbench"
+
+    @cached_property
+    def kind(self) -> str:
+        """The type that the key must have, as Redis names it; empty: rows have keys of their own."""
+        return "stream" if not self.keys else "hash" if self.value is not None else ""
+
+    def check(self, schema: pa.Schema) -> None:
+        """Reject columns that cannot be written.
+
+        Raises:
+            SinkError: names the column.
+        """
+        check_values(schema, self.title)
+
+    def prepare(self, schema: pa.Schema, *, create: bool) -> None:
+        """Check that the key has no other type; the first row creates it."""
+        self._atomically(lambda pipe: pipe.multi())
+
+    def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
+        """Add the entries of these epochs that are not committed yet, and record them, in one transaction."""
+        given = list(epochs)
+        past: set[str] = set()
+
+        def add(pipe: Any) -> None:
+            check_owner(_owner(pipe, self.record), self.title, run)
+            notes = self._notes(pipe, writer)
+            past.update(last for _, last in notes.values())
+            due = due_epochs(self, notes, writer, runs, given)
+            pipe.multi()
+            for epoch in due:
+                for row in written_rows(epoch.rows):
+                    pipe.xadd(self.name, row or {"": b""}, maxlen=self.max_length)
+                note = json.dumps({"epoch": epoch.number, "run": runs.own})
+                pipe.hset(self.record, _field(writer, epoch.subtask), note)
+
+        self._atomically(add)
+        return runs.among(past)
+
+    def upsert(self, rows: pa.Table, run: str) -> None:
+        """Write rows, each replacing the one with its keys, in one transaction."""
+        names = self._names(rows)
+        columns = rows if self.value is None else rows.select([self.value])
+        written = list(zip(names, written_rows(columns), strict=True))
+
+        def put(pipe: Any) -> None:
+            check_owner(_owner(pipe, self.record), self.title, run)
+            pipe.multi()
+            for name, row in written:
+                self._put(pipe, name, row)
+
+        self._atomically(put)
+
+    def committed(self, writer: str) -> int:
+        """The last committed epoch of this writer; 0: none."""
+        found: Notes = {}
+
+        def look(pipe: Any) -> None:
+            nonlocal found
+            found = self._notes(pipe, writer)
+            pipe.multi()
+
+        self._atomically(look)
+        return max((epoch for epoch, _ in found.values()), default=0)
+
+    def rows(self) -> list[tuple[tuple[str, bytes], ...]]:
+        """All rows, each as sorted fields and values; those by key are in no order."""
+        with self._connected() as client:
+            found: list[dict[bytes, bytes]]
+            if not self.keys:
+                found = [fields for _, fields in client.xrange(self.name)]
+            elif self.value is not None:
+                found = [{b"": key, self.value.encode(): value} for key, value in client.hgetall(self.name).items()]
+            else:
+                names = [name for name in client.scan_iter(f"{self.name}:*") if name.decode() != self.record]
+                found = [client.hgetall(name) for name in names]
+        return [tuple(sorted((name.decode(), value) for name, value in row.items())) for row in found]
+
+    def exists(self) -> bool:
+        """A server is not checked for this: an operation on it says when it is away."""
+        return True
+
+    @contextmanager
+    def change(self, purpose: str, wait_s: float | None = None) -> Iterator[RedisOwner]:
+        """An atomic change of the owner's record."""
+        with self._connected() as client, self._told(), client.pipeline() as pipe:
+            change = RedisOwner(pipe, self.record)
+            pipe.watch(self.record)
+            yield change
+            if change.is_changed:
+                pipe.execute()
+
+    def _put(self, pipe: Any, name: bytes, row: Row) -> None:
+        if self.value is None:
+            key = b"%s:%s" % (self.name.encode(), name)
+            pipe.delete(key)
+            pipe.hset(key, mapping=row)  # the key columns at least
+        elif row:
+            pipe.hset(self.name, name, row[self.value])
+        else:
+            pipe.hdel(self.name, name)
+
+    def _names(self, rows: pa.Table) -> list[bytes]:
+        """The text of each row's key; the values of several columns are separated by ``:``, and quoted."""
+        written = written_rows(rows.select(self.keys))
+        if len(self.keys) == 1:
+            return [row[self.keys[0]] for row in written]
+        return [":".join(quote(row[key], safe="") for key in self.keys).encode() for row in written]
+
+    def _notes(self, pipe: Any, writer: str) -> Notes:
+        prefix = _field(writer, None)
+        found: dict[int, tuple[int, str]] = {}
+        for field, text in pipe.hgetall(self.record).items():
+            name = field.decode("utf-8", "replace")
+            if name.startswith(prefix) and name[len(prefix) :].isdecimal():
+                try:
+                    note = made(_Note, parsed(text.decode()))
+                except ValueError:
+                    raise SinkError(
+                        f"the field {name!r} of {self.record!r} at {self.server} is no record of commits: another "
+                        "program has changed it; choose another key"
+                    ) from None
+                found[int(name[len(prefix) :])] = note.epoch, note.run
+        return found
+
+    def _atomically(self, change: Callable[[Any], object]) -> None:
+        """Call `change` with a pipeline that watches the record, then execute it; again while the server is away.
+
+        An answer that was lost is no danger: the record says what was committed.
+        """
+        watch_error = self.server.watch_error
+        rest_s, left_s = _REST_S_MIN, self.wait_s
+        while True:
+            try:
+                with self._connected() as client, client.pipeline() as pipe:
+                    pipe.watch(self.record)
+                    self._check_kind(pipe)
+                    change(pipe)
+                    pipe.execute()
+                    return
+            except self.server.errors as error:
+                again = isinstance(error, watch_error) or self.server.may_return(error)
+                if not again or left_s <= 0:
+                    raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
+            rest(rest_s)
+            left_s -= rest_s
+            rest_s = min(2 * rest_s, _REST_S_MAX)
+
+    def _check_kind(self, pipe: Any) -> None:
+        """Redis executes the rest of a transaction after a command that fails, so nothing may fail in it."""
+        if self.kind and (found := pipe.type(self.name).decode()) not in ("none", self.kind):
+            raise UnfitTableError(
+                f"{self.name!r} at {self.server} is a {found}, and this sink writes to a {self.kind}: choose another "
+                "key, or delete it"
+            )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self.server.errors as error:
+            raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
+
+    @contextmanager
+    def _connected(self) -> Iterator[Any]:
+        client = self.server.connect()
+        try:
+            yield client
+        finally:
+            with suppress(self.server.errors):
+                client.close()
+
+
+@dataclass
+class RedisOwner:
+    """The owner's record, within a transaction that has watched it.
+
+    Attributes:
+        pipe: the transaction.
+        key: of the record.
+        is_changed: whether there is something to execute.
+    """
+
+    pipe: Any
+    key: str
+    is_changed: bool = False
+
+    def read(self) -> OwnerRecord | None:
+        """The record, if there is one."""
+        return _owner(self.pipe, self.key)
+
+    def write(self, record: OwnerRecord) -> None:
+        """Replace it."""
+        self._begin()
+        self.pipe.hset(self.key, _OWNER, json.dumps(asdict(record)))
+
+    def delete(self) -> None:
+        """Remove it."""
+        self._begin()
+        self.pipe.hdel(self.key, _OWNER)
+
+    def _begin(self) -> None:
+        if not self.is_changed:
+            self.pipe.multi()
+            self.is_changed = True
+
+
+def _owner(pipe: Any, key: str) -> OwnerRecord | None:
+    text = pipe.hget(key, _OWNER)
+    if text is None:
+        return None
+    try:
+        return made(OwnerRecord, parsed(text.decode()))
+    except ValueError:
+        return OwnerRecord("", "", "", 0)  # void: no job renews it
+
+
+def _field(writer: str, subtask: int | None) -> str:
+    return f"commit {writer} " + ("" if subtask is None else str(subtask))
