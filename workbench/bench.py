@@ -29,7 +29,7 @@ def bench(
     """Measure, and return what a cell shows as a table, or for ``"sweep"`` as a picture.
 
     Args:
-        name: ``"grep"``, ``"grouping"``, ``"windows"``, ``"campaigns"``, ``"function"``, ``"latency"``,
+        name: ``"grep"``, ``"grouping"``, ``"windows"``, ``"campaigns"``, ``"redis"``, ``"function"``, ``"latency"``,
             ``"checkpoint"``, ``"sweep"`` or ``"all"``.
         repeats: rounds over all runs; the figures shown are medians.
         seconds: of each run, warm-up included; None: as many as the benchmark needs.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -48,8 +49,11 @@ from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep, matching_rows
 from workbench.lab.bench.works.grouping import Grouping
 from workbench.lab.bench.works.latencies import Latencies, Stamps
+from workbench.lab.bench.works.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.windows import Windows
 from workbench.lab.bench.works.work import Work
+
+WITH_REDIS = pytest.mark.skipif(shutil.which("redis-server") is None, reason="redis-server is not installed")
 
 # --- inputs
 
@@ -165,6 +169,7 @@ def test_percentiles_of_latencies(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: Grouping(BLOCK, 2, 0), Setting(parallelism=2, seconds=0.5, checkpoint_s=1)),
         (Windows, Setting(parallelism=2, seconds=0.8)),
         (Campaigns, Setting(parallelism=2, seconds=0.8, checkpoint_s=1)),
+        pytest.param(RedisCampaigns, Setting(parallelism=2, seconds=0.8, checkpoint_s=1), marks=WITH_REDIS),
         (Function, Setting(parallelism=2, seconds=0.8)),
     ],
 )
@@ -207,6 +212,30 @@ def test_views_are_in_the_database_before_their_window_is_over_and_exact_whateve
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 1
     assert work.counts().tolist() == [views.tolist()]  # so few events span no more than one window
+
+
+@WITH_REDIS
+def test_views_are_in_redis_before_their_window_is_over_and_exact_whatever_fails() -> None:
+    """E6 with the store of the documents."""
+    work = RedisCampaigns(rate=10_000)
+    job = work.pipeline(limit=25_000).run("campaigns", parallelism=2, checkpoint_interval="100ms")
+    seen = 0
+    while not seen:
+        job._run.driver.wait_for(job._run.driver.ended, 0.01)
+        seen = int(work.counts().sum())
+    assert seen < np.count_nonzero(events().types[:25_000] == 0)
+    job.faults.fail("aggregate[1]")
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 1
+    first = events().types[:25_000] == 0
+    views = np.bincount(CAMPAIGN_OF["campaign"].to_numpy()[events().ads[:25_000][first]], minlength=100)
+    assert work.counts().tolist() == [views.tolist()]
+
+
+def test_a_benchmark_with_redis_needs_its_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(SettingError, match="no redis-server on the PATH: install it"):
+        RedisCampaigns()
 
 
 # --- suites and the command
@@ -505,4 +534,7 @@ def test_from_a_notebook() -> None:
     assert report.exact
     with pytest.raises(SettingError, match="unknown benchmark 'gerp'"):
         bench("gerp")
-    assert set(SUITES) == {"grep", "grouping", "windows", "campaigns", "function", "latency", "checkpoint", "sweep"}
+    assert set(SUITES) == {"grep", "grouping", "windows", "campaigns", "redis", "function", "latency"} | {
+        "checkpoint",
+        "sweep",
+    }

@@ -131,6 +131,44 @@ def test_answers_that_are_there_at_once_come_out_at_once():
     assert out.take() == [("a", 0, "A", 0), ("a", 3, "A", 3)]
 
 
+def test_cached_answers_hold_for_their_time_and_no_longer(monkeypatch):
+    asked: list[str] = []
+
+    def known_once(k: str) -> dict[str, str] | None:
+        asked.append(k)
+        return known(k)
+
+    clock, out = VirtualClock(1_000), Collected()
+    operator = opened(function=known_once, cache_us=100, clock=clock)
+    operator.process(records("ax-"), 0, out)
+    clock.advance_to(1_099)
+    operator.process(records("bxa", 3), 0, out)
+    assert out.take()[3:] == [("b", 3, "B", 3), ("x", 4, None, 4), ("a", 5, "A", 5)]
+    assert asked == ["a", "x", "b"]
+    clock.advance_to(1_100)
+    operator.process(records("ab", 6), 0, out)
+    assert asked == ["a", "x", "b", "a"]
+    assert out.take() == [("a", 6, "A", 6), ("b", 7, "B", 7)]
+    monkeypatch.setattr("workbench.operators.joins.async_lookup._CACHED_KEYS_MAX", 2)
+    operator.process(records("cd", 8), 0, out)
+    operator.process(records("dcb", 10), 0, out)
+    assert asked == ["a", "x", "b", "a", "c", "d", "b"]  # the oldest answers make room
+    assert out.take()[-1] == ("b", 12, "B", 12)
+
+
+def test_cached_answers_wait_for_the_order_of_the_records():
+    later, out = Later(), Collected()
+    operator = opened(later, cache_us=100)
+    operator.process(records("a"), 0, out)
+    later.answer("a")
+    assert look(operator, out) == [("a", 0, "A", 0)]
+    operator.process(records("ba", 1), 0, out)
+    assert later.asked() == ["b"]
+    assert out.take() == []
+    later.answer("b")
+    assert look(operator, out) == [("b", 1, "B", 1), ("a", 2, "A", 2)]
+
+
 def test_ordered_answers_wait_for_those_before_them():
     later, out = Later(), Collected()
     operator = opened(later)
@@ -450,6 +488,11 @@ def test_without_an_executor_a_coroutine_function_is_refused():
             "how is 'outer': a lookup can be 'left' (nulls where nothing is known) or 'inner'",
         ),
         ({"concurrency": 0}, SettingError, "concurrency is 0: at least one call must be allowed at a time"),
+        (
+            {"cache": "soon"},
+            SettingError,
+            "cache is 'soon': write a number with a unit (us, ms, s, min, h, d), for example '50ms'",
+        ),
         ({"timeout": "0s"}, SettingError, "timeout is 0: a call needs some time, for example '5s'"),
     ],
 )

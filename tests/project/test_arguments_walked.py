@@ -195,6 +195,7 @@ DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     ),
     "Stream.join(between)": lambda d, _: stream().join(stream(), on="k", between=("0s", d)),
     "Stream.lookup_async(timeout)": lambda d, _: stream().lookup_async(len, key="k", schema=OUT, timeout=d),
+    "Stream.lookup_async(cache)": lambda d, _: stream().lookup_async(len, key="k", schema=OUT, cache=d),
     "Stream.collect(timeout)": lambda d, _: stream().collect(timeout=d),
     "Stream.show(timeout)": lambda d, _: stream().show(timeout=d),
     "tumbling(size)": lambda d, _: wb.tumbling(d),

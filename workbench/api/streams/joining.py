@@ -74,16 +74,19 @@ def looked_up(
     timeout: Duration,
     ordered: bool,
     how: Literal["left", "inner"],
+    cache: Duration | None,
     origin: Origin | None,
 ) -> Node:
     """See `Stream.lookup_async`."""
     with located(origin):
         if how not in ("inner", "left"):
             raise SettingError(f"how is {how!r}: a lookup can be 'left' (nulls where nothing is known) or 'inner'")
-        timeout_us = parse_duration(timeout, "timeout")
-        spec = AsyncLookup(
-            function, column_names(key, "key"), schema, concurrency, timeout_us, ordered, how == "inner", origin
+        timeout_us, cache_us = (
+            parse_duration(timeout, "timeout"),
+            0 if cache is None else parse_duration(cache, "cache"),
         )
+        keys, inner = column_names(key, "key"), how == "inner"
+        spec = AsyncLookup(function, keys, schema, concurrency, timeout_us, ordered, inner, cache_us, origin)
     return operator_node(spec, (end,), origin)
 
 

@@ -827,6 +827,7 @@ class Stream:
         timeout: Duration = "5s",
         ordered: bool = True,
         how: Literal["left", "inner"] = "left",
+        cache: Duration | None = None,
     ) -> Stream:
         """Add the result of a lookup by each record's key, such as a row of a database, without blocking the stream.
 
@@ -846,10 +847,12 @@ class Stream:
             ordered: whether results keep the order of the records; otherwise they come as answers arrive, but not
                 across watermarks.
             how: ``"left"``: nulls for records without an answer; ``"inner"``: such records are dropped.
+            cache: how long an answer holds for later records with the same key, such as ``"10min"``, for 100,000 keys
+                in each subtask; None: the function is called again for each batch.
 
         Raises:
             PlanError: a column that does not exist, cannot be a key or clashes.
-            SettingError: an invalid concurrency, timeout or `how`.
+            SettingError: an invalid concurrency, timeout, cache or `how`.
             RecordError: while running, when a call fails, takes too long or returns something else.
 
         Example:
@@ -859,7 +862,8 @@ class Stream:
             >>> flights.lookup_async(cities.get, key="origin", schema={"city": pa.string()}).columns
             ['origin', 'city']
         """
-        return self._made(looked_up(self._end, function, key, schema, concurrency, timeout, ordered, how, caller()))
+        way = concurrency, timeout, ordered, how, cache
+        return self._made(looked_up(self._end, function, key, schema, *way, caller()))
 
     def split(self, conditions: Mapping[str, str | Expression], *, rest: str = "rest") -> dict[str, Stream]:
         """Split the stream: each record goes to the stream of the first condition that is true for it.
@@ -1173,11 +1177,10 @@ class Stream:
             >>> wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).with_columns(m="n * n").collect(2).to_pylist()
             [{'n': 1, 'm': 1}, {'n': 2, 'm': 4}]
         """
-        whole_number(limit, "limit")
         return collected(
             lambda sink: self.sink_to(sink).run("collect", checkpoint_interval=None, restart=no_restart()),
             self._end.schema,
-            limit,
+            whole_number(limit, "limit"),
             parse_duration(timeout, "timeout"),
         )
 

@@ -17,7 +17,7 @@ from workbench.lab.bench.measuring import chaos, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
-from workbench.lab.bench.measuring.suites import KEYS, SECONDS, SUITES, cases, run_round
+from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.works import architectures, crowd, idle, memory
 
@@ -47,7 +47,7 @@ DETAILS = f"""\
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but sweep, architectures, chaos, crowd, dashboard, idle, start and memory
+  {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -225,7 +225,7 @@ def _tell(phase: str) -> None:
 
 
 def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:
-    names = [name for name in SUITES if name != "sweep"] if options.name == "all" else [options.name]
+    names = [name for name in SUITES if name not in APART] if options.name == "all" else [options.name]
     found: list[Result] = []
     for work in dict.fromkeys(SUITES[name][0] for name in names):
         for result in folder.run(work, options.seconds or SECONDS):

@@ -34,6 +34,7 @@ from workbench.raised import PASSING, kind_of, shown
 from workbench.state.key_columns import check_keys
 
 _LOOKS = 8  # polls between a call and its answer, about; polling adds an eighth to the time that an answer takes
+_CACHED_KEYS_MAX = 100_000
 _PAUSE_US_MIN, _PAUSE_US_MAX = 100, 5_000  # between two polls
 
 
@@ -50,6 +51,7 @@ class AsyncLookup:
         timeout_us: a call that takes longer fails the task.
         ordered: whether results keep the order of the records, or come as answers arrive.
         drop_unknown: drop records without an answer; otherwise they get nulls.
+        cache_us: how long an answer holds for later records with the same key; 0: for those of its batch alone.
         origin: the user's line, for errors.
 
     Raises:
@@ -65,6 +67,7 @@ class AsyncLookup:
     timeout_us: int = 5_000_000
     ordered: bool = True
     drop_unknown: bool = False
+    cache_us: int = 0
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -126,6 +129,7 @@ class _AsyncLookup(Operator):
         self._idle = False
         self._told_idle = False
         self._looked_us = 0
+        self._cache: dict[tuple[Any, ...], tuple[int, Mapping[str, Any] | None]] = {}  # the oldest answer first
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -145,7 +149,21 @@ class _AsyncLookup(Operator):
     def _take(self, records: Records) -> None:
         batch = LookupBatch(records, self._spec.keys)
         self._queue.append(batch)
-        self._unasked.extend((batch, code) for code in range(len(batch.keys)))
+        asked = range(len(batch.keys)) if not self._cache else self._answer_from_cache(batch)
+        self._unasked.extend((batch, code) for code in asked)
+
+    def _answer_from_cache(self, batch: LookupBatch) -> list[int]:
+        """The codes of the keys without a cached answer."""
+        oldest_us = self._context.clock.now_us() - self._spec.cache_us
+        unknown = []
+        for code, key in enumerate(batch.keys):
+            since_us, answer = self._cache.get(key, (oldest_us, None))
+            if since_us > oldest_us:
+                batch.answers[code] = answer
+                batch.answered[code] = True
+            else:
+                unknown.append(code)
+        return unknown
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         self._ended = watermark_us == MAX_TIME
@@ -220,6 +238,12 @@ class _AsyncLookup(Operator):
             )
         call.batch.answers[call.code] = answer
         call.batch.answered[call.code] = True
+        if self._spec.cache_us:
+            key = call.batch.keys[call.code]
+            self._cache.pop(key, None)
+            if len(self._cache) >= _CACHED_KEYS_MAX:
+                del self._cache[next(iter(self._cache))]
+            self._cache[key] = (call.since_us, answer)
 
     def _about(self, call: _Call) -> str:
         return self._key_text(call.batch, call.code)

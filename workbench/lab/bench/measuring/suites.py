@@ -19,6 +19,7 @@ from workbench.lab.bench.works.campaigns import Campaigns
 from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep
 from workbench.lab.bench.works.grouping import Grouping
+from workbench.lab.bench.works.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.windows import Windows
 from workbench.lab.bench.works.work import Work
 
@@ -37,6 +38,7 @@ _WORKS: dict[str, Callable[[], Work]] = {
     "grep": Grep,
     "windows": Windows,
     "campaigns": Campaigns,
+    "redis": RedisCampaigns,
     "function": Function,
 }
 """The benchmarks whose cases are all alike."""
@@ -47,7 +49,8 @@ class Case:
     """One run.
 
     Attributes:
-        work: ``grep``, ``grouping``, ``windows``, ``campaigns`` or ``function``, or ``bare grep``, which is no job.
+        work: ``grep``, ``grouping``, ``windows``, ``campaigns``, ``redis`` or ``function``, or ``bare grep``, which is
+            no job.
         setting: how it is run.
         keys: of grouping.
     """
@@ -96,25 +99,31 @@ def _timeouts(timeouts_ms: tuple[int, ...]) -> list[Case]:
 _GREP = [Case(work, Setting(parallelism)) for parallelism in PARALLELISMS for work in ("grep", "bare grep")]
 _GROUPING = [Case("grouping", Setting(parallelism), keys) for keys in KEYS for parallelism in PARALLELISMS]
 _CHECKPOINT = [Case("grouping", Setting(checkpoint_s=seconds), keys) for keys in KEYS for seconds in CHECKPOINTS_S]
-_CAMPAIGNS = [Case("campaigns", Setting(parallelism, checkpoint_s=1)) for parallelism in PARALLELISMS]
+_CAMPAIGNS, _REDIS = (
+    [Case(work, Setting(parallelism, checkpoint_s=1)) for parallelism in PARALLELISMS]
+    for work in ("campaigns", "redis")
+)
 _SWEEP = _timeouts(SWEEP_TIMEOUTS_MS)
 SUITES: dict[str, tuple[str, str, list[Case]]] = {
     "grep": ("W1", "a regular expression over lines of 100 bytes (E1)", _GREP),
     "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _GROUPING),
     "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", _parallel("windows")),
     "campaigns": ("W3", "the same with a join, its counts in SQLite every second, exactly once (E6)", _CAMPAIGNS),
+    "redis": ("W3", "the same with campaigns and counts in a Redis server (E6; needs redis-server)", _REDIS),
     "function": ("W4", "a Python function per record, then one with keyed state", _parallel("function")),
     "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _timeouts(TIMEOUTS_MS)),
     "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _CHECKPOINT),
     "sweep": ("W2lat", "latency and throughput against the buffer timeout, as a picture (E4)", _SWEEP),
 }
 """By name: the name of the work in scripts of other systems, what is measured, and the runs."""
+APART = ("redis", "sweep")
+"""Those that are not part of ``all``."""
 
 
 def cases(
     name: str, seconds: float | None = None, *, keys: int | None = None, parallelism: int | None = None
 ) -> list[Case]:
-    """The runs of a benchmark, or of ``all`` except the sweep; none twice.
+    """The runs of a benchmark, or of ``all``; none twice.
 
     Args:
         name: one of SUITES, or ``all``.
@@ -124,7 +133,7 @@ def cases(
     Raises:
         SettingError: no run is left.
     """
-    names = [each for each in SUITES if each != "sweep"] if name == "all" else [name]
+    names = [each for each in SUITES if each not in APART] if name == "all" else [name]
     found = [
         replace(case, setting=replace(case.setting, seconds=seconds or _usual_seconds(each)))
         for each in names
