@@ -225,7 +225,9 @@ def test_what_has_no_column_type_is_refused_by_name(tmp_path: Path, engine: str,
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("postgresql://ann:pa55@db/x", r"'postgresql://\*\*\*@db/x' cannot be used: write sqlite:///path.db or duckdb"),
+        ("mysql://ann:pa55@db/x", r"'mysql://\*\*\*@db/x' cannot be used: write sqlite:///path.db, duckdb"),
+        ("postgresql://ann:pa55@db", r"'postgresql://\*\*\*@db' names no database: write postgresql://"),
+        ("postgresql://ann:pa55@db:x/y", r"'postgresql://\*\*\*@db:x/y' cannot be used \(.*\): write postgresql://"),
         ("out.db", "'out.db' cannot be used"),
         ("sqlite:///:memory:", "would be lost with the process"),
         ("sqlite:///x.db?mode=ro", "cannot be used"),

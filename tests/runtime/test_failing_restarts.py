@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.connectors.sql.database import Database
+from workbench.connectors.sql.database import DatabaseFile
 from workbench.connectors.sql.sink import ENGINES
 from workbench.connectors.sql.table import SqlTable
 from workbench.connectors.tables.table_sink import _TableSinkLogic
@@ -147,7 +147,7 @@ def test_a_table_that_does_not_fit_any_more_ends_the_job_at_once(
 ) -> None:
     if engine == "duckdb":
         pytest.importorskip("duckdb")
-    database = Database.at(f"{engine}:///{tmp_path}/rows.db", ENGINES)
+    database = DatabaseFile.at(f"{engine}:///{tmp_path}/rows.db", ENGINES)
 
     def execute(statements: str) -> None:
         with database.transaction("prepare the test") as connection:

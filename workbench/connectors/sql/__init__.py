@@ -1,5 +1,5 @@
 """Sinks to databases.
 
-Belongs here: appending exactly once and upserting, for SQLite and DuckDB.
+Belongs here: tables, transactions and types of PostgreSQL, SQLite and DuckDB.
 Does not: tables kept in the job (``tables``).
 """

@@ -1,4 +1,4 @@
-"""A database file that sinks write to: its URL, its SQL, and transactions of one subtask at a time.
+"""Databases that sinks write to, and database files: their URLs, and transactions of one subtask at a time.
 
 A connection is open for one transaction. So a subtask that dies leaves nothing behind, and between two commits other
 programs can read the file, which DuckDB prevents while a process holds it open.
@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
-from workbench.connectors.parts.part_files import make_folder
+from workbench.connectors.parts.part_files import make_folder, take_folder
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
@@ -32,7 +32,7 @@ _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
 
 
 class Engine(Protocol):
-    """The differences between databases: how a file is opened, the types, and how many rows are inserted at once."""
+    """The differences between databases: how one is opened, the types, and how many rows are inserted at once."""
 
     name: ClassVar[str]
     stores_nan: ClassVar[bool]
@@ -51,11 +51,18 @@ class Engine(Protocol):
             PlanError: names the package to install.
         """
 
-    def open(self, path: Path, wait_s: float) -> AbstractContextManager[Any]:
+    def open(self, place: Any, wait_s: float) -> AbstractContextManager[Any]:
         """A transaction: a connection that has begun, commits when the block ends, and rolls back when it raises.
 
         It waits up to `wait_s` seconds for transactions of other programs.
+
+        Args:
+            place: the path of a file, or the URL of a server's database.
+            wait_s: in seconds.
         """
+
+    def has_table(self, connection: Any, table: str) -> bool:
+        """Whether the database has a table of this name."""
 
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
         """Insert all rows; `conflict` is the end of the statement, for rows whose keys exist already."""
@@ -84,8 +91,63 @@ def _lock_of(path: Path) -> _Lock:
         return _LOCKS.setdefault(path, _Lock())
 
 
+class Database(Protocol):
+    """A database."""
+
+    @property
+    def engine(self) -> Engine:
+        """Its engine."""
+
+    @property
+    def url(self) -> str:
+        """Its URL, for messages."""
+
+    @property
+    def identity(self) -> str:
+        """The same for all that write to this database."""
+
+    def check(self) -> None:
+        """Reject what cannot be a database; nothing is created.
+
+        Raises:
+            PlanError: a package is missing.
+            SinkError: the path is a folder.
+        """
+
+    def make_ready(self) -> None:
+        """Create the folder of its file."""
+
+    def exists(self) -> bool:
+        """Whether its file is there."""
+
+    def transaction(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[Any]:
+        """A connection whose statements are committed together when the block ends, or not at all.
+
+        Args:
+            purpose: the action, for errors: ``write to the table 'delays'``.
+            wait_s: how long to wait for transactions of other programs; None: `WAIT_S`; 0: do not even wait for those
+                of this process.
+
+        Raises:
+            SinkError: the database refuses, or another program has locked it.
+            UnfitTableError: a table does not exist, or does not fit a statement.
+        """
+
+
+@contextmanager
+def told(engine: Engine, purpose: str, url: str) -> Iterator[None]:
+    """Raise a database's exceptions as errors for the user."""
+    try:
+        yield
+    except engine.errors as error:
+        fact = redacted(first_line_of(error))  # DuckDB adds the statement below it,
+        fact = fact.partition("ERROR: ")[2].lstrip() or fact  # and PostgreSQL's driver its own words before
+        kind = UnfitTableError if engine.is_unfit(error) else SinkError
+        raise kind(f"cannot {purpose} of {url}: {fact}; fix this and resume") from error
+
+
 @dataclass(frozen=True)
-class Database:
+class DatabaseFile:
     """A database file.
 
     Attributes:
@@ -99,8 +161,8 @@ class Database:
     url: str
 
     @classmethod
-    def at(cls, url: str, engines: Sequence[Engine]) -> Database:
-        """The database that a URL identifies.
+    def at(cls, url: str, engines: Sequence[Engine]) -> DatabaseFile:
+        """The file that a URL identifies.
 
         Raises:
             SettingError: not a valid URL, or another database; the message masks credentials.
@@ -108,8 +170,10 @@ class Database:
         match = _URL.fullmatch(text_of(url, "url", "sqlite:///delays.db"))
         engine = next((item for item in engines if match is not None and item.name == match["engine"]), None)
         if match is None or engine is None:
-            forms = " or ".join(f"{item.name}:///path.db" for item in engines)
-            raise SettingError(f"the database URL {redacted(url)!r} cannot be used: write {forms}")
+            forms = ", ".join(f"{item.name}:///path.db" for item in engines)
+            raise SettingError(
+                f"the database URL {redacted(url)!r} cannot be used: write {forms} or postgresql://host/database"
+            )
         if not is_path(path := unquote(match["path"])):
             raise SettingError(
                 f"the database URL {redacted(url)[:_SHOWN]!r} does not name a file: a path cannot have such characters"
@@ -121,13 +185,21 @@ class Database:
             )
         return cls(engine, Path(path).expanduser().absolute(), url)
 
-    def check(self) -> None:
-        """Reject a path that cannot be a database file; nothing is created.
+    @property
+    def identity(self) -> str:
+        """The file, with links resolved."""
+        return os.path.realpath(self.path)
 
-        Raises:
-            PlanError: a package is missing.
-            SinkError: the path is a folder.
-        """
+    def make_ready(self) -> None:
+        """Create the folder of the file."""
+        take_folder(self.path.parent)
+
+    def exists(self) -> bool:
+        """Whether the file is there."""
+        return self.path.exists()
+
+    def check(self) -> None:
+        """Reject a path that cannot be a database file."""
         self.engine.check()
         try:
             is_folder = self.path.is_dir()
@@ -139,29 +211,15 @@ class Database:
 
     @contextmanager
     def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
-        """A connection whose statements are committed together when the block ends, or not at all.
-
-        Args:
-            purpose: the action, for errors: ``write to the table 'delays'``.
-            wait_s: how long to wait for transactions of other programs; None: `WAIT_S`; 0: do not even wait for those
-                of this process.
-
-        Raises:
-            SinkError: the database refuses, or another program has locked it.
-            UnfitTableError: a table does not exist, or does not fit a statement.
-        """
+        """See `Database.transaction`."""
         make_folder(self.path.parent)
-        lock = _lock_of(Path(os.path.realpath(self.path)))
+        lock = _lock_of(Path(self.identity))
         wait_s = WAIT_S if wait_s is None else wait_s
         if not lock.held.acquire(blocking=wait_s > 0):
             raise SinkError(f"cannot {purpose} of {self.url}: it is in use; try again")
         try:
-            with self.engine.open(self.path, wait_s) as connection:
+            with told(self.engine, purpose, self.url), self.engine.open(self.path, wait_s) as connection:
                 yield connection
-        except self.engine.errors as error:
-            fact = first_line_of(error)  # DuckDB adds the statement below it
-            kind = UnfitTableError if self.engine.is_unfit(error) else SinkError
-            raise kind(f"cannot {purpose} of {self.url}: {fact}; fix this and resume") from error
         finally:
             lock.held.release()
 

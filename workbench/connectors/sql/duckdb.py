@@ -72,6 +72,11 @@ class DuckDB:
         finally:
             connection.close()  # rolls back uncommitted changes
 
+    def has_table(self, connection: Any, table: str) -> bool:
+        """As its catalog says, a view named as that of SQLite."""
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+        return bool(found.fetchall())
+
     def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
         """All at once, from Arrow's memory."""
         names = quoted_list(rows.column_names)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
@@ -33,12 +32,12 @@ class TableOwners:
 
     @property
     def identity(self) -> str:
-        """The table and the file; SQL names are not case-sensitive."""
-        return f"{self.table.lower()} {os.path.realpath(self.database.path)}"
+        """The table and the database; SQL names are not case-sensitive."""
+        return f"{self.table.lower()} {self.database.identity}"
 
     def exists(self) -> bool:
-        """Whether the file is there."""
-        return self.database.path.exists()
+        """Whether the database is there."""
+        return self.database.exists()
 
     @contextmanager
     def change(self, purpose: str, wait_s: float | None = None) -> Iterator[OwnerRow]:

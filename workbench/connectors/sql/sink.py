@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
@@ -17,9 +16,11 @@ from workbench.connectors.epochs.append import AppendLogic, check_restore
 from workbench.connectors.epochs.owner import PlaceOwner
 from workbench.connectors.epochs.row_store import check_fresh
 from workbench.connectors.epochs.upsert import UpsertLogic
-from workbench.connectors.sql.database import Database, Engine
+from workbench.connectors.sql.database import Database, DatabaseFile, Engine
 from workbench.connectors.sql.duckdb import DuckDB
 from workbench.connectors.sql.owner import OWNERS, TableOwners
+from workbench.connectors.sql.postgresql import PostgreSQL
+from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.sqlite import SQLite
 from workbench.connectors.sql.table import COMMITS, SqlTable
 from workbench.errors import SettingError, SinkError
@@ -27,6 +28,7 @@ from workbench.expressions import ColumnName
 from workbench.operators.contract.base import Operator, Snapshot
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
+"""Of files."""
 
 _OWN = (COMMITS, OWNERS)
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -34,7 +36,7 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @dataclass(frozen=True, init=False)
 class SqlSink(Sink):
-    """Writes to a table of an SQLite or DuckDB file.
+    """Writes to a table of a PostgreSQL database, or of an SQLite or DuckDB file.
 
     Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is complete they
     are committed in one transaction together with its number (table ``workbench_commits``). Committed rows are not
@@ -51,7 +53,9 @@ class SqlSink(Sink):
     Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as in E6.
 
     Args:
-        url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``); four slashes before an absolute path.
+        url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``), with four slashes before an absolute
+            path; or ``postgresql://[user[:password]@]host[:port]/database`` (package ``adbc-driver-postgresql``), whose
+            password is masked wherever the URL is shown, and need not be in it (``PGPASSWORD``, ``~/.pgpass``).
         table: letters, digits and ``_``.
         upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them a row replaces the one with the same key.
             No value may be null, nor NaN in SQLite, which stores NaN as null. Without them rows are appended.
@@ -67,7 +71,7 @@ class SqlSink(Sink):
         'sqlite:///delays.db delays by origin'
     """
 
-    url: str
+    url: str = field(repr=False)
     table: str
     upsert_key: tuple[str, ...]
     creates_table: bool
@@ -75,7 +79,7 @@ class SqlSink(Sink):
     def __init__(
         self, url: str, table: str, *, upsert_key: ColumnName | Sequence[ColumnName] = (), create: bool = True
     ) -> None:
-        Database.at(url, ENGINES)
+        _database(url)
         if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table in _OWN:
             raise SettingError(
                 f"the table name {table!r} cannot be used: write letters, digits and '_', not starting with a digit, "
@@ -104,7 +108,7 @@ class SqlSink(Sink):
     @cached_property
     def target(self) -> SqlTable:
         """The table in its database, independent of the working directory."""
-        return SqlTable(Database.at(self.url, ENGINES), self.table, self.upsert_key)
+        return SqlTable(_database(self.url), self.table, self.upsert_key)
 
     def check(self, schema: pa.Schema) -> None:
         """Reject columns that the database cannot store; nothing is created.
@@ -116,16 +120,16 @@ class SqlSink(Sink):
         database = self.target.database
         database.check()
         seen: dict[str, str] = {}
-        for field in schema:
-            if field.name.lower() in seen or not field.name or "\0" in field.name:
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if name.lower() in seen or not name or "\0" in name:
                 raise SinkError(
-                    f"{database.engine.name} cannot tell the column {field.name!r} from "
-                    f"{seen.get(field.name.lower(), 'no name')!r}: rename it before the sink"
+                    f"{database.engine.name} cannot tell the column {name!r} from "
+                    f"{seen.get(name.lower(), 'no name')!r}: rename it before the sink"
                 )
-            seen[field.name.lower()] = field.name
-            if database.engine.column_type(field.type) is None:
+            seen[name.lower()] = name
+            if database.engine.column_type(kind) is None:
                 raise SinkError(
-                    f"{database.engine.name} has no column type for {field.name!r}, which is {field.type}: "
+                    f"{database.engine.name} has no column type for {name!r}, which is {kind}: "
                     "convert or drop it before the sink"
                 )
         check_upsert_key(self.upsert_key, schema, self.table)
@@ -138,7 +142,7 @@ class SqlSink(Sink):
 
     def place(self) -> Place:
         """The table in the file; SQL names are not case-sensitive."""
-        return Place(os.path.realpath(self.target.database.path), self.table.lower())
+        return Place(self.target.database.identity, self.table.lower())
 
     def hold(self, context: SinkContext) -> PlaceOwner:
         """Acquire the table for the job."""
@@ -159,8 +163,21 @@ class SqlSink(Sink):
         return self.target.rows()
 
     def describe(self) -> str:
-        return f"{self.url} {self.table}" + (f" by {', '.join(self.upsert_key)}" if self.upsert_key else "")
+        return f"{self.target.database.url} {self.table}" + (
+            f" by {', '.join(self.upsert_key)}" if self.upsert_key else ""
+        )
 
     def create(self, schema: pa.Schema) -> Operator:
         logic = UpsertLogic if self.upsert_key else AppendLogic
         return logic(self.target, schema, creates_table=self.creates_table)
+
+
+def _database(url: str) -> Database:
+    """The database that a URL identifies.
+
+    Raises:
+        SettingError: not a valid URL, or another database; the message masks credentials.
+    """
+    if text_of(url, "url", "sqlite:///delays.db").startswith(f"{SCHEME}://"):
+        return DatabaseServer(PostgreSQL(), url)
+    return DatabaseFile.at(url, ENGINES)

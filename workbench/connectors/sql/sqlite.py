@@ -55,6 +55,11 @@ class SQLite:
         finally:
             connection.close()  # rolls back uncommitted changes
 
+    def has_table(self, connection: sqlite3.Connection, table: str) -> bool:
+        """As its catalog says."""
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+        return bool(found.fetchall())
+
     def insert(self, connection: sqlite3.Connection, table: str, rows: pa.Table, conflict: str) -> None:
         """Row by row, in C."""
         marks = ", ".join("?" * rows.num_columns)

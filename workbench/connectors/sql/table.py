@@ -17,7 +17,6 @@ import pyarrow as pa
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.owner import check_owner
 from workbench.connectors.epochs.row_store import Epoch, due_epochs
-from workbench.connectors.parts.part_files import take_folder
 from workbench.connectors.sql.database import Database, quoted, quoted_list
 from workbench.connectors.sql.owner import OwnerRow, create_owners
 
@@ -59,7 +58,7 @@ class SqlTable:
             UnfitTableError: the table does not exist, has other columns, or lacks a unique index on the keys.
             SinkError: the database refuses for another reason.
         """
-        take_folder(self.database.path.parent)
+        self.database.make_ready()
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
             create_owners(connection)
             if create:
@@ -127,10 +126,10 @@ class SqlTable:
         Raises:
             SinkError: the database cannot be read.
         """
-        if not self.database.path.exists():
+        if not self.database.exists():
             return 0
         with self.database.transaction(f"read the epochs in the table {self.name!r}") as connection:
-            if not _is_there(connection, COMMITS):
+            if not self.database.engine.has_table(connection, COMMITS):
                 return 0
             last = connection.execute(
                 f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
@@ -143,10 +142,10 @@ class SqlTable:
         Raises:
             SinkError: the database cannot be read.
         """
-        if not self.database.path.exists():
+        if not self.database.exists():
             return []
         with self.database.transaction(f"read the table {self.name!r}") as connection:
-            if not _is_there(connection, self.name):
+            if not self.database.engine.has_table(connection, self.name):
                 return []
             rows = connection.execute(f"SELECT * FROM {quoted(self.name)}").fetchall()
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
@@ -172,9 +171,3 @@ class SqlTable:
         others = [name for name in schema.names if name not in self.keys]
         changes = ", ".join(f"{quoted(name)} = excluded.{quoted(name)}" for name in others)
         return f"ON CONFLICT ({quoted_list(self.keys)}) DO " + (f"UPDATE SET {changes}" if others else "NOTHING")
-
-
-def _is_there(connection: Any, table: str) -> bool:
-    """Whether the database has a table of this name; DuckDB has this view, too."""
-    found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
-    return bool(found.fetchall())

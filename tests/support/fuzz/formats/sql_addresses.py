@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.connectors.contract.base import SinkContext
+from workbench.connectors.sql.database import DatabaseFile
 from workbench.connectors.sql.sink import SqlSink
 
 from ..mutations import octets, texts, values
@@ -20,7 +21,7 @@ _FILES = {"sqlite": "real.sqlite", "duckdb": "real.duckdb"}
 _WORDS = (
     "sqlite",
     "duckdb",
-    "postgres",
+    "postgresql",
     ":///",
     "://",
     ":memory:",
@@ -74,7 +75,8 @@ class SqlAddresses(Format):
         sink = SqlSink(url, table, upsert_key=keys or ())
         sink.check(SCHEMA)
         sink.describe()
-        if sink.target.database.path.resolve().is_relative_to(trial.folder):
+        database = sink.target.database  # of a server: nothing is to be connected to
+        if isinstance(database, DatabaseFile) and database.path.resolve().is_relative_to(trial.folder):
             sink.check_fresh(SinkContext("another job", "out", SCHEMA))
-            with sink.target.database.transaction("look") as connection:
+            with database.transaction("look") as connection:
                 connection.execute("SELECT 1")

@@ -1,0 +1,71 @@
+"""A database server that sinks write to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from workbench.connectors.sql.database import WAIT_S, Engine, told
+from workbench.errors import SettingError
+from workbench.redaction import redacted
+
+SCHEME = "postgresql"
+
+
+@dataclass(frozen=True)
+class DatabaseServer:
+    """A database of a server.
+
+    Attributes:
+        engine: of the database.
+        address: its URL, which may hold a password.
+
+    Raises:
+        SettingError: not such a URL; the message masks its password.
+    """
+
+    engine: Engine
+    address: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(self.address)
+            port = parts.port
+        except ValueError as error:
+            raise SettingError(f"the database URL {self.url!r} cannot be used ({error}): {_FORM}") from None
+        if len(parts.path) < 2 or "/" in parts.path[1:] or parts.fragment or port == 0:
+            raise SettingError(f"the database URL {self.url!r} names no database: {_FORM}")
+
+    @property
+    def url(self) -> str:
+        """The URL without its password, for messages."""
+        return redacted(self.address)
+
+    @property
+    def identity(self) -> str:
+        """The same for all that write to this database."""
+        return self.url
+
+    def check(self) -> None:
+        """Raise an error if a package is missing."""
+        self.engine.check()
+
+    def make_ready(self) -> None:
+        """A server needs no folder."""
+
+    def exists(self) -> bool:
+        """A server is not checked for this: a transaction says when it is away."""
+        return True
+
+    @contextmanager
+    def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
+        """See `Database.transaction`; while the server is away, it waits for it as long."""
+        wait_s = WAIT_S if wait_s is None else wait_s
+        with told(self.engine, purpose, self.url), self.engine.open(self.address, wait_s) as connection:
+            yield connection
+
+
+_FORM = f"write {SCHEME}://[user[:password]@]host[:port]/database"
