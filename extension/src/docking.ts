@@ -5,6 +5,9 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 import { DashboardPanel } from './dashboardPanel';
 import type { JobsModel } from './jobsModel';
 
+/** A notebook that is narrower keeps its width: what is docked comes below it. */
+const BESIDE_PX = 800;
+
 /** The dashboards and views that are docked beside notebooks. */
 export class Docking {
   constructor(shell: JupyterFrontEnd.IShell, notebooks: INotebookTracker, model: JobsModel) {
@@ -43,7 +46,7 @@ export class Docking {
       const notebook = this._notebooks.find(candidate => candidate.context.path === place);
       await this.panels.add(panel);
       this._shell.add(panel, 'main', {
-        mode: beside ? 'split-bottom' : 'split-right',
+        mode: beside || (notebook?.node.clientWidth ?? Infinity) < BESIDE_PX ? 'split-bottom' : 'split-right',
         ref: beside?.id ?? notebook?.id ?? null,
         activate: false
       });

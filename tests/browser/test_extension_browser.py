@@ -439,6 +439,18 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
     assert upper["y"] + upper["height"] <= lower["y"]
 
 
+def test_a_narrow_notebook_keeps_its_width_and_has_the_dashboard_below_it(front):
+    front.page.set_viewport_size({"width": 1000, "height": 900})
+    front.open("narrow.ipynb", START.format(name="narrow"))
+    front.run_cell(0)
+    before = front.page.locator(".jp-NotebookPanel:visible").bounding_box()
+    front.execute("workbench:open-dashboard", job="narrow")
+    below = front.appears(front.docked("narrow")).bounding_box()
+    notebook = front.page.locator(".jp-NotebookPanel:visible").bounding_box()
+    assert notebook["y"] + notebook["height"] <= below["y"]
+    assert notebook["width"] == before["width"]
+
+
 MAGIC = """%%stream flow --checkpoint-interval 500ms
 wb.Stream.from_table(pa.table({"n": range(1_000_000)}), rate=500.0).filter("n % 2 = 0")"""
 
@@ -453,7 +465,7 @@ def test_a_stream_cell_docks_its_dashboard_beside_the_notebook_or_shows_it_as_ch
     front.appears(f"{front.docked('flow')} .wb-graph")
     in_cells = ".jp-Notebook .jp-OutputArea .wb-graph"
     assert front.page.locator(in_cells).count() == 0
-    assert "is beside the notebook" in front.page.locator(".jp-Notebook .jp-OutputArea").nth(1).inner_text()
+    assert "is docked next to the notebook" in front.page.locator(".jp-Notebook .jp-OutputArea").nth(1).inner_text()
     front.run_cell(2)
     front.run_cell(3)
     front.appears(in_cells)

@@ -14,4 +14,4 @@ class Advice(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(self)}</pre>"
+        return f'<pre style="white-space: pre-wrap; word-break: normal">{escape(self)}</pre>'

@@ -170,7 +170,7 @@ class StreamMagics(Magics):
                 display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
             return job
         if docked:
-            where = f"The dashboard of {job.name!r} is beside the notebook"
+            where = f"The dashboard of {job.name!r} is docked next to the notebook"
             return Advice(f"{where}: '%stream dashboard {job.name}' shows it here, '%stream display cell' always does.")
         view = job.dashboard()
         view.begin = begin

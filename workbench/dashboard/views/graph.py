@@ -24,7 +24,7 @@ CROWDED = 16
 COMPACT = (44, 54)
 MANY_ROWS = 4
 """With more boxes than that in a column all are as high as `COMPACT` says, with their place: they show less text."""
-LABELS = ((66, 18, 38), (50, 2, 20))
+LABELS = ((66, 25, 46), (50, 2, 25))
 """Width of what is written on an edge, and how far it reaches above and below its place on the curve, in pixels: all of
 it, or the rate alone where there is no room for more."""
 ALONG = (0.5, 0.36, 0.64, 0.24, 0.76)
@@ -229,13 +229,13 @@ def edge_columns(frame: Frame) -> Columns:
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": bend, "cy0": y0, "cx1": bend, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
             "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange if amount == 2 else "",
-            "middle": middle, "exchange_y": level + 11, "rate_y": level - 11,
+            "middle": middle, "exchange_y": level + 18, "rate_y": level - 18,
             "rate": f"{wording.short(edge.records_per_second)}/s" if amount else "",
             "tip": f"{edge.exchange}, {wording.short(edge.records_per_second)} rec/s",
             "gauge_left": middle - gauge / 2, "gauge_right": middle + gauge / 2,
             "gauge_fill": middle - gauge / 2 + gauge * min(1.0, max(0.0, edge.usage)),
-            "gauge_top": level - 19, "gauge_bottom": level - 25,
-            "buffers": _buffers(edge) if amount == 2 and edge.capacity_buffers else "", "buffers_y": level - 33,
+            "gauge_top": level - 27, "gauge_bottom": level - 33,
+            "buffers": _buffers(edge) if amount == 2 and edge.capacity_buffers else "", "buffers_y": level - 41,
             "usage": f"{_buffers(edge)} ({wording.percent(edge.usage)})" if edge.capacity_buffers else "chained: none",
         })  # fmt: skip
     return by_column(curves, EDGE_NAMES)

@@ -35,13 +35,13 @@ const send = (svg, path, kind, text, delay, done) => {
   group.style.offsetRotate = kind === "barrier" ? "auto" : "0deg"
   group.style.opacity = "0"
   const shape = document.createElementNS(NS, kind === "record" ? "circle" : "rect")
-  const sizes = kind === "record" ? { r: 6 } : { x: -2.5, y: -13, width: 5, height: 26, rx: 2 }
+  const sizes = kind === "record" ? { r: 6 } : { x: -2.5, y: -10, width: 5, height: 20, rx: 2 }
   for (const [name, value] of Object.entries(sizes)) shape.setAttribute(name, String(value))
   group.append(shape)
   if (text) {
     const label = document.createElementNS(NS, "text")
     label.textContent = text
-    label.setAttribute("y", kind === "barrier" ? "-17" : "25")
+    label.setAttribute("y", kind === "barrier" ? "-29" : "-42")
     label.setAttribute("text-anchor", "middle")
     group.append(label)
   }
