@@ -133,7 +133,10 @@ def bucket(endpoint: str, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(autouse=True)
 def _no_job_outlives_its_test() -> Iterator[None]:
+    """Nor does a job end without being seen: what fails while it samples stops its telemetry, not the job."""
     yield
+    blind = [job.name for job in wb.jobs().values() if getattr(job._run.driver, "_unseen", False)]
+    assert not blind, f"telemetry stopped: see the events of {blind}"
     for job in wb.jobs().values():
         if not job.over:
             job.cancel()

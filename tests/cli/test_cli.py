@@ -93,6 +93,7 @@ RUNTIME = {"numba", "numpy", "pandas", "pyarrow", "sqlglot", "workbench.public",
         (["serve", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["doctor", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["simulate", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["compare", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["bench", "--help"], JUPYTER_AND_SPARK),  # the help lists the runs
         (["soak", "--help"], JUPYTER_AND_SPARK),  # ... and the faults
     ],

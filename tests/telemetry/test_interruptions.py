@@ -143,6 +143,28 @@ def test_without_a_checkpoint_the_sources_begin_from_the_start() -> None:
     job.cancel()
 
 
+def test_sources_that_replay_nothing_go_on_although_sinks_restore_a_checkpoint() -> None:
+    read: list[int] = []
+    job = counting(read).run(
+        "lossy", driver="stepping", buffer_size=10, checkpoint_interval="20ms", fault_tolerance="at-most-once"
+    )
+    run_on(job, lambda: len(read) > 60 and bool(frame_of(job).metrics["numberOfCompletedCheckpoints"]))
+    fail(job, "count[0]", read)
+    assert last(job).records_again == 0
+    assert "the sources go on after the last record that they had read; no record is read again" in last(job).sentence
+    job.wait("60s")
+    assert len(read) == len(set(read))
+
+
+@pytest.mark.parametrize("architecture", ["at-most-once", "changelog", "stop-the-world"])
+def test_a_job_is_seen_to_its_end_under_every_architecture(architecture: str) -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=100).sink_to(wb.DiscardSink())
+    job = numbers.run("seen", driver="stepping", checkpoint_interval="200ms", fault_tolerance=architecture)
+    assert job.wait("60s") == "FINISHED"
+    assert frame_of(job).state == "FINISHED"
+    assert any("checkpoint_interval" in frame.effects for frame in job.recorder.frames())
+
+
 def test_a_job_that_begins_with_a_savepoint_says_so(tmp_path: Path) -> None:
     job = counting([]).run("saved", driver="stepping", checkpoint_interval="20ms", checkpoint_dir=tmp_path)
     job.stepper.driver.next_checkpoint()

@@ -18,6 +18,7 @@ from workbench.raised import described
 COMMANDS = {
     "demo": "open the first notebook, or run its job in the terminal",
     "serve": "show the dashboards of a script's jobs, or a recording, in a browser",
+    "compare": "run a pipeline under several architectures of fault tolerance, with faults",
     "bench": "run benchmarks and check their results",
     "doctor": "check this machine and suggest fixes",
     "simulate": "search for schedules and faults that violate an invariant",
@@ -25,7 +26,7 @@ COMMANDS = {
 }
 """The commands in the order of the help, with one line each; each is a module with ``declare(parser)``."""
 
-_LAB = dict.fromkeys(("bench", "simulate", "soak"), "lab")
+_LAB = dict.fromkeys(("bench", "compare", "simulate", "soak"), "lab")
 """The commands of the laboratory; the product knows them only by name."""
 
 EXAMPLES = """\
@@ -34,6 +35,7 @@ examples:
   workbench demo --headless         run its job in the terminal, with a progress bar
   workbench serve lesson.py         show the jobs that a script starts in a browser
   workbench bench grouping          measure a keyed aggregation
+  workbench compare own.py --faults task-dies:at=20000   what failures do to results
   workbench doctor                  check this machine
   workbench simulate --seeds 200    search for schedules and crashes that violate an invariant
   workbench soak --seconds 60       run a job with a fault every ten seconds, and check it

@@ -7,8 +7,8 @@ to nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import pyarrow as pa
@@ -148,6 +148,21 @@ class LogicalGraph:
         return frozenset(
             item.tag for other in self.nodes for item in other.inputs if item.node is node and item.tag is not None
         )
+
+
+def with_nodes_between(sinks: Sequence[Node], between: Callable[[Node, Input], Input]) -> tuple[Node, ...]:
+    """The same pipeline, with further nodes between others.
+
+    Args:
+        sinks: of the pipeline.
+        between: called with each node and each of its inputs, whose own node is made anew already; returns the input
+            that the node gets instead.
+    """
+    made: dict[Node, Node] = {}
+    for node in LogicalGraph.collect(sinks).nodes:
+        inputs = tuple(between(node, replace(item, node=made[item.node])) for item in node.inputs)
+        made[node] = replace(node, inputs=inputs)
+    return tuple(made[sink] for sink in sinks)
 
 
 def _put_behind_its_inputs(node: Node, order: dict[Node, None]) -> None:

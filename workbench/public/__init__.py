@@ -12,8 +12,8 @@ from workbench.api import Stream, job, jobs
 from workbench.api.job.serving import serve
 from workbench.api.kept.recording import Recording
 from workbench.api.kept.snapshot import Snapshot, delete_savepoint, savepoints
+from workbench.api.running.compare import compare
 from workbench.api.running.found_jobs import found_jobs
-from workbench.api.running.lanes import compare
 from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
 from workbench.connectors.parts.file_sink import FileSink

@@ -1,18 +1,14 @@
-"""Comparison of jobs: two stepping jobs at one moment, or live jobs of one pipeline, side by side while they run."""
+"""Live jobs of one pipeline, side by side while they run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from workbench.api.job.comparing import compare_steps
 from workbench.api.job.job import Job
-from workbench.api.pictures.scene_view import Comparison
 from workbench.api.pictures.side_by_side import differences, settings_that_differ
-from workbench.arguments import as_given
-from workbench.errors import JobError, SettingError, WorkbenchError, unknown
+from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.packages import needed
-from workbench.runtime.storage import check_name
 from workbench.telemetry.frames import Frame
 
 
@@ -116,69 +112,3 @@ class LiveComparison:
                 problems.append(error)
         if problems:
             raise problems[0]
-
-
-def compare(*what: Any, name: str = "compared", **lanes: Mapping[str, Any]) -> Comparison | LiveComparison:
-    """Compare jobs side by side: run a pipeline with several settings, or show jobs that there are.
-
-    With a pipeline it runs one job for each lane, all at the same time. A lane is a name and what its job is run with:
-    settings, or any other argument of `Pipeline.run`. With two stepping jobs it shows both moments and a table of what
-    differs; with live jobs, what they do now.
-
-    Source: E4 and E10, what-if: one pipeline with two settings, or two versions from one moment.
-
-    Args:
-        what: a pipeline or stream; or two jobs or more, for example one and its `Stepper.fork`.
-        name: what the names of the jobs begin with: ``"compared-a"``.
-        **lanes: what the job of each lane is run with, such as ``a={"buffer_timeout": "50ms"}``.
-
-    Raises:
-        JobError: no pipeline and no jobs, or a stepping job with a live one.
-        SettingError: fewer than two lanes, or an invalid setting; no job is left running then.
-
-    Example:
-        >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
-        >>> job = numbers.sink_to(wb.TableSink("n")).run("left", driver="stepping", buffer_size=1)
-        >>> other = job.stepper.fork(name="right", buffer_timeout="5ms")
-        >>> print(wb.compare(job, other))
-        left | right
-        setting buffer_timeout: 100ms | 5ms
-        steps: 0 | 1
-        >>> job.cancel(); other.cancel()
-    """
-    if len(what) == 1 and hasattr(what[0], "run") and not isinstance(what[0], Job):
-        return LiveComparison(_run(what[0], name, lanes))
-    for job in what:
-        if not isinstance(job, Job):
-            raise JobError(
-                f"compare got {as_given(job)}, which is not a job: pass two jobs, such as wb.job('a'), wb.job('b')"
-            )
-    if len(what) < 2 or lanes:
-        raise JobError(
-            "compare needs a pipeline with lanes, such as compare(pipeline, a={}, b={'buffer_timeout': '0ms'}), or "
-            "two jobs"
-        )
-    if not any(job.live for job in what) and len(what) == 2:
-        return compare_steps(*what)
-    if not all(job.live for job in what):
-        raise JobError("compare shows two stepping jobs, or live ones: a stepping job stands still beside a live one")
-    return LiveComparison({job.name: job for job in what})
-
-
-def _run(pipeline: Any, name: str, lanes: Mapping[str, Mapping[str, Any]]) -> dict[str, Job]:
-    """One job for each lane; none where one of them cannot be started."""
-    if len(lanes) < 2:
-        raise SettingError(f"compare got {len(lanes)} lanes: give two or more, a={{...}}, b={{...}}")
-    for lane, options in lanes.items():
-        if not isinstance(options, Mapping):
-            raise SettingError(f"the lane {lane!r} is {as_given(options)}: give its settings, {lane}={{...}}")
-        check_name(f"{name}-{lane}", "job name")
-    jobs: dict[str, Job] = {}
-    try:
-        for lane, options in lanes.items():
-            jobs[lane] = pipeline.run(f"{name}-{lane}", **options)
-    except WorkbenchError:
-        for job in jobs.values():
-            job.cancel()
-        raise
-    return jobs

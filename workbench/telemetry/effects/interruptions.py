@@ -64,6 +64,8 @@ class Interruptions:
         checkpoint = None if restore is None or restore is self._restore else restore.checkpoint_id
         self._restore = restore
         wanted, replays = positions.tasks(), master.settings.policy.replays
+        if wanted and not replays:
+            checkpoint = None  # what of it is restored is in the sinks alone
         sources = () if master.execution is None else master.execution.sources
         again = positions.deployed(sources, checkpoint, replays=replays)
         self._late.note(master.coordinator.history)

@@ -1,0 +1,166 @@
+"""Architectures side by side: the same faults at the same records, and what they did to results, to the record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import workbench as wb
+from workbench.api.running.architectures_compared import Difference, difference
+from workbench.api.running.faults_by_records import parse_faults, slow_receiver, task_dies
+from workbench.errors import JobError, SettingError
+
+ROWS = 6_000
+
+
+def pipeline(rate: float | None = 12_000.0) -> wb.types.Pipeline:
+    table = pa.table({"k": np.arange(ROWS) % 5, "n": np.arange(ROWS)})
+    numbers = wb.Stream.from_table(table, rate=rate)
+    counts = numbers.key_by("k").aggregate(c=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
+    return counts + numbers.rebalance().sink_to(wb.TableSink("rows"))
+
+
+@pytest.fixture
+def compared():
+    compared = wb.compare(
+        pipeline(),
+        ["snapshots", wb.changelog("50ms", offset_interval="60s"), wb.at_most_once("50ms"), "at-most-once"],
+        faults=["task-dies:at=1500", task_dies(2_500)],
+        parallelism=2,
+        checkpoint_interval="50ms",
+    )
+    yield compared
+    compared.cancel()
+
+
+def test_what_is_claimed_and_what_the_same_failures_did(compared):
+    assert list(compared) == ["reference", "snapshots", "changelog", "at-most-once", "at-most-once-2"]
+    with pytest.raises(JobError, match="has not ended: wait"):
+        compared.table()
+    assert set(compared.wait("60s").values()) == {"FINISHED"}
+    rows = {row["architecture"]: row for row in compared.table().to_pylist()}
+    assert [(row["claimed"], row["observed"]) for row in rows.values()] == [
+        ("exactly-once", "exactly-once"),
+        ("exactly-once", "exactly-once"),
+        ("at-least-once", "at-least-once"),
+        ("at-most-once", "at-most-once"),
+        ("at-most-once", "at-most-once"),
+    ]
+    assert [row["failures"] for row in rows.values()] == [0, 2, 2, 2, 2]
+    truth = dict.fromkeys(range(5), ROWS // 5)
+    for lane, job in compared.jobs.items():
+        passed = np.bincount(job.table("rows")["n"].to_numpy(), minlength=ROWS)
+        counts = {row["k"]: row["c"] - truth[row["k"]] for row in job.table("counts").to_pylist()}
+        assert rows[lane]["lost"] == (passed == 0).sum() + (5 - len(counts))
+        assert rows[lane]["doubled"] == np.maximum(passed - 1, 0).sum()
+        assert rows[lane]["too_high"] == sum(max(0, more) for more in counts.values())
+        assert rows[lane]["too_low"] == sum(max(0, -more) for more in counts.values())
+    assert rows["snapshots"]["records_again"] > 0
+    assert rows["snapshots"]["recovery_ms"] > 100  # the pause before a restart
+    assert rows["at-most-once"]["records_again"] == 0
+    assert rows["at-most-once"]["too_low"] > 0
+    assert rows["changelog"]["too_high"] > 0
+    assert "at-most-once: claims at-most-once, observed at-most-once; lost" in repr(compared)
+
+
+def test_failures_come_at_their_record_and_once():
+    compared = wb.compare(pipeline(None), ["snapshots"], faults="task-dies:at=1500", checkpoint_interval=None)
+    assert compared.wait("60s")["snapshots"] == "FINISHED"
+    events = [event.text for event in compared["snapshots"].recorder.latest().events]
+    assert len([text for text in events if "failed on purpose after record 1,500" in text]) == 1
+    assert compared["reference"].recorder.latest().metrics["numRestarts"] == 0
+    assert compared["snapshots"].recorder.latest().metrics["numRestarts"] == 1
+    assert compared.table()["observed"].to_pylist() == ["exactly-once", "exactly-once"]
+
+
+def test_a_slow_receiver_holds_its_senders_back_for_its_records():
+    compared = wb.compare(
+        pipeline(None),
+        ["snapshots"],
+        faults="slow-receiver:at=1,records=4,rest=300ms",
+        parallelism=1,
+        buffer_size=1_000,
+    )
+    took = {}
+    assert set(compared.wait("60s").values()) == {"FINISHED"}
+    for lane, job in compared.jobs.items():
+        took[lane] = job.recorder.latest().metrics["runningTime"]
+    assert took["snapshots"] >= took["reference"] + 250
+    assert compared.table()["observed"].to_pylist() == ["exactly-once", "exactly-once"]
+
+
+def test_windows_are_compared_by_key_and_window():
+    table = pa.table({"k": ["a", "b"] * 2_000, "t": pa.array(range(4_000), pa.timestamp("ms"))})
+    numbers = wb.Stream.from_table(table, event_time="t", rate=8_000)
+    windows = numbers.key_by("k").window(wb.tumbling("1s")).aggregate(c=wb.count())
+    compared = wb.compare(windows, ["at-most-once"], faults="task-dies:at=1500", checkpoint_interval="50ms")
+    assert compared.wait("60s")["at-most-once"] == "FINISHED"
+    row = compared.table().to_pylist()[1]
+    lost = 4_000 - sum(compared["at-most-once"].table()["c"].to_pylist())
+    truth = {(r["k"], r["window_start"]): r["c"] for r in compared["reference"].table().to_pylist()}
+    there = {(r["k"], r["window_start"]) for r in compared["at-most-once"].table().to_pylist()}
+    gone = [count for key, count in truth.items() if key not in there]
+    assert row["observed"] == "at-most-once"
+    assert (row["lost"], row["too_low"]) == (len(gone), lost - sum(gone))
+    assert lost > 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9))), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9)))
+)
+def test_differences_of_rows_are_those_of_multisets(ours, theirs):
+    def table(rows):
+        return pa.table(
+            {"k": pa.array([k for k, _ in rows], pa.int64()), "n": pa.array([n for _, n in rows], pa.int64())}
+        )
+
+    found = difference(table(ours), table(theirs), None)
+    left = list(theirs)
+    doubled = 0
+    for row in ours:
+        if row in left:
+            left.remove(row)
+        else:
+            doubled += 1
+    assert found == Difference(len(left), doubled)
+    assert difference(table(theirs), table(ours), None) == Difference(doubled, len(left))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([],), "compare got no architecture"),
+        ((["snapshots", "storm"],), "unknown fault_tolerance 'storm'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments, message):
+    with pytest.raises(SettingError, match=message):
+        wb.compare(pipeline(), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("faults", "message"),
+    [
+        ("task-lives", "unknown fault 'task-lives'"),
+        ("task-dies:at=soon", "at is 'soon': write a number of records"),
+        ("task-dies:at=0", "at is 0: it must be a whole number, at least 1"),
+        ("slow-receiver:rest=0ms", "rest is 0: write a time"),
+    ],
+)
+def test_faults_that_cannot_be_meant_are_refused(faults, message):
+    with pytest.raises(SettingError, match=message):
+        wb.compare(pipeline(), ["snapshots"], faults=faults)
+
+
+def test_faults_need_architectures_and_results_need_a_table():
+    with pytest.raises(SettingError, match="faults are for architectures"):
+        wb.compare(pipeline(), a={}, b={}, faults="task-dies")
+    numbers = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink())
+    compared = wb.compare(numbers, ["snapshots"])
+    compared.wait("60s")
+    with pytest.raises(JobError, match="has no TableSink"):
+        compared.table()
+    assert parse_faults(slow_receiver(1, 2, "3ms")) == (slow_receiver(1, 2, "3ms"),)

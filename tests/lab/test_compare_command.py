@@ -1,0 +1,65 @@
+"""``workbench compare``: a file's pipeline under architectures, what each claims, and what was observed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workbench.cli import main
+from workbench.lab import comparing
+
+OWN = """
+import pyarrow as pa, workbench as wb
+numbers = wb.Stream.from_table(pa.table({"k": [0, 1] * 2_000}), rate=8_000)
+stream = numbers.key_by("k").aggregate(c=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> str:
+    path = tmp_path / "own.py"
+    path.write_text(OWN)
+    return str(path)
+
+
+def test_results_and_costs_are_printed(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["compare", own, "snapshots", "at-most-once", "--faults", "task-dies:at=1500", "--parallelism", "2"]
+    assert main([*words, "--checkpoint-interval", "50ms"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].split() == ["claimed", "observed", "lost", "doubled", "too", "low", "too", "high"]
+    assert [line.split()[:3] for line in out[1:4]] == [
+        ["reference", "exactly-once", "exactly-once"],
+        ["snapshots", "exactly-once", "exactly-once"],
+        ["at-most-once", "at-most-once", "at-most-once"],
+    ]
+    assert [line.split()[:2] for line in out[5:]] == [["reference", "0"], ["snapshots", "1"], ["at-most-once", "1"]]
+    assert max(map(len, out)) <= 80
+
+
+def test_json_has_a_line_for_each(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", own, "stop-the-world", "--json"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(row["architecture"], row["failures"], row["observed"]) for row in rows] == [
+        ("reference", 0, "exactly-once"),
+        ("stop-the-world", 0, "exactly-once"),
+    ]
+
+
+def test_a_broken_claim_is_the_exit_code(
+    own: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(comparing, "breaks", lambda row: row["architecture"] == "snapshots")
+    assert main(["compare", own, "snapshots", "--json"]) == 1
+    capsys.readouterr()
+
+
+def test_what_is_wrong_is_one_sentence(own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, message in (
+        ([own, "storm"], "unknown fault_tolerance 'storm'"),
+        ([own, "--faults", "task-lives"], "unknown fault 'task-lives'"),
+        ([str(tmp_path / "no.py")], "no.py"),
+    ):
+        assert main(["compare", *words]) == 2
+        assert message in capsys.readouterr().err

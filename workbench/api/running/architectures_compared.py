@@ -1,0 +1,200 @@
+"""Architectures of fault tolerance side by side: what each claims, and what the same faults did to its results."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from workbench.api.job.job import Job
+from workbench.api.running.lanes import LiveComparison
+from workbench.connectors.contract.base import Guarantee
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.errors import JobError
+from workbench.plan.logical import Node
+from workbench.telemetry.frames import end_latency
+
+REFERENCE = "reference"
+"""The lane without faults, whose results are the truth."""
+_WINDOW = ("window_start", "window_end")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How a table differs from that of a run without faults.
+
+    Attributes:
+        lost: rows that it lacks; of windows and keys, those that it has no row for.
+        doubled: rows that it has once more.
+        too_low: by how much the first whole number of rows of the same window or key is too low, in total.
+        too_high: by how much it is too high.
+    """
+
+    lost: int = 0
+    doubled: int = 0
+    too_low: int = 0
+    too_high: int = 0
+
+    def __add__(self, other: Difference) -> Difference:
+        return Difference(*(a + b for a, b in zip(asdict(self).values(), asdict(other).values(), strict=True)))
+
+    @property
+    def observed(self) -> str:
+        """The strongest guarantee that it agrees with; ``"none"``: something is lost and something doubled.
+
+        Example:
+            >>> [Difference().observed, Difference(doubled=3).observed, Difference(lost=2, too_high=1).observed]
+            ['exactly-once', 'at-least-once', 'none']
+        """
+        low, high = self.lost + self.too_low, self.doubled + self.too_high
+        if not low:
+            return "at-least-once" if high else "exactly-once"
+        return "none" if high else "at-most-once"
+
+
+def difference(rows: pa.Table, truth: pa.Table, identity: Sequence[str] | None) -> Difference:
+    """Compare a table with the truth.
+
+    Args:
+        rows: the table.
+        truth: that of a run without faults, with the same columns.
+        identity: the columns by which a row is found again, such as a key and a window; None: all.
+
+    Example:
+        >>> truth = pa.table({"k": ["a", "b", "c"], "n": [1, 2, 3]})
+        >>> difference(pa.table({"k": ["a", "b"], "n": [1, 4]}), truth, ["k"])
+        Difference(lost=1, doubled=0, too_low=0, too_high=2)
+    """
+    columns = list(truth.column_names if identity is None else identity)
+    measure = _measure(truth, columns)
+    ours, theirs = _grouped(rows, columns, measure), _grouped(truth, columns, measure)
+    lost = doubled = low = high = 0
+    for key in ours.keys() | theirs.keys():
+        (count, total), (expected, right) = ours.get(key, (0, 0)), theirs.get(key, (0, 0))
+        lost += max(0, expected - count)
+        doubled += max(0, count - expected)
+        if count == expected:
+            low += max(0, right - total)
+            high += max(0, total - right)
+    return Difference(lost, doubled, low, high)
+
+
+class ArchitectureComparison(LiveComparison):
+    """Jobs of one pipeline under several architectures, with the same faults; made by `compare`.
+
+    Source: the tables of D and E, in which architectures are compared by what their papers claim.
+
+    Args:
+        jobs: by lane; the first, ``reference``, has no faults.
+        claimed: by lane, the guarantee that its architecture claims.
+        sinks: of the pipeline.
+
+    Example:
+        >>> clicks = wb.Stream.from_table(pa.table({"page": ["a", "b"] * 3_000}))
+        >>> counts = clicks.key_by("page").aggregate(n=wb.count()).sink_to(wb.TableSink("n", upsert_key="page"))
+        >>> both = wb.compare(counts, ["snapshots", "at-most-once"], faults="task-dies:at=3000")
+        >>> both.wait("60s")["snapshots"], both.table().select(["architecture", "claimed"]).to_pydict()["claimed"]
+        ('FINISHED', ['exactly-once', 'exactly-once', 'at-most-once'])
+    """
+
+    def __init__(self, jobs: Mapping[str, Job], claimed: Mapping[str, Guarantee], sinks: Sequence[Node]) -> None:
+        super().__init__(jobs)
+        self._claimed = dict(claimed)
+        self._tables = {node.spec.name: _identity(node) for node in sinks if isinstance(node.spec, TableSink)}
+
+    def table(self) -> pa.Table:
+        """A row for each lane: the guarantee that its architecture claims, the one observed, and what it cost.
+
+        ``lost``, ``doubled``, ``too_low`` and ``too_high`` compare its tables with those of the lane without faults.
+        ``records_again`` and ``recovery_ms`` are sums and means over the failures, ``p50_ms`` and ``p99_ms`` the median
+        and the maximum of the percentiles over the run, ``buffers`` those sent in the last attempt, and ``bytes`` those
+        of the checkpoints in the history.
+
+        Raises:
+            JobError: a job has not ended, or the pipeline has no TableSink to compare.
+        """
+        for lane, job in self.jobs.items():
+            if not job.over:
+                raise JobError(f"the lane {lane!r} has not ended: wait() for all, then compare their results")
+        if not self._tables:
+            raise JobError("the pipeline has no TableSink, so its results cannot be compared: add one")
+        return pa.Table.from_pylist(list(self._rows()))
+
+    def __repr__(self) -> str:
+        if not all(job.over for job in self.jobs.values()) or not self._tables:
+            return super().__repr__()
+        return "\n".join(
+            f"{row['architecture']}: claims {row['claimed']}, observed {row['observed']}; lost {row['lost']:,}, "
+            f"doubled {row['doubled']:,}, counts too low by {row['too_low']:,}, too high by {row['too_high']:,}"
+            for row in self._rows()
+        )
+
+    def _rows(self) -> Iterator[dict[str, Any]]:
+        records = int(self.jobs[REFERENCE].status()["records_in"])
+        truth = {name: self.jobs[REFERENCE].table(name) for name in self._tables}
+        for lane, job in self.jobs.items():
+            found = Difference()
+            for name, identity in self._tables.items():
+                found += difference(job.table(name), truth[name], identity)
+            yield {
+                "architecture": lane,
+                "claimed": self._claimed[lane],
+                "observed": found.observed,
+                **asdict(found),
+                **_cost(job, records),
+            }
+
+
+def _cost(job: Job, records: int) -> dict[str, Any]:
+    frames = job.recorder.frames()
+    last = frames[-1]
+    latencies = [end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency) for frame in frames]
+    known = [latency for latency in latencies if latency is not None]
+    failures = [one for one in last.interruptions if one.kind == "failure"]
+    recovered = [(one.end_us - one.start_us) / 1_000 for one in failures if one.end_us is not None]
+    seconds = float(last.metrics.get("runningTime") or 0) / 1_000
+    return {
+        "failures": int(last.metrics.get("numRestarts") or 0),
+        "records_again": sum(one.records_again or 0 for one in failures),
+        "recovery_ms": statistics.mean(recovered) if recovered else None,
+        "records_per_second": records / seconds if seconds else None,
+        "p50_ms": statistics.median(latency.p50_ms for latency in known) if known else None,
+        "p99_ms": max((latency.p99_ms for latency in known), default=None),
+        "buffers": sum(int(vertex.metrics.get("numBuffersOut") or 0) for vertex in last.vertices),
+        "checkpoints": int(last.metrics.get("numberOfCompletedCheckpoints") or 0),
+        "bytes": sum(checkpoint.size_bytes or 0 for checkpoint in last.checkpoints),
+    }
+
+
+def _identity(sink: Node) -> list[str] | None:
+    """The columns by which a row of the sink is found again; None: all."""
+    spec: Any = sink.spec
+    if spec.upsert_key:
+        return list(spec.upsert_key)
+    windows = [name for name in _WINDOW if name in sink.schema.names]
+    node = sink
+    keys: tuple[str, ...] = ()
+    while windows and not keys and len(node.inputs) == 1:
+        keys = node.inputs[0].keys
+        node = node.inputs[0].node
+    return [*(key for key in keys if key in sink.schema.names), *windows] if windows else None
+
+
+def _measure(truth: pa.Table, identity: Sequence[str]) -> str | None:
+    """The first whole number that is not part of the identity."""
+    kinds = zip(truth.column_names, truth.schema.types, strict=True)
+    return next((name for name, kind in kinds if name not in identity and pa.types.is_integer(kind)), None)
+
+
+def _grouped(rows: pa.Table, columns: list[str], measure: str | None) -> dict[tuple[object, ...], tuple[int, int]]:
+    """For each identity: its rows, and the sum of their measure."""
+    sums = [] if measure is None else [(measure, "sum")]
+    found = rows.group_by(columns).aggregate([([], "count_all"), *sums])
+    keys = zip(*(found[name].to_pylist() for name in columns), strict=True)
+    counts = found["count_all"].to_pylist()
+    totals = [0] * len(counts) if measure is None else pc.fill_null(found[f"{measure}_sum"], 0).to_pylist()
+    return dict(zip(keys, zip(counts, totals, strict=True), strict=True))

@@ -1,0 +1,202 @@
+"""Faults that happen at a record and not at a time, so that they are the same in every run of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, whole_number
+from workbench.durations import Duration, format_duration, parse_duration
+from workbench.elements import Records
+from workbench.errors import SettingError
+from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.snapshots.pieces import value_in
+from workbench.plan.logical import Input, Node, with_nodes_between
+from workbench.runtime.settings.called import called
+
+
+class FailedOnPurposeError(Exception):
+    """The failure of a task by ``task-dies``."""
+
+
+@dataclass(frozen=True)
+class RecordFault:
+    """A fault at a record, made by `task_dies` or `slow_receiver`.
+
+    Attributes:
+        kind: its name.
+        at: the number of records before it, of the first subtask of the first source.
+        records: how many records it lasts; 0: it happens once.
+        rest_us: after each batch while it lasts.
+    """
+
+    kind: str
+    at: int
+    records: int = 0
+    rest_us: int = 0
+
+    def __str__(self) -> str:
+        lasting = f",records={self.records},rest={format_duration(self.rest_us)}" if self.records else ""
+        return f"{self.kind}:at={self.at}{lasting}"
+
+
+def task_dies(at: int | str = 10_000) -> RecordFault:
+    """The task that receives the records of the first source fails after `at` records, once."""
+    return RecordFault("task-dies", _count(at, "at"))
+
+
+def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Duration = "5ms") -> RecordFault:
+    """The first sink rests for `rest` after each batch, from record `at` on, for so many records."""
+    rest_us = parse_duration(rest, "rest")
+    if rest_us == 0:
+        raise SettingError("rest is 0: write a time such as '5ms'")
+    return RecordFault("slow-receiver", _count(at, "at"), _count(records, "records"), rest_us)
+
+
+FAULTS: dict[str, Callable[..., RecordFault]] = {"task-dies": task_dies, "slow-receiver": slow_receiver}
+"""The makers of faults, by the names that users write."""
+
+
+def parse_faults(given: object) -> tuple[RecordFault, ...]:
+    """Faults, or their names with arguments: one, several, or None for none.
+
+    Raises:
+        SettingError: no such fault or argument, or an invalid value.
+
+    Example:
+        >>> [str(fault) for fault in parse_faults(["task-dies:at=500", "slow-receiver:at=700,records=100"])]
+        ['task-dies:at=500', 'slow-receiver:at=700,records=100,rest=5ms']
+    """
+    if given is None:
+        return ()
+    several = given if isinstance(given, list | tuple) else [given]
+    return tuple(
+        one if isinstance(one, RecordFault) else called(one, FAULTS, "fault", "task-dies:at=20000") for one in several
+    )
+
+
+def with_faults(sinks: Sequence[Node], faults: Sequence[RecordFault], *, replays: bool) -> tuple[Node, ...]:
+    """The pipeline with these faults, which happen once for each call of this.
+
+    Args:
+        sinks: of the pipeline.
+        faults: in any order.
+        replays: False where sources continue after a failure with the next record.
+    """
+    dying = [fault for fault in faults if not fault.records]
+    slow = [fault for fault in faults if fault.records]
+    sources: list[Node] = []
+    probes: dict[Node, Node] = {}
+
+    def between(node: Node, item: Input) -> Input:
+        if not item.node.inputs and item.tag is None and (not sources or item.node in probes):
+            sources.append(item.node)
+            if item.node not in probes:
+                probes[item.node] = _probe(
+                    FaultProbe(tuple(dying), replays), replace(item, exchange=None, keys=()), item.node
+                )
+            item = replace(item, node=probes[item.node])
+        if slow and node is sinks[0]:
+            item = Input(_probe(FaultProbe(tuple(slow), replays), item, node))
+        return item
+
+    return with_nodes_between(sinks, between)
+
+
+@dataclass(frozen=True)
+class FaultProbe:
+    """Passes records on, and does what its faults say.
+
+    Attributes:
+        faults: in any order.
+        replays: False where a count goes on after a failure, because the sources do.
+        passed: how many records have passed, by subtask; this and `happened` are shared by all attempts.
+        happened: the faults that have.
+    """
+
+    faults: tuple[RecordFault, ...]
+    replays: bool = True
+    passed: dict[int, int] = field(default_factory=dict, repr=False, compare=False, hash=False)
+    happened: set[RecordFault] = field(default_factory=set, repr=False, compare=False, hash=False)
+    kind: ClassVar[str] = "faults"
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        return inputs[0]
+
+    def describe(self) -> str:
+        return ", ".join(map(str, self.faults)) or "none"
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        return _Probe(self)
+
+
+class _Probe(Operator):
+    """State: how many records have passed in the first subtask."""
+
+    def __init__(self, spec: FaultProbe) -> None:
+        self._spec = spec
+        self._passed = 0
+        self._rests_until_us = 0
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        if not self._spec.replays:
+            self._passed = self._spec.passed.get(context.subtask, 0)
+        first = context.subtask == 0
+        self._once = sorted((fault for fault in self._spec.faults if first and not fault.records), key=_place)
+        self._lasting = [fault for fault in self._spec.faults if fault.records]
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        begin = 0
+        for fault in self._once:
+            place = fault.at - self._passed
+            if fault not in self._spec.happened and begin <= place < len(records):
+                out.emit(records.slice(begin, place - begin))
+                self._spec.happened.add(fault)
+                raise FailedOnPurposeError(f"failed on purpose after record {fault.at:,}")
+        out.emit(records)
+        before = self._passed
+        self._passed = self._spec.passed[self._context.subtask] = before + len(records)
+        lasting = [fault for fault in self._lasting if before < fault.at + fault.records and fault.at < self._passed]
+        rest_us = max((fault.rest_us for fault in lasting), default=0)
+        if rest_us:
+            self._rests_until_us = self._context.clock.now_us() + rest_us
+
+    def ready(self) -> bool:
+        return self.next_time_us() is None
+
+    def next_time_us(self) -> int | None:
+        if self._rests_until_us and self._context.clock.now_us() >= self._rests_until_us:
+            self._rests_until_us = 0
+        return self._rests_until_us or None
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        return {"passed": self._passed}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        saved = [value_in(snapshot, "passed", int) for snapshot in snapshots if "passed" in snapshot]
+        if self._context.subtask < len(saved):
+            self._passed = saved[self._context.subtask]
+
+
+def _probe(spec: FaultProbe, item: Input, beside: Node) -> Node:
+    """A node in the same subtasks as another one."""
+    return Node(
+        spec, (item,), item.schema, {}, parallelism=beside.parallelism, slot_sharing_group=beside.slot_sharing_group
+    )
+
+
+def _place(fault: RecordFault) -> int:
+    return fault.at
+
+
+def _count(value: int | str, name: str) -> int:
+    if isinstance(value, str):
+        try:
+            value = int(value.replace("_", ""))
+        except ValueError:
+            raise SettingError(f"{name} is {as_given(value)}: write a number of records, such as 10000") from None
+    return whole_number(value, name)
