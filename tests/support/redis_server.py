@@ -32,8 +32,13 @@ class RedisProcess:
         until(self._answers)
 
     def _answers(self) -> bool:
+        """Whether it accepts connections and has loaded its data."""
         with socket(AF_UNIX) as client:
-            return client.connect_ex(str(self.socket)) == 0
+            client.settimeout(5)
+            if client.connect_ex(str(self.socket)) != 0:
+                return False
+            client.sendall(b"PING\r\n")
+            return not client.recv(100).startswith(b"-LOADING")
 
     def stop(self) -> None:
         self._process.terminate()
