@@ -6,6 +6,7 @@ import datetime as dt
 import threading
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -152,7 +153,7 @@ def test_a_server_that_is_restarted_loses_and_doubles_nothing() -> None:
 def test_a_server_that_stays_away_fails_the_task_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(RedisStore, "wait_s", 0.1)
+    monkeypatch.setattr("workbench.connectors.redis.sink.RedisStore", partial(RedisStore, wait_s=0.1))
     with running("--appendfsync", "always") as server:
         pipeline = wb.Stream.from_table(TABLE, rate=600).sink_to(wb.RedisSink(server.url, "entries"))
         job = pipeline.run(
