@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.elements import Int64s
-from workbench.runtime.barriers.policies import fault_tolerance
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
 from workbench.runtime.tasks.task import LATENCY_SAMPLES, Task
 
@@ -75,7 +75,7 @@ def checkpoint_price(
         return None
     spent: dict[str, int] = {}
     for record in done:
-        policy = fault_tolerance(record.mode)
+        policy = policy_of(record.mode)
         for name, ack in record.acknowledgements.copy().items():
             held = ack.alignment_us if policy.aligned and not ack.unaligned else 0
             if policy.stops_sources and name in sources and record.ended_us is not None:
