@@ -272,6 +272,16 @@ def test_it_can_be_rescaled(tmp_path: Path) -> None:
     check(job)
 
 
+def test_the_status_shows_what_can_be_written() -> None:
+    job = stepped(counts(), "shown", "transactions:coalesce=7")
+    shown = job.status()["fault_tolerance"]
+    assert shown == "transactions:coalesce=7,strong=true,store=memory"
+    settings = job.stepper.driver.master.settings
+    assert settings.with_value("fault_tolerance", shown) == settings
+    assert settings.with_value("guarantee", "exactly-once").policy is settings.policy
+    job.cancel()
+
+
 # parts -----------------------------------------------------------------------------------------------------------
 
 

@@ -32,7 +32,6 @@ TRANSACTIONS = FaultTolerance(
     name="transactions",
     title="transactions",
     help="each record is one atomic write of state, productions and record ids; only the failed task restarts",
-    aligned=False,
     tunable=False,
     transactions=Transactional(),
 )
