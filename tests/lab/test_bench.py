@@ -316,6 +316,18 @@ def test_architectures_keep_what_they_claim_and_no_more() -> None:
     assert all(row["records"] == 8_000 and row["recovery_ms"] > 0 for row in (exact, logged, lossy))
 
 
+def test_transactions_repeat_little_and_count_everything_once() -> None:
+    few, single = (
+        architectures.compare_one(name, seconds=0.5, rate=8_000, fails_at=[0.7], interval="50ms")
+        for name in ("transactions:coalesce=100", "transactions")
+    )
+    assert (few.records, single.records) == (4_000, 250)
+    for each in (few, single):
+        assert (each.claimed, each.observed) == ("exactly-once", "exactly-once")
+        assert each.recovery_ms > 0
+        assert each.replayed <= 100  # what was processed since the last write
+
+
 def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -326,7 +338,7 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept if name == "snapshots" else broken)
     assert main(["bench", "architectures", "--repeats", "1", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["checked"] for line in lines] == [True, False, False, False]
+    assert [line["checked"] for line in lines] == [True, False, False, False, False, False]
     assert lines[0]["config"] == {"architecture": "snapshots", "claimed": "exactly-once"}
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept)
     assert main(["bench", "architectures", "--repeats", "1"]) == 0

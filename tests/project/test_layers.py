@@ -71,6 +71,10 @@ ALLOWED_IMPURE = {
         "runtime/storage/lease.py",
         "threading",
     ): "a lock: heartbeats come from a thread of their own, checkpoints from the writer's",
+    (
+        "runtime/transactions/memory_store.py",
+        "threading",
+    ): "a lock: the tasks of all slots write to one store, as to one on other machines",
     ("compiled/machinery/postponed.py", "threading"): "a lock: several threads may ask for a kernel, one compiles it",
 }
 

@@ -53,6 +53,8 @@ def price(mode: str, **more: Any) -> Any:
         ("exactly-once", {}, "sum[0]", 0.032),  # 2 + 30 of each 1,000 ms
         ("exactly-once", {"unaligned": True}, "sum[0]", 0.002),  # nothing was blocked
         ("at-least-once", {}, "sum[0]", 0.002),
+        ("changelog", {}, "sum[0]", 0.002),
+        ("transactions", {}, "sum[0]", 0.032),
         ("stop-the-world", {}, "read[0]", 0.081),  # from 20 ms to 100 ms it read nothing, and 1 ms before that
     ],
 )

@@ -27,6 +27,7 @@ from workbench.operators.aggregates.aggregations import count, max, mean, min, s
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
+from workbench.runtime.barriers.transactions import transactions
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.windows import session, sliding, tumbling
@@ -75,6 +76,7 @@ __all__ = [
     "stop_the_world",
     "sum",
     "top_k",
+    "transactions",
     "triggers",
     "tumbling",
     "types",

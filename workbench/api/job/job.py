@@ -141,6 +141,8 @@ class Job:
         status = status_of(run.name, run.state, run.master.shown(), run.master.paused, run.recorder.latest())
         status["stalled"] = run.driver.stalled() or None
         holder = run.holder()
+        if (parts := run.master.services.parts) is not None:
+            status[run.master.settings.policy.name] = parts.counts(run.master.execution)
         status["lease"] = None if holder is None or run.over else str(holder)
         return status
 

@@ -6,10 +6,12 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from workbench.api.job.knobs import is_knob, turned
 from workbench.api.job.run import Run
 from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.checkpoints.rescaling import Rescale, check_rescalable
 from workbench.runtime.job.master import Master
 from workbench.runtime.settings.settings import TUNABLE, parse_rate
@@ -43,7 +45,12 @@ class Tuning:
         speed: float | None = None
         rates: Mapping[str, float | None] = {}
         parallelism: int | None = None
+        policy = master.settings.policy
+        knobs: dict[str, FaultTolerance] = {}
         for name, value in values.items():
+            if is_knob(name):
+                knobs["fault_tolerance"] = turned(knobs.get("fault_tolerance", policy), name, value)
+                continue
             if name not in TUNABLE:
                 raise SettingError(unknown("setting", name, TUNABLE))
             if name == "speed":
@@ -54,7 +61,6 @@ class Tuning:
                 parallelism = master.settings.with_value(name, value).parallelism
             else:
                 plain[name] = value
-        policy = master.settings.policy
         if policy.interval_us is not None and "checkpoint_interval" in plain:
             raise SettingError(
                 f"checkpoint_interval does not apply to fault_tolerance {str(policy)!r}, which has its own: start the "
@@ -66,7 +72,7 @@ class Tuning:
                 f"checkpoint_mode is {before.name!r}, and {fixed.name!r} applies to a whole run: start the job again "
                 f"with checkpoint_mode={after.name!r}"
             )
-        return Tuning(plain, speed, rates, parallelism)
+        return Tuning({**plain, **knobs}, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:
         """Apply everything except the parallelism; called on the master's turn.

@@ -16,6 +16,7 @@ from workbench.api.job.repeating import unrepeatable
 from workbench.api.job.run import Run
 from workbench.api.kept.job_record import JobRecord, started_from, this_cell
 from workbench.api.launching.job_resources import JobResources
+from workbench.api.launching.parts import opened_parts
 from workbench.api.launching.refusals import Plan, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
@@ -333,6 +334,7 @@ def build_master(
         executor=executor,
         seed=zlib.crc32(name.encode()) if seed is None else seed,
         run=run,
+        parts=opened_parts(settings.policy),
     )
     coordinator = CheckpointCoordinator(
         job=name,

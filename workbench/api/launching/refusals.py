@@ -12,6 +12,7 @@ from workbench.api.beginning.opening import matched, regrouped
 from workbench.api.beginning.sink_places import check_fresh, check_places
 from workbench.api.job.job import Job
 from workbench.api.job.tuning import parse_replay_speed
+from workbench.api.launching.parts import check_transactions
 from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
@@ -113,6 +114,7 @@ def planned(request: RunRequest) -> Plan:
         max_parallelism=settings.max_parallelism,
     )
     check_places(logical)
+    check_transactions(settings.policy, logical, graph)
     return Plan(settings, logical, graph)
 
 

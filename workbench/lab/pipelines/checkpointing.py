@@ -12,6 +12,7 @@ from workbench.lab.pipelines.topologies import Trial
 from workbench.runtime.barriers.architectures import ARCHITECTURES
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES
+from workbench.runtime.barriers.transactions import TRANSACTIONS, transactions
 from workbench.runtime.settings.settings import Settings
 
 
@@ -56,7 +57,11 @@ def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings
         True
     """
     interval_us = chance.choice((500, 2_000))
-    policy = ARCHITECTURES[name](timedelta(microseconds=interval_us))
+    if name == TRANSACTIONS.name:
+        policy = transactions(chance.choice((1, 1, 3, 20)))
+        settings = replace(settings, checkpoint_interval_us=interval_us)
+    else:
+        policy = ARCHITECTURES[name](timedelta(microseconds=interval_us))
     if policy.offset_interval_us is not None:
         policy = replace(policy, offset_interval_us=interval_us * chance.choice((2, 5, 20)))
     return replace(

@@ -29,6 +29,7 @@ from workbench.drivers.stepped.simulation import SimulationDriver, trace_hash
 from workbench.durable.disk import DISK
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.lab.invariants import Checker
+from workbench.lab.invariants.transactions import TransactionChecker
 from workbench.lab.pipelines.checkpointing import draw_architecture, verify_rows
 from workbench.lab.pipelines.collector import collector_at_rest, untie
 from workbench.lab.pipelines.committed import committed
@@ -125,7 +126,9 @@ class Simulation:
         self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice may be late when it is repeated.
         on_time = self.trial.on_time and self.settings.policy.guarantee != "at-least-once"
-        self.checker = Checker(on_time=on_time, folders=dict(self.trial.folders))
+        self.checker: Checker | TransactionChecker = Checker(on_time=on_time, folders=dict(self.trial.folders))
+        if self.settings.policy.transactions is not None:
+            self.checker = TransactionChecker()
         self.log = FailureLog()
         self.memory = MemoryStorage()
         self.clock = VirtualClock(START_US)

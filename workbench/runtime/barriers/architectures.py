@@ -10,6 +10,7 @@ from workbench.errors import SettingError
 from workbench.runtime.barriers.aligned import STOP_THE_WORLD
 from workbench.runtime.barriers.at_least_once import CountedBarriers
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.transactions import transactions
 
 AT_MOST_ONCE = FaultTolerance(
     name="at-most-once",
@@ -122,6 +123,7 @@ ARCHITECTURES: dict[str, Callable[..., FaultTolerance]] = {
     "at-most-once": at_most_once,
     "changelog": changelog,
     "stop-the-world": stop_the_world,
+    "transactions": transactions,
 }
 """What makes a value for ``fault_tolerance=``, by the names that users write."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from workbench.connectors.contract.base import Guarantee
 from workbench.elements import CheckpointBarrier
@@ -12,6 +12,9 @@ from workbench.errors import SettingError, unknown
 from workbench.plan.guarantee import STRENGTHS
 from workbench.runtime.barriers.snapshots import Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
+
+if TYPE_CHECKING:
+    from workbench.runtime.barriers.transactions import Transactional
 
 
 class BarrierHandler(Protocol):
@@ -53,6 +56,7 @@ class FaultTolerance:
         offset_interval_us: microseconds after which the sources save new positions; in between they save the last ones
             again while operators save their present state. None: positions and state belong together.
         outputs_only: periodic checkpoints hold no state of operators, only positions of sources and what sinks write.
+        transactions: how tasks write transactions; None: they write none.
         knobs: the arguments it was made with, as users write them.
         barriers: creates a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
             with the same function share one handler, so a barrier of one policy ends an older alignment of another.
@@ -81,6 +85,7 @@ class FaultTolerance:
     interval_us: int | None = None
     offset_interval_us: int | None = None
     outputs_only: bool = False
+    transactions: Transactional | None = None
     knobs: tuple[tuple[str, str], ...] = ()
     barriers: Callable[[InputGate, Takes], BarrierHandler] | None = None
 

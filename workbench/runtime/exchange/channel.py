@@ -177,6 +177,14 @@ class Channel:
         if self.receiver.parked:
             self.receiver.wake()
 
+    def rewind(self) -> None:
+        """Drop what is queued, because its receiver has failed; neither side may be stepped meanwhile."""
+        self.elements.clear()
+        if self._weights is not None:
+            self._weights.clear()
+        self.buffers_received, self.records_received = self.buffers_sent, self.records_sent
+        self.bytes_received = self.bytes_sent
+
     def oldest(self, buffers: int) -> tuple[Records, ...]:
         """The next `buffers` buffers of records, which stay in the queue (the receiver's side)."""
         while True:

@@ -375,6 +375,11 @@ class EdgeOutput:
             self._ship(pending)
             pending.channel.push(element)
 
+    def flush(self) -> None:
+        """Ship every pending buffer, whether there is room or not."""
+        for pending in self.pending:
+            self._ship(pending)
+
     def overtake(self, barrier: CheckpointBarrier) -> list[tuple[Channel, tuple[Records, ...]]]:
         """Send a barrier to every channel, ahead of all in-flight records; what has not been shipped stays.
 

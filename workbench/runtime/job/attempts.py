@@ -116,8 +116,7 @@ class Attempts:
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy all tasks again, from the latest checkpoint if there is one, and start stepping them; errors of
         opening and restoring propagate to the caller."""
-        if self._left:  # such a task might still be writing what the next attempt opens
-            raise JobError(f"the job is being canceled, and {self._left} is abandoned in a step that does not end")
+        self.check_left()
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
         execution = deploy(graph, settings, self._services, door, self.count - 1, states)
@@ -125,6 +124,11 @@ class Attempts:
         self._regions = regions_of(graph)
         self._note_restored(manifest, states, "restored")
         self._begin(execution, settings, manifest)
+
+    def check_left(self) -> None:
+        """Raises a JobError if a task is abandoned in a step: it might still write what the next attempt opens."""
+        if self._left:
+            raise JobError(f"the job is being canceled, and {self._left} is abandoned in a step that does not end")
 
     def end(self, *, failed: bool) -> None:
         """End all tasks, one of which may have failed; does nothing if they have ended already, as when the next

@@ -37,6 +37,10 @@ class Ending:
     def drained(self, task: str, graph: PhysicalGraph) -> bool:
         """A source has read everything; returns whether all sources have."""
         self._drained.add(task)
+        return self.all_drained(graph)
+
+    def all_drained(self, graph: PhysicalGraph) -> bool:
+        """Whether all sources have read everything."""
         return len(self._drained) == sum(vertex.parallelism for vertex in graph.vertices if vertex.is_source)
 
     def finished(self, task: str, graph: PhysicalGraph) -> bool:

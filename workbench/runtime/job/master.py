@@ -24,6 +24,7 @@ from workbench.runtime.job.attempts import Attempts, Door
 from workbench.runtime.job.ending import Ending
 from workbench.runtime.job.inquiry import Inquiry
 from workbench.runtime.job.life_cycle import LifeCycle
+from workbench.runtime.job.ranges import TransactionalAttempts
 from workbench.runtime.job.restarts import Restarts, is_final
 from workbench.runtime.job.source_control import SourceControl
 from workbench.runtime.messages.messages import (
@@ -101,7 +102,8 @@ class Master:
             self._restarts = predecessor._restarts
             self._inbox = predecessor._inbox  # so that late commands to the predecessor are not lost
             self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
-        self._attempts: Attempts = Attempts(
+        kind = Attempts if settings.policy.transactions is None else TransactionalAttempts
+        self._attempts: Attempts = kind(
             services,
             storage,
             coordinator,
@@ -360,6 +362,8 @@ class Master:
             return
         self._restarts.begun()
         self.life.observer.on_deployed(self._now())
+        if self._ending.all_drained(self.graph):  # its last checkpoint was aborted, and no source will ask again
+            self.call(self._all_read)
 
     def _go_on_at(self, rescale: Rescale) -> None:
         """The checkpoint of a rescaling is complete: end this attempt and resume from there with the new plan."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from workbench.clock import Clock
 from workbench.connectors.contract.base import SourceReader
@@ -48,6 +48,22 @@ class Slot:
     tasks: list[Task] = field(default_factory=list)
 
 
+class Parts(Protocol):
+    """Makes the parts of tasks that an architecture of fault tolerance replaces."""
+
+    def sink(self, uid: str, operator: Operator) -> Operator:
+        """A sink, given its operator."""
+
+    def operator_task(self, **rest: Any) -> OperatorTask:
+        """A task with inputs."""
+
+    def source_task(self, **rest: Any) -> SourceTask:
+        """A task that reads a source."""
+
+    def counts(self, execution: Execution | None) -> dict[str, int]:
+        """What it has counted, for the status of the job."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobServices:
     """The services that all attempts of a job share.
@@ -62,6 +78,7 @@ class JobServices:
         seed: of its random exchanges.
         executor: runs slow user functions; None: they are called in the step itself.
         run: identifies this run; unique for each start.
+        parts: what the run's architecture of fault tolerance replaces; None: nothing.
     """
 
     job: str
@@ -73,6 +90,7 @@ class JobServices:
     seed: int = 0
     executor: Executor | None = None
     run: str = ""
+    parts: Parts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +136,7 @@ class Execution:
         return failed
 
     def split(self, names: Collection[str]) -> tuple[Execution, Execution]:
-        """Split into the tasks of these names with their channels, and the rest; no channel connects the two.
+        """Split into the tasks of these names with all of their channels, and the rest.
 
         The slots keep only the rest, so no thread may be stepping them.
         """
@@ -127,7 +145,7 @@ class Execution:
                 self.number,
                 self.slots,
                 tuple(task for task in self.tasks if (task.name in names) is member),
-                tuple(channel for channel in self.channels if (channel.source in names) is member),
+                tuple(c for c in self.channels if (c.source in names or c.target in names) is member),
             )
             for member in (True, False)
         )
@@ -198,6 +216,48 @@ def deploy(
     return execution
 
 
+def deploy_again(
+    graph: PhysicalGraph,
+    settings: Settings,
+    services: JobServices,
+    host: TaskHost,
+    number: int,
+    states: Mapping[str, States],
+    former: Execution,
+) -> list[Task]:
+    """Build single tasks anew, each with its own state, on the slots and channels of an attempt.
+
+    Args:
+        states: by the names of the tasks.
+        former: the attempt, with all of its channels.
+    """
+    known = {(channel.edge, channel.source, channel.target): channel for channel in former.channels}
+    channels: _Channels = {}
+    for edge in graph.edges:
+        both = channels[edge.id] = _EdgeChannels(
+            [[] for _ in range(edge.source.parallelism)], [[] for _ in range(edge.target.parallelism)]
+        )
+        for i, j in edge.pairs:
+            channel = known[edge.id, f"{edge.source.name}[{i}]", f"{edge.target.name}[{j}]"]
+            both.of[i].append(channel)
+            both.to[j].append(channel)
+    tasks: list[Task] = []
+    try:
+        for vertex in graph.vertices:
+            for subtask, name in enumerate(vertex.tasks):
+                if name in states:
+                    builder = _TaskBuilder(
+                        settings, services, number, graph.max_parallelism, vertex, subtask, states[name]
+                    )
+                    tasks.append(builder.build(host, former.slots[vertex.slots[subtask]], channels))
+    except BaseException:
+        for task in tasks:
+            with suppress(Exception):  # as above
+                task.close()
+        raise
+    return tasks
+
+
 def _resend(graph: PhysicalGraph, tasks: Sequence[Task], in_flight: Sequence[InFlight]) -> None:
     """Let every task begin with the in-flight records of the checkpoint."""
     vertices = {vertex.id: vertex for vertex in graph.vertices}
@@ -217,6 +277,12 @@ class _EdgeChannels:
 
 
 _Channels = dict[str, _EdgeChannels]
+
+
+def channels_of(graph: PhysicalGraph, slots: Sequence[Slot], settings: Settings) -> tuple[Channel, ...]:
+    """New channels for all edges of a graph."""
+    found = _channels(graph.edges, slots, settings)
+    return tuple(channel for edge in graph.edges for own in found[edge.id].of for channel in own)
 
 
 def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) -> _Channels:
@@ -277,7 +343,7 @@ class _TaskBuilder:
             raise
 
     def _build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
-        reading = Reading()
+        reading, parts = Reading(), self.services.parts
         links = self._links(reading)
         outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
         root = links[self.vertex.nodes[0]]
@@ -298,10 +364,12 @@ class _TaskBuilder:
         if not self.vertex.is_source:
             vertex, own = self.vertex, self.subtask
             inputs = [InputChannel(channel, edge.port) for edge in vertex.ins for channel in channels[edge.id].to[own]]
-            return OperatorTask(inputs=inputs, **shared)
+            make = OperatorTask if parts is None else parts.operator_task
+            return make(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
-        task = SourceTask(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
+        read = SourceTask if parts is None else parts.source_task
+        task = read(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
         if self.states is not None:
             with self.states.taken_by(self.vertex.name, f"source {self.vertex.name!r}"):
                 task.restore_watermarks(self.states.get(self.vertex.name, []))
@@ -312,7 +380,7 @@ class _TaskBuilder:
         positions: dict[Node, Positions] = {}  # of its output; none behind an exchange or a side output
         for node, uid in zip(self.vertex.nodes, self.vertex.uids, strict=True):
             counters = Counters()
-            operator = self._operator(node)
+            operator = self._operator(node, uid)
             link = Link(uid, operator, counters, writes=node.role == "sink")
             if node.role == "source":
                 positions[node] = Positions(reading)
@@ -331,12 +399,14 @@ class _TaskBuilder:
                 links[node.inputs[0].node].children.append((node.inputs[0].tag, link))
         return links
 
-    def _operator(self, node: Node) -> Any:
+    def _operator(self, node: Node, uid: str) -> Any:
         spec: Any = node.spec
         if node.role == "source":
             return Emitter()
         if node.role == "sink":
-            return spec.create(node.inputs[0].schema)
+            sink: Operator = spec.create(node.inputs[0].schema)
+            parts = self.services.parts
+            return sink if parts is None else parts.sink(uid, sink)
         heads = node is self.vertex.nodes[0]
         return spec.create([edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema])
 

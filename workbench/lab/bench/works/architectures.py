@@ -28,7 +28,16 @@ KEYS = 100
 INTERVAL = "200ms"
 FAILS_AT = (0.4, 0.7)
 """The places of the failing records, as parts of the input."""
-ARCHITECTURES = ("snapshots", "stop-the-world", "changelog:offset_interval=2s", "at-most-once")
+ARCHITECTURES = (
+    "snapshots",
+    "stop-the-world",
+    "changelog:offset_interval=2s",
+    "at-most-once",
+    "transactions:coalesce=1000",
+    "transactions",
+)
+SLOW = {"transactions": 500}
+"""Records per second, at most, where each record costs a write in each task."""
 SAMPLE_S = 0.1
 PATIENCE = "600s"
 
@@ -133,6 +142,7 @@ def compare_one(
     interval: str = INTERVAL,
 ) -> Compared:
     """Run one architecture; arguments as for `compare_architectures`."""
+    rate = min(rate, SLOW.get(str(architecture), rate))
     rows = max(int(seconds * rate), 1)
     observer = _Observer(rows, {int(rows * part) for part in fails_at})
     job = _pipeline(rows, rate, observer).run(
