@@ -69,7 +69,15 @@ def _progress(frame: Frame) -> dict[str, Any]:
         "committed_rows": dict(frame.tables),
         "backpressure": frame.backpressure,
         "failure": frame.failure,
+        **_roots(frame),
     }
+
+
+def _roots(frame: Frame) -> dict[str, Any]:
+    """What became of the roots, where records are acknowledged."""
+    acks = frame.acks
+    names = ("pending", "acked", "failed", "replayed")
+    return {} if acks is None else {"roots": {name: acks.total(name) for name in names}}
 
 
 def _latency(frame: Frame) -> dict[str, Any]:
