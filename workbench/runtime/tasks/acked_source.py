@@ -98,6 +98,7 @@ class AckedSourceTask(SourceTask):
     def _announce(self, sent: list[tuple[int, int]]) -> None:
         if sent:
             send_acks(self.root, [root for root, _ in sent], [value for _, value in sent], self._number)
+        self.roots.note_ages()
 
     def _take_returns(self, now_us: int) -> bool:
         """Take what the ackers have sent, and let roots fail that are due; returns whether anything has changed."""
