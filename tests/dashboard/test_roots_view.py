@@ -8,6 +8,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.api.job.job import Job
+from workbench.dashboard.views.graph_acks import ack_columns
 from workbench.dashboard.views.roots import html
 from workbench.telemetry.frames import Frame
 
@@ -53,6 +54,7 @@ def test_it_shows_how_old_pending_roots_are_and_which_were_replayed() -> None:
 
 def test_a_job_without_acknowledgements_says_how_to_get_them() -> None:
     job = started("snapshots")
+    assert ack_columns(latest(job))["name"] == []
     assert "fault_tolerance=wb.acks()" in html(latest(job))
     job.cancel()
 
@@ -64,5 +66,8 @@ def test_the_acker_is_a_vertex_whose_edges_are_apart_from_those_of_records() -> 
     assert [(edge.source, edge.target) for edge in frame.edges] == [("v0", "v1")]
     assert frame.acks is not None
     assert frame.acks.vertex == "v2"
+    assert sorted(ack_columns(frame)["name"]) == [
+        "acker → table: complete roots", "filter → acker: acks", "table → acker: acks"
+    ]  # fmt: skip
     job.cancel()
     assert job.status()["records_out"] == 0

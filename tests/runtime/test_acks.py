@@ -200,6 +200,7 @@ def test_a_slow_receiver_is_taken_for_a_failure_and_results_are_too_high(granula
     passed = job.table().column("n").to_pylist()
     assert set(passed) == set(range(ROWS))
     assert len(passed) == ROWS + found.replayed_records  # all of them were needless: what they repeat was not lost
+    assert job.status()["records_in"] == job.status()["records_out"] == ROWS + found.replayed_records
     assert job.status()["roots"] == {
         "pending": 0, "acked": found.acked, "failed": found.failed, "replayed": found.replayed
     }  # fmt: skip
