@@ -295,6 +295,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         ("set delays bufer_timeout=5ms", "unknown setting 'bufer_timeout': did you mean 'buffer_timeout'?"),
         ("set speed=max speed=2x", "speed is both 'max' and '2x': write it once"),
         ("set buffer-timeout=1ms buffer_timeout=2ms", "buffer_timeout is both '1ms' and '2ms': write it once"),
+        ("set message_timeout=", "message_timeout has no value: write for example '%stream set message_timeout=VALUE'"),
         ("set speed", "speed has no value: write for example '%stream set speed=VALUE'"),
         ("set speed=", "speed has no value: write for example '%stream set speed=VALUE'"),
         ("set speed = buffer_timeout=5ms", "speed has no value: write for example '%stream set speed=VALUE'"),

@@ -303,13 +303,17 @@ def test_a_crowd_is_measured_and_every_job_is_exact() -> None:
 
 def test_architectures_keep_what_they_claim_and_no_more() -> None:
     table = architectures.compare_architectures(
-        ["snapshots", "changelog:offset_interval=60s", "at-most-once"],
+        ["snapshots", "changelog:offset_interval=60s", "at-most-once", "acks"],
         seconds=1, rate=8_000, fails_at=[0.7], interval="50ms",
     )  # fmt: skip
-    exact, logged, lossy = table.to_pylist()
+    exact, logged, lossy, acked = table.to_pylist()
     assert [row["claimed"] for row in (exact, logged, lossy)] == ["exactly-once", "at-least-once", "at-most-once"]
     assert [row["observed"] for row in (exact, logged, lossy)] == ["exactly-once", "at-least-once", "at-most-once"]
     assert exact["replayed"] > 0
+    assert (acked["claimed"], acked["lost_rows"], acked["lost_counts"]) == ("at-least-once", 0, 0)
+    assert acked["ack_messages"] > 2 * (8_000 - 5_600) // 1_000  # roots, and batches that were processed
+    assert acked["ack_bytes"] > 8_000 * 16 // 4 > exact["ack_bytes"] == 0
+    assert exact["buffers"] > 0
     assert 0 < logged["doubled_counts"] <= logged["replayed"]
     assert (logged["lost_rows"], logged["lost_counts"], lossy["doubled_rows"], lossy["replayed"]) == (0, 0, 0, 0)
     assert lossy["lost_counts"] > lossy["lost_rows"] > 0
@@ -332,13 +336,13 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = architectures.Compared(
-        "snapshots", "exactly-once", "at-least-once", 9, 1.0, 9.0, 1.0, 2.0, 3, 1, 50, 4, 0, 1, 0, 0, 7.0
+        "snapshots", "exactly-once", "at-least-once", 9, 1.0, 9.0, 1.0, 2.0, 3, 0, 0, 0, 1, 50, 4, 0, 1, 0, 0, 7.0
     )
     kept = replace(broken, observed="exactly-once", doubled_rows=0)
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept if name == "snapshots" else broken)
     assert main(["bench", "architectures", "--repeats", "1", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["checked"] for line in lines] == [True, False, False, False, False, False]
+    assert [line["checked"] for line in lines] == [True, *[False] * (len(architectures.ARCHITECTURES) - 1)]
     assert lines[0]["config"] == {"architecture": "snapshots", "claimed": "exactly-once"}
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept)
     assert main(["bench", "architectures", "--repeats", "1"]) == 0

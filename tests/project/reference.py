@@ -52,7 +52,7 @@ TITLES = {
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
     "Restart strategies": "restart",
-    "Architectures of fault tolerance": ("changelog", "stop_the_world", "at_most_once", "transactions"),
+    "Architectures of fault tolerance": ("acks", "changelog", "stop_the_world", "at_most_once", "transactions"),
     "Fault-tolerance policies": "policies",
     "What methods return": "types",
     "Errors": "errors",

@@ -206,6 +206,7 @@ DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "session(gap)": lambda d, _: wb.session(d),
     "early(every)": lambda d, _: wb.triggers.early(d),
     "keep_since(span)": lambda d, _: wb.windows.keep_since(d),
+    "acks(message_timeout)": lambda d, _: wb.acks(message_timeout=d),
     "changelog(changelog_interval)": lambda d, _: wb.changelog(d, "1d"),
     "changelog(offset_interval)": lambda d, _: wb.changelog("1us", d),
     "at_most_once(flush_interval)": lambda d, _: wb.at_most_once(d),

@@ -6,9 +6,12 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from workbench.drivers.faults.faults import Fault, FaultPlan
+from workbench.elements import Records
 from workbench.lab.pipelines.checkpointing import draw_architecture
 from workbench.lab.simulation.architecture_names import ARCHITECTURES as NAMES
 from workbench.lab.simulation.exhaustive import five
@@ -16,13 +19,18 @@ from workbench.lab.simulation.result import SimulationResult
 from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.search import Search
 from workbench.lab.simulation.simulation import run_scenario
+from workbench.operators.acking.acker import FROM_OPERATOR, Acker
 from workbench.operators.contract.base import Snapshot
+from workbench.runtime.acking.pending_roots import PendingRoots
+from workbench.runtime.acking.tracking import TrackedOutput, process_by_root
 from workbench.runtime.barriers.aligned import AlignedBarriers
 from workbench.runtime.barriers.architectures import ARCHITECTURES
 from workbench.runtime.barriers.at_least_once import CountedBarriers
 from workbench.runtime.barriers.snapshots import Arrival, Snapshots
+from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks import acked_operator
 from workbench.runtime.tasks.source_task import SourceTask
 
 SEEDS = 40
@@ -118,7 +126,50 @@ def sources_read_on_during_a_checkpoint(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SourceTask, "source_state", lambda self: {})
 
 
+def an_acker_takes_a_root_for_complete_when_it_is_announced(patch: pytest.MonkeyPatch) -> None:
+    fold = Acker.fold
+
+    def early(self: Acker, roots: Any, values: Any, sources: Any) -> Any:
+        return fold(self, roots, np.where(sources == FROM_OPERATOR, values, 0), sources)
+
+    patch.setattr(Acker, "fold", early)
+
+
+def copies_of_a_broadcast_share_their_ids(patch: pytest.MonkeyPatch) -> None:
+    """Each id should enter the value twice, and enters it once for the making and once for each copy."""
+
+    def to_each(self: TrackedOutput, records: Records) -> None:
+        stamped = self._stamped(records)
+        for target in range(len(self.pending)):
+            EdgeOutput.send_to(self, target, stamped)
+
+    patch.setattr(TrackedOutput, "_to_each", to_each)
+
+
+def a_source_forgets_what_has_failed(patch: pytest.MonkeyPatch) -> None:
+    def forgets(self: PendingRoots, now_us: int) -> None:
+        self._pending.expelled(now_us)
+
+    patch.setattr(PendingRoots, "expire", forgets)
+
+
+def records_of_several_roots_are_acknowledged_as_one(patch: pytest.MonkeyPatch) -> None:
+    def together(records: Records, each: Any) -> Any:
+        one = records.batch.set_column(
+            records.batch.num_columns - 2,
+            records.batch.schema.field(records.batch.num_columns - 2),
+            pa.array([records.batch.column(records.batch.num_columns - 2)[0].as_py()] * len(records), pa.int64()),
+        )
+        return process_by_root(Records(one, records.timestamps), each)
+
+    patch.setattr(acked_operator, "process_by_root", together)
+
+
 PLANTED = [
+    ("acks", an_acker_takes_a_root_for_complete_when_it_is_announced, "rebalanced", ()),
+    ("acks", copies_of_a_broadcast_share_their_ids, "broadcast", ()),
+    ("acks", a_source_forgets_what_has_failed, "rebalanced", ()),
+    ("acks", records_of_several_roots_are_acknowledged_as_one, "rebalanced", ()),
     ("changelog", positions_are_ahead_of_the_log, "rebalanced", ()),
     ("changelog", records_between_positions_and_log_are_not_counted, "rebalanced", ()),
     ("changelog", the_last_positions_are_forgotten, "", ()),

@@ -15,6 +15,7 @@ from workbench.jupyter.docked import choose_display
 from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
+from workbench.runtime.settings.architecture import KNOBS
 
 _DIGITS_MAX = 18
 """The maximum digits of a number of steps."""
@@ -89,7 +90,7 @@ def settings(words: Sequence[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in zip(flat[::2], [*flat[1::2], ""], strict=False):
         setting = name.lstrip("-").replace("-", "_")
-        if setting not in wb.SETTINGS:
+        if setting not in wb.SETTINGS and setting not in KNOBS:
             raise SettingError(unknown("setting", name, wb.SETTINGS))
         if not value:
             raise SettingError(f"{setting} has no value: write for example '%stream set {setting}=VALUE'")
@@ -102,7 +103,7 @@ def settings(words: Sequence[str]) -> dict[str, str]:
 def set_settings(words: Sequence[str]) -> Any:
     """``%stream set``: an odd number of words after splitting at ``=`` begins with the job's name."""
     jobs = wb.jobs()
-    named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in wb.SETTINGS
+    named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in (*wb.SETTINGS, *KNOBS)
     job = wb.job(words[0]) if named else default_job("set", jobs)
     changes: Any = settings(words[1:] if named else words)
     if changes:

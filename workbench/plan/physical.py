@@ -150,6 +150,7 @@ class PhysicalGraph:
         logical: the graph that it was built from, without unused columns.
         slots: the number of slots that the job needs.
         slots_per_taskmanager: the number of slots of a TaskManager.
+        returns: edges that go backwards, from ackers to sources; not among the edges.
     """
 
     vertices: tuple[Vertex, ...]
@@ -158,6 +159,7 @@ class PhysicalGraph:
     slots: int
     max_parallelism: int
     slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER
+    returns: tuple[Edge, ...] = ()
 
     def slot_name(self, slot: int) -> str:
         """``"tm-0/slot-1"``: the TaskManager (the failure domain) and its slot."""
@@ -263,7 +265,7 @@ def build_physical_graph(
             f"the exchanges have {physical.channels:,} channels, more than the maximum of {CHANNELS_MOST:,}: lower "
             "the parallelism, with whose square they grow, or only that of the operators on one side of an exchange"
         )
-    _lay_out(physical)
+    lay_out(physical)
     return physical
 
 
@@ -317,7 +319,7 @@ def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) 
     return local if local is not None and local.keys == item.keys and local.suits(schema) else None
 
 
-def _lay_out(graph: PhysicalGraph) -> None:
+def lay_out(graph: PhysicalGraph) -> None:
     """Layers by the longest path from a source; within a layer, by the mean position of a vertex's inputs."""
     depth: dict[str, int] = {}
     layers: dict[int, list[Vertex]] = {}

@@ -26,6 +26,7 @@ from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
+from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
 from workbench.runtime.barriers.transactions import transactions
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
@@ -47,6 +48,7 @@ __all__ = [
     "SqlSink",
     "Stream",
     "TableSink",
+    "acks",
     "at_most_once",
     "changelog",
     "coalesce",

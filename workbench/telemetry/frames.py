@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
+from workbench.telemetry.acking.roots import AcksFrame
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame
 from workbench.telemetry.effects.interruption_frames import InterruptionFrame
@@ -326,6 +327,7 @@ class Frame:
             not act, and what checkpoints cost.
         findings: sentences on what holds the job back besides backpressure: a split that is idle, skewed keys.
         failure: the message of the failure that ended or restarted the job, or None.
+        acks: the roots that sources wait for; None where records are not acknowledged.
     """
 
     job: str
@@ -356,6 +358,7 @@ class Frame:
     interruptions: tuple[InterruptionFrame, ...] = ()
     effects: dict[str, str] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
+    acks: AcksFrame | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from workbench.plan.acking import is_of_acks
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.tasks.deployment import Execution
 from workbench.telemetry.channels import ChannelFrames
@@ -46,10 +47,12 @@ def data_skew(values: Sequence[float]) -> float:
 
 
 def edge_frames(graph: PhysicalGraph, execution: Execution | None, channels: ChannelFrames) -> tuple[EdgeFrame, ...]:
-    """A frame for each edge with the sums of its channels, in the order of the graph."""
+    """A frame for each edge that carries records, with the sums of its channels, in the order of the graph."""
     frames = []
     sums = channels.sums()
     for edge in graph.edges:
+        if is_of_acks(edge):
+            continue
         queued, capacity, rate = sums.get(edge.id, (0, 0, 0.0))
         if execution is not None:
             capacity += sum(task.pool.total for task in execution.tasks if task.vertex == edge.source.id)

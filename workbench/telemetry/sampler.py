@@ -16,6 +16,7 @@ from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
+from workbench.telemetry.acking.roots import acks_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
@@ -236,6 +237,7 @@ class Sampler(JobObserver):
             effects=effects,
             findings=tuple(filter(None, (idle_split(tasks), *skewed(vertices, edges, tasks)))) if running else (),
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
+            acks=acks_frame(master),
         )
         self._sequence += 1
         if execution is None or master.over:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from workbench.api.pictures.status import Table
 from workbench.durations import format_duration, format_instant
 from workbench.errors import JobError, unknown
@@ -54,5 +56,7 @@ def late_rows(frame: Frame | None, operator: str | None) -> Table:
 def audit_rows(frame: Frame | None) -> Table:
     """What the job counted twice because of failures; see `Job.audit`."""
     found = () if frame is None else frame.audit
-    rows = [(f.checkpoint, format_instant(f.time_us), f.task, f.records) for f in found]
+    rows: list[tuple[Any, ...]] = [(f.checkpoint, format_instant(f.time_us), f.task, f.records) for f in found]
+    acks = None if frame is None else frame.acks
+    rows += [(None, None, each.task, each.replayed_records) for each in (acks.sources if acks else ()) if each.replayed]
     return Table([dict(zip(("checkpoint", "restored", "task", "records"), row, strict=True)) for row in rows])

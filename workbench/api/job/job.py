@@ -196,7 +196,9 @@ class Job:
         has one row for it, of the last time: each restore undoes the effects of those before.
 
         Empty while the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's snapshot
-        holds records that came behind a barrier, and a job that resumes from it receives them again.
+        holds records that came behind a barrier, and a job that resumes from it receives them again. With ``acks()``, a
+        source also has a row without a checkpoint: the records that it has replayed because they were not acknowledged
+        in time.
 
         Source: F2-9 to F2-15, the at-least-once mode, which does not block during alignment.
         """

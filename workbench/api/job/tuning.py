@@ -6,14 +6,14 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.api.job.knobs import is_knob, turned
 from workbench.api.job.run import Run
 from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import JobError, PlanError, SettingError, unknown
+from workbench.plan.acking import with_ackers
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
-from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.checkpoints.rescaling import Rescale, check_rescalable
 from workbench.runtime.job.master import Master
+from workbench.runtime.settings.architecture import KNOBS, tuned
 from workbench.runtime.settings.settings import TUNABLE, parse_rate
 from workbench.state.key_groups import default_max_parallelism
 
@@ -45,11 +45,10 @@ class Tuning:
         speed: float | None = None
         rates: Mapping[str, float | None] = {}
         parallelism: int | None = None
-        policy = master.settings.policy
-        knobs: dict[str, FaultTolerance] = {}
+        policy, architecture = master.settings.policy, master.settings.fault_tolerance
         for name, value in values.items():
-            if is_knob(name):
-                knobs["fault_tolerance"] = turned(knobs.get("fault_tolerance", policy), name, value)
+            if name in KNOBS:
+                architecture = plain["fault_tolerance"] = tuned(architecture, name, value)
                 continue
             if name not in TUNABLE:
                 raise SettingError(unknown("setting", name, TUNABLE))
@@ -67,12 +66,12 @@ class Tuning:
                 "job again without that argument to tune it"
             )
         after, before = master.settings.with_values(plain).policy, master.settings.policy
-        if after is not before and (fixed := next((each for each in (before, after) if not each.tunable), None)):
+        if after.name != before.name and (fixed := next((each for each in (before, after) if not each.tunable), None)):
             raise SettingError(
                 f"checkpoint_mode is {before.name!r}, and {fixed.name!r} applies to a whole run: start the job again "
                 f"with checkpoint_mode={after.name!r}"
             )
-        return Tuning({**plain, **knobs}, speed, rates, parallelism)
+        return Tuning(plain, speed, rates, parallelism)
 
     def apply(self, master: Master) -> None:
         """Apply everything except the parallelism; called on the master's turn.
@@ -161,13 +160,14 @@ def plan_for(job: str, master: Master, parallelism: int) -> PhysicalGraph:
             f"parallelism is {parallelism}, and the job runs with max_parallelism {most}: take a savepoint and start "
             f"from it with max_parallelism {default_max_parallelism(parallelism)}"
         )
-    return build_physical_graph(
+    graph = build_physical_graph(
         master.logical,
         parallelism,
         settings.slots_per_taskmanager,
-        local_aggregation=settings.local_aggregation is not None,
+        local_aggregation=settings.local_aggregation is not None and not settings.ackers,
         max_parallelism=most,
     )
+    return with_ackers(graph, settings.ackers)
 
 
 def _rates(value: object, sources: list[str]) -> dict[str, float | None]:

@@ -16,6 +16,7 @@ from workbench.api.launching.parts import check_transactions
 from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
+from workbench.plan.acking import check_replayable, with_ackers
 from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
@@ -106,16 +107,18 @@ def planned(request: RunRequest) -> Plan:
     if (speed := request.values.get("speed")) is not None:
         parse_replay_speed(any(replayed(node.spec) is not None for node in logical.nodes), speed)
     check_guarantee(logical, settings.guarantee)
+    if settings.ackers:
+        check_replayable(logical)
     graph = build_physical_graph(
         logical,
         settings.parallelism,
         settings.slots_per_taskmanager,
-        local_aggregation=settings.local_aggregation is not None,
+        local_aggregation=settings.local_aggregation is not None and not settings.ackers,
         max_parallelism=settings.max_parallelism,
     )
     check_places(logical)
     check_transactions(settings.policy, logical, graph)
-    return Plan(settings, logical, graph)
+    return Plan(settings, logical, with_ackers(graph, settings.ackers))
 
 
 def check_directory(request: RunRequest, running: Job | None) -> None:

@@ -49,8 +49,9 @@ def status_of(job: str, state: str, settings: Mapping[str, Any], paused: bool, f
 
 def _progress(frame: Frame) -> dict[str, Any]:
     receivers, senders = {edge.target for edge in frame.edges}, {edge.source for edge in frame.edges}
-    inputs = [v for v in frame.vertices if v.id not in receivers]
-    outputs = [v for v in frame.vertices if v.id not in senders]
+    vertices = [v for v in frame.vertices if frame.acks is None or v.id != frame.acks.vertex]
+    inputs = [v for v in vertices if v.id not in receivers]
+    outputs = [v for v in vertices if v.id not in senders]
     watermarks = [v.metrics.get("currentInputWatermark") for v in outputs]
     known = [int(w) for w in watermarks if w is not None]
     return {
@@ -69,7 +70,15 @@ def _progress(frame: Frame) -> dict[str, Any]:
         "committed_rows": dict(frame.tables),
         "backpressure": frame.backpressure,
         "failure": frame.failure,
+        **_roots(frame),
     }
+
+
+def _roots(frame: Frame) -> dict[str, Any]:
+    """What became of the roots, where records are acknowledged."""
+    acks = frame.acks
+    names = ("pending", "acked", "failed", "replayed")
+    return {} if acks is None else {"roots": {name: acks.total(name) for name in names}}
 
 
 def _latency(frame: Frame) -> dict[str, Any]:

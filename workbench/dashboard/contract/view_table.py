@@ -134,5 +134,9 @@ for _view in (
         "subtasks", "Vertices and subtasks", "Every vertex and every subtask with its figures",
         f"{_HERE}.subtasks_part:SubtasksPart", in_dashboard=False,
     ),
+    ViewSpec(
+        "roots", "Pending roots", "With acks: roots that are not acknowledged, by age, at the sources and the ackers",
+        f"{_HERE}.roots:RootsPart", in_dashboard=False,
+    ),
 ):  # fmt: skip
     add_view(_view)

@@ -31,6 +31,7 @@ from workbench.dashboard.views.graph import (
     height,
     width,
 )
+from workbench.dashboard.views.graph_acks import ACK_NAMES, ack_columns
 from workbench.dashboard.views.graph_modes import MODES, look
 from workbench.dashboard.views.graph_moves import MOVES_NAMES, moves_columns, moves_html
 from workbench.telemetry.frames import Frame
@@ -49,6 +50,7 @@ class GraphPart(Part):
         self._expanded: set[str] = set()
         self._boxes = ColumnDataSource({**{name: [] for name in BOX_NAMES}, "details": []})
         self._edges = ColumnDataSource({name: [] for name in EDGE_NAMES})
+        self._acks = ColumnDataSource({name: [] for name in ACK_NAMES})
         self._details_us = 0
         self._moves = ColumnDataSource({name: [] for name in MOVES_NAMES})
         self._rows = Range1d(0, LOWEST)
@@ -65,6 +67,7 @@ class GraphPart(Part):
             self._moves.js_on_change(change, move)
         self._told = easel.texts.piece("What moves along the edges", "graph_told", role="note")
         self._add_tools()
+        self._draw_acks(paint)
         self._draw_edges(paint)
         self._draw_boxes(paint)
         for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
@@ -100,6 +103,7 @@ class GraphPart(Part):
             self.figure.min_width = width(frame)
         refresh(self._boxes, boxes)
         refresh(self._edges, edge_columns(frame))
+        refresh(self._acks, ack_columns(frame))
         self._told.write(moves_html(self._frame))
         refresh(self._moves, moves_columns(self._frame, frame))
 
@@ -141,6 +145,12 @@ class GraphPart(Part):
             paint.set(written, background_fill_color="card")
         tips = [("edge", "@name"), ("exchange", "@tip"), ("buffers", "@usage")]
         plot.add_tools(HoverTool(renderers=[track, head], tooltips=tips, visible=False))
+
+    def _draw_acks(self, paint: Paint) -> None:
+        curve = self.figure.bezier(
+            "x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1", source=self._acks, line_dash="dotted"
+        )
+        paint.set(curve.glyph, line_color="violet")
 
     def _draw_boxes(self, paint: Paint) -> None:
         plot, boxes = self.figure, self._boxes

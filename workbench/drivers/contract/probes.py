@@ -245,7 +245,7 @@ def unprobed(operator: Operator) -> Operator:
 def attach(execution: Execution, probe: Probe) -> None:
     """Probe the channels and operators of an attempt, for tasks that have not been stepped yet."""
     channel_type = probe.channel_type
-    for channel in execution.channels:
+    for channel in (*execution.channels, *execution.returns):
         if type(channel) is Channel:
             channel.__class__ = channel_type
     for task in execution.tasks:

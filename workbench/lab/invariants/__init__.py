@@ -25,6 +25,7 @@ I13   `commits`                 a checkpoint is complete only when the state of 
 I14   (the hash of a trace)     a seed reproduces a run, in any process
 I15   `accounting`              input is accounted for by output, at every barrier and in the end
 I16   (the runs on threads)     no thread, file or port is left behind
+I17   `roots`                   no root is forgotten, and none is complete before all that was made of it is processed
 ====  ========================  ======================================================================================
 
 Belongs here: one module for each invariant of a run.

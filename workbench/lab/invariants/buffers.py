@@ -41,7 +41,7 @@ class Buffers(Invariant):
                 self.violated("I10", f"{task.name} starts with {task.pool.used} output buffers in use")
 
     def received(self, channel: Channel, element: Element) -> None:
-        if type(element) is Records:
+        if type(element) is Records and self.model.tasks[channel.target].takes_records:
             name = channel.target
             pool = self.model.tasks[name].pool
             if pool.total and pool.used >= pool.total:

@@ -16,6 +16,7 @@ from workbench.lab.invariants.idleness import Idleness
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
 from workbench.lab.invariants.recovery import RestoredState
+from workbench.lab.invariants.roots import Roots
 from workbench.operators.contract.base import Counters
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.operator_task import OperatorTask
@@ -49,6 +50,7 @@ class Checker(Probes):
             self._buffers,
             self._accounting,
             RestoredState(model, report),
+            Roots(model, report),
         )
         super().__init__(*before, model, *behind)
         self._invariants = (*before, *behind)
@@ -87,7 +89,7 @@ class Checker(Probes):
         """Compare a task that was stepped with its model."""
         task = self._model.tasks.get(actor)
         if task is not None:
-            for check in self._after_step[type(task)]:
+            for check in self._after_step[OperatorTask if task.takes_records else SourceTask]:
                 check(task)
 
     def let_go(self) -> None:

@@ -166,7 +166,8 @@ class Model(Probe):
         for channel in output.channels:
             line = self.lines[id(channel)] = Line(channel, model)
             model.lines.append(line)
-            self.inputs[channel.target].append(line)
+            if self.tasks[channel.target].takes_records:  # what acknowledges records to a source is no input
+                self.inputs[channel.target].append(line)
 
     def sent(self, channel: Channel, element: Element) -> None:
         line = self.lines[id(channel)]

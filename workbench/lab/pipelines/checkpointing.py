@@ -9,6 +9,7 @@ from random import Random
 
 from workbench.lab.pipelines.comparing import Outputs
 from workbench.lab.pipelines.topologies import Trial
+from workbench.runtime.barriers.acks import ACKS, GRANULARITIES, acks
 from workbench.runtime.barriers.architectures import ARCHITECTURES
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES
@@ -56,6 +57,8 @@ def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings
         >>> all(policy.offset_interval_us > policy.interval_us for policy in drawn)
         True
     """
+    if name == ACKS.name:
+        return _draw_acks(chance, settings)
     interval_us = chance.choice((500, 2_000))
     if name == TRANSACTIONS.name:
         policy = transactions(chance.choice((1, 1, 3, 20)))
@@ -71,6 +74,24 @@ def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings
         aligned_checkpoint_timeout_us=None,
         max_concurrent_checkpoints=1 if policy.one_at_a_time else settings.max_concurrent_checkpoints,
         min_pause_us=5_000 if policy.stops_sources else settings.min_pause_us,
+    )
+
+
+def _draw_acks(chance: Random, settings: Settings) -> Settings:
+    """These settings with acknowledgements: roots of both sizes, and time-outs that are short for some queues."""
+    buffer_us = min(settings.buffer_timeout_us or 0, 5_000)
+    policy = acks(
+        chance.choice((1, 1, 2, 3)),
+        chance.choice(GRANULARITIES),
+        timedelta(microseconds=4 * buffer_us + chance.choice((200, 2_000, 200_000))),
+        chance.choice((1, 5, 1_000, None)),
+    )
+    return replace(
+        settings,
+        fault_tolerance=policy,
+        buffer_timeout_us=buffer_us,
+        checkpoint_mode=Settings().checkpoint_mode,
+        aligned_checkpoint_timeout_us=None,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
+from workbench.plan.acking import with_ackers
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.state.key_groups import KEY_GROUPS_LEAST
@@ -17,14 +18,16 @@ class Plans:
     Args:
         logical: the graph.
         chance: draws the number of key groups of each process.
+        ackers: number of acker tasks; 0: records are not acknowledged.
 
     Attributes:
         made: all plans so far, by parallelism and number of key groups.
     """
 
-    def __init__(self, logical: LogicalGraph, chance: Random) -> None:
+    def __init__(self, logical: LogicalGraph, chance: Random, ackers: int = 0) -> None:
         self._logical = logical
         self._chance = chance
+        self._ackers = ackers
         self._key_groups = KEY_GROUPS_LEAST
         self.made: dict[tuple[int, int], PhysicalGraph] = {}
 
@@ -36,5 +39,8 @@ class Plans:
         """The plan at a parallelism, in this process."""
         key = parallelism, self._key_groups
         if key not in self.made:
-            self.made[key] = build_physical_graph(self._logical, parallelism, max_parallelism=self._key_groups)
+            graph = build_physical_graph(
+                self._logical, parallelism, local_aggregation=not self._ackers, max_parallelism=self._key_groups
+            )
+            self.made[key] = with_ackers(graph, self._ackers)
         return self.made[key]

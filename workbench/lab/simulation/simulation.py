@@ -122,7 +122,7 @@ class Simulation:
         self.actions = actions if scenario.actions is None else scenario.actions
         self.faults = FaultInjector(self.plan, census=scenario.census)
         self._disk = ProbedDisk(self.faults, scenario.chance("power") if self.plan.has("power") else None)
-        self._plans = Plans(self.logical, scenario.chance("key groups"))
+        self._plans = Plans(self.logical, scenario.chance("key groups"), self.settings.ackers)
         self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice may be late when it is repeated.
         on_time = self.trial.on_time and self.settings.policy.guarantee != "at-least-once"
@@ -308,6 +308,7 @@ class Simulation:
         self.restarts += master.restarts
         self.checkpoints += master.coordinator.completed
         self.counted_twice += sum(found.records for found in master.life.audit.found)
+        self.counted_twice += sum(counts.replayed_records for counts in master.services.roots.values())
         self._process.close()
         self._process = None
         if isinstance(cause, PowerFailed):

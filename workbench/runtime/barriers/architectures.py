@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from workbench.durations import Duration, format_duration, parse_duration
 from workbench.errors import SettingError
+from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.aligned import STOP_THE_WORLD
 from workbench.runtime.barriers.at_least_once import CountedBarriers
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
@@ -120,6 +121,7 @@ def stop_the_world(interval: Duration | None = None) -> FaultTolerance:
 
 
 ARCHITECTURES: dict[str, Callable[..., FaultTolerance]] = {
+    "acks": acks,
     "at-most-once": at_most_once,
     "changelog": changelog,
     "stop-the-world": stop_the_world,

@@ -10,6 +10,7 @@ from workbench.connectors.contract.base import Guarantee
 from workbench.elements import CheckpointBarrier
 from workbench.errors import SettingError, unknown
 from workbench.plan.guarantee import STRENGTHS
+from workbench.runtime.barriers.acking import Acking
 from workbench.runtime.barriers.snapshots import Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
@@ -60,6 +61,9 @@ class FaultTolerance:
         knobs: the arguments it was made with, as users write them.
         barriers: creates a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
             with the same function share one handler, so a barrier of one policy ends an older alignment of another.
+        acking: how records are acknowledged to their sources; None: they are not.
+        live: the knobs that can be tuned while the job runs.
+        via: the name of the policy whose barriers it sends; empty: its own.
 
     Raises:
         SettingError: an unknown guarantee.
@@ -88,10 +92,18 @@ class FaultTolerance:
     transactions: Transactional | None = None
     knobs: tuple[tuple[str, str], ...] = ()
     barriers: Callable[[InputGate, Takes], BarrierHandler] | None = None
+    acking: Acking | None = None
+    live: tuple[str, ...] = ()
+    via: str = ""
 
     def __post_init__(self) -> None:
         if self.guarantee not in STRENGTHS:
             raise SettingError(unknown("guarantee", self.guarantee, STRENGTHS))
+
+    @property
+    def mode(self) -> str:
+        """The name of the policy that its barriers bear."""
+        return self.via or self.name
 
     def __str__(self) -> str:
         """As users write it: its name, and its arguments."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from workbench.errors import SettingError, unknown
+from workbench.runtime.barriers.acks import ACKS
 from workbench.runtime.barriers.aligned import EXACTLY_ONCE, STOP_THE_WORLD
 from workbench.runtime.barriers.architectures import AT_MOST_ONCE, CHANGELOG
 from workbench.runtime.barriers.at_least_once import AT_LEAST_ONCE
@@ -14,7 +15,7 @@ POLICIES: dict[str, FaultTolerance] = {
     policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
 }
 """By name, in the order in which they are offered to users as checkpoint modes."""
-_OF_RUNS = {policy.name: policy for policy in (AT_MOST_ONCE, CHANGELOG, TRANSACTIONS)}
+_OF_RUNS = {policy.name: policy for policy in (ACKS, AT_MOST_ONCE, CHANGELOG, TRANSACTIONS)}
 """Those that only hold for a whole run."""
 
 

@@ -33,6 +33,7 @@ TRANSACTIONS = FaultTolerance(
     title="transactions",
     help="each record is one atomic write of state, productions and record ids; only the failed task restarts",
     tunable=False,
+    live=("coalesce",),
     transactions=Transactional(),
 )
 
@@ -69,13 +70,8 @@ def transactions(coalesce: int | str = 1, strong: bool | str = True, store: str 
     if store not in STORES:
         raise SettingError(unknown("store", str(store), STORES))
     found = Transactional(_coalesce(coalesce), _truth(strong), store)
-    return with_transactional(TRANSACTIONS, found)
-
-
-def with_transactional(policy: FaultTolerance, found: Transactional) -> FaultTolerance:
-    """This policy with other knobs."""
     knobs = (("coalesce", str(found.coalesce)), ("strong", str(found.strong).lower()), ("store", found.store))
-    return replace(policy, transactions=found, knobs=knobs)
+    return replace(TRANSACTIONS, transactions=found, knobs=knobs)
 
 
 def _coalesce(value: int | str) -> int:

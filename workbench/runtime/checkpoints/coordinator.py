@@ -205,7 +205,7 @@ class CheckpointCoordinator:
             now_us,
             tuple(task.name for task in self._attempt.tasks),
             savepoint,
-            policy.name,
+            policy.mode,
             alone or overtakes or bool(policy.one_at_a_time),
         )
         self._next_id += 1
@@ -217,7 +217,7 @@ class CheckpointCoordinator:
         barrier = CheckpointBarrier(
             record.checkpoint_id,
             now_us,
-            policy.name,
+            policy.mode,
             overtakes_at_us,
             offsets=offsets,
             outputs_only=policy.outputs_only,

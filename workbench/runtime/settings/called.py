@@ -29,7 +29,7 @@ def called(value: object, makers: Mapping[str, Callable[..., Any] | None], what:
     if name not in makers:
         raise SettingError(unknown(what, name, makers))
     make = makers[name]
-    known = () if make is None else make.__code__.co_varnames[: make.__code__.co_argcount]
+    known = () if make is None else arguments_of(make)
     arguments: dict[str, str] = {}
     for part in rest.split(","):
         if not part.strip():
@@ -44,3 +44,14 @@ def called(value: object, makers: Mapping[str, Callable[..., Any] | None], what:
             raise SettingError(f"{argument} of {name} is both {arguments[argument]!r} and {text!r}: write it once")
         arguments[argument] = text
     return None if make is None else make(**arguments)
+
+
+def arguments_of(make: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's arguments.
+
+    Example:
+        >>> arguments_of(lambda interval, *, late: None)
+        ('interval',)
+    """
+    code = make.__code__
+    return tuple(code.co_varnames[: code.co_argcount])

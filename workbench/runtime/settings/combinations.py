@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from workbench.durations import format_duration
 from workbench.errors import SettingError
 from workbench.plan.guarantee import STRENGTHS
 from workbench.runtime.barriers.aligned import EXACTLY_ONCE
@@ -54,3 +55,26 @@ def check_checkpoints(
             f"max_concurrent_checkpoints is {several} with an aligned_checkpoint_timeout: a checkpoint may continue "
             f"unaligned, and {UNALIGNED.one_at_a_time}, so set it to 1"
         )
+
+
+def check_acks(policy: FaultTolerance, buffer_timeout_us: int | None) -> None:
+    """Refuse a buffer timeout with which records wait for so long that they are replayed meanwhile.
+
+    Args:
+        policy: of the run.
+        buffer_timeout_us: microseconds; None: buffers ship only when they are full.
+
+    Raises:
+        SettingError: it is not below the message timeout.
+
+    Example:
+        >>> check_acks(EXACTLY_ONCE, None)
+    """
+    acking = policy.acking
+    if acking is None or (buffer_timeout_us is not None and buffer_timeout_us < acking.message_timeout_us):
+        return
+    shown = "disabled" if buffer_timeout_us is None else format_duration(buffer_timeout_us)
+    raise SettingError(
+        f"buffer_timeout is {shown}, and acks replays a record after message_timeout, "
+        f"{format_duration(acking.message_timeout_us)}, while it still waits in a buffer: lower buffer_timeout"
+    )

@@ -21,7 +21,7 @@ from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.policies import POLICIES, fault_tolerance
 from workbench.runtime.settings.architecture import CHOICES, parse_architecture, show_architecture
-from workbench.runtime.settings.combinations import check_checkpoints
+from workbench.runtime.settings.combinations import check_acks, check_checkpoints
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY, STRATEGIES, RestartStrategy, parse_restart
 from workbench.runtime.settings.setting import Setting, entries, entry, one_of, optional_duration, positive
 from workbench.state.key_groups import KEY_GROUPS_MOST
@@ -165,7 +165,7 @@ class Settings:
         default=None,
         metadata=entry(
             'the architecture of fault tolerance, for the whole run; None or ``"snapshots"``: checkpoints, see '
-            "`checkpoint_mode`; `changelog`, `stop_the_world`, `at_most_once`, or one of them as text, "
+            "`checkpoint_mode`; `acks`, `changelog`, `stop_the_world`, `at_most_once`, or one of them as text, "
             '``"changelog:offset_interval=5s"``.',
             parse_architecture,
             show=show_architecture,
@@ -288,6 +288,11 @@ class Settings:
         return self.fault_tolerance or fault_tolerance(self.checkpoint_mode)
 
     @property
+    def ackers(self) -> int:
+        """The number of acker tasks; 0: records are not acknowledged."""
+        return 0 if self.policy.acking is None else self.policy.acking.ackers
+
+    @property
     def periodic_interval_us(self) -> int | None:
         """Time between periodic checkpoints; None: there are none."""
         if not self.policy.periodic:
@@ -382,6 +387,7 @@ class Settings:
             self.policy, self.guarantee, self.checkpoint_mode if self.fault_tolerance is not None else None,
             self.max_concurrent_checkpoints, self.aligned_checkpoint_timeout_us,
         )  # fmt: skip
+        check_acks(self.policy, self.buffer_timeout_us)
         return self
 
 

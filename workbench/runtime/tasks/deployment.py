@@ -19,24 +19,33 @@ from workbench.operators.aggregates.local_aggregate import aggregates_locally
 from workbench.operators.contract.base import Counters, Operator, OperatorContext
 from workbench.operators.contract.executor import Executor
 from workbench.operators.contract.positions import Positions, Reading
+from workbench.plan.acking import is_of_acks, tracked
 from workbench.plan.logical import Node
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 from workbench.raised import PASSING
+from workbench.runtime.acking.ids import Ids
+from workbench.runtime.acking.pending_roots import RootCounts
+from workbench.runtime.acking.tracking import Anchors, TrackedOutput
 from workbench.runtime.exchange.buffer_bytes import BufferBytes
 from workbench.runtime.exchange.chain import Emitter, Link
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.in_flight import TASK, Flow, InFlight, restored
 from workbench.runtime.exchange.input_gate import InputChannel
 from workbench.runtime.exchange.output import EdgeOutput
-from workbench.runtime.exchange.splitters import splitter
+from workbench.runtime.exchange.splitters import Splitter, splitter
 from workbench.runtime.messages.messages import Command
 from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.acked_operator import acking_task
+from workbench.runtime.tasks.acked_source import AckedSourceTask
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.restored import Restored, plan_resends, sends_of
 from workbench.runtime.tasks.source_drift import align
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.states import States
 from workbench.runtime.tasks.task import Task, TaskHost
+
+UNBOUNDED = 2**62
+"""Buffers granted to ackers, whose messages to a source are few numbers for each of its pending roots."""
 
 
 @dataclass(slots=True)
@@ -79,6 +88,7 @@ class JobServices:
         executor: runs slow user functions; None: they are called in the step itself.
         run: identifies this run; unique for each start.
         parts: what the run's architecture of fault tolerance replaces; None: nothing.
+        roots: of the source subtasks, by task: what has become of their roots, if records are acknowledged.
     """
 
     job: str
@@ -91,16 +101,18 @@ class JobServices:
     executor: Executor | None = None
     run: str = ""
     parts: Parts | None = None
+    roots: dict[str, RootCounts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One attempt: its tasks, by slot, and its channels."""
+    """One attempt: its tasks, by slot, its channels, and those that lead from ackers back to sources."""
 
     number: int
     slots: tuple[Slot, ...]
     tasks: tuple[Task, ...]
     channels: tuple[Channel, ...]
+    returns: tuple[Channel, ...] = ()
 
     @property
     def sources(self) -> list[SourceTask]:
@@ -146,6 +158,7 @@ class Execution:
                 self.slots,
                 tuple(task for task in self.tasks if (task.name in names) is member),
                 tuple(c for c in self.channels if (c.source in names or c.target in names) is member),
+                tuple(channel for channel in self.returns if (channel.source in names) is member),
             )
             for member in (True, False)
         )
@@ -162,6 +175,7 @@ class Execution:
             self.slots,
             tuple(tasks[name] for name in order if name in tasks),
             tuple(channel for edge in graph.edges for channel in channels if channel.edge == edge.id),
+            (*self.returns, *later.returns),
         )
         both._occupy()
         return both
@@ -188,7 +202,7 @@ def deploy(
     beside = slots is not None
     slots = tuple(slots or (Slot(graph.slot_name(index)) for index in range(graph.slots)))
     vertices = graph.vertices if vertices is None else vertices
-    edges = [edge for edge in graph.edges if edge.source in vertices]
+    edges = [edge for edge in (*graph.edges, *graph.returns) if edge.source in vertices]
     channels = _channels(edges, slots, settings)
     tasks: list[Task] = []
     in_flight: list[InFlight] = []
@@ -209,8 +223,17 @@ def deploy(
                 task.close()
         raise
     align([task for task in tasks if isinstance(task, SourceTask)], tasks, graph)
-    flat = tuple(channel for edge in edges for own in channels[edge.id].of for channel in own)
-    execution = Execution(number, slots, tuple(tasks), flat)
+    flat, returns = (
+        tuple(
+            channel
+            for edge in edges
+            if edge.target.is_source is back
+            for own in channels[edge.id].of
+            for channel in own
+        )
+        for back in (False, True)
+    )
+    execution = Execution(number, slots, tuple(tasks), flat, returns)
     if not beside:
         execution._occupy()
     return execution
@@ -291,8 +314,9 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
     for edge in edges:
         source, target = edge.source, edge.target
         merges = edge.exchange == "hash" and aggregates_locally(target.nodes[0].spec)
+        plain = settings.policy.acking is None or is_of_acks(edge)
         buffer_bytes = BufferBytes(
-            edge.schema, preaggregates=merges
+            edge.schema if plain else tracked(edge).schema, preaggregates=merges
         )  # even if none are created now, some may come from a checkpoint
         both = _EdgeChannels([[] for _ in range(source.parallelism)], [[] for _ in range(target.parallelism)])
         for i, j in edge.pairs:
@@ -300,7 +324,7 @@ def _channels(edges: Sequence[Edge], slots: Sequence[Slot], settings: Settings) 
                 edge.id,
                 f"{source.name}[{i}]",
                 f"{target.name}[{j}]",
-                settings.buffers_per_channel,
+                UNBOUNDED if target.is_source else settings.buffers_per_channel,
                 slots[source.slots[i]].waker,
                 slots[target.slots[j]].waker,
                 Flow(edge.producer_uid, edge.tag, target.name, edge.port, i, j, target.parallelism),
@@ -331,6 +355,7 @@ class _TaskBuilder:
     subtask: int
     states: States | None
     opened: list[Operator | SourceReader] = field(default_factory=list)
+    anchors: Anchors | None = None
 
     def build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
         """Build the task; on failure, close what it has opened."""
@@ -345,6 +370,8 @@ class _TaskBuilder:
     def _build(self, host: TaskHost, slot: Slot, channels: _Channels) -> Task:
         reading, parts = Reading(), self.services.parts
         links = self._links(reading)
+        if self.settings.policy.acking is not None:
+            self.anchors = Anchors(Ids(self.services.seed, f"{self.vertex.name}[{self.subtask}]", self.number))
         outputs = [self._output(edge, links, channels) for edge in self.vertex.outs]
         root = links[self.vertex.nodes[0]]
         root.connect()
@@ -364,12 +391,21 @@ class _TaskBuilder:
         if not self.vertex.is_source:
             vertex, own = self.vertex, self.subtask
             inputs = [InputChannel(channel, edge.port) for edge in vertex.ins for channel in channels[edge.id].to[own]]
+            if self.anchors is not None:
+                return acking_task(self.anchors, inputs=inputs, **shared)
             make = OperatorTask if parts is None else parts.operator_task
             return make(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
-        read = SourceTask if parts is None else parts.source_task
-        task = read(reader=reader, schema=head.schema, watermarks=head.watermarks, reading=reading, **shared)
+        shared |= {"reader": reader, "schema": head.schema, "watermarks": head.watermarks, "reading": reading}
+        if self.anchors is None:
+            read = SourceTask if parts is None else parts.source_task
+            task = read(**shared)
+        else:
+            counts = self.services.roots.setdefault(shared["name"], RootCounts())
+            ends = f"->{self.vertex.id}"
+            returns = [each for edge, own in channels.items() if edge.endswith(ends) for each in own.to[self.subtask]]
+            task = AckedSourceTask(anchors=self.anchors, counts=counts, returns=returns, **shared)
         if self.states is not None:
             with self.states.taken_by(self.vertex.name, f"source {self.vertex.name!r}"):
                 task.restore_watermarks(self.states.get(self.vertex.name, []))
@@ -410,6 +446,9 @@ class _TaskBuilder:
         heads = node is self.vertex.nodes[0]
         return spec.create([edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema])
 
+    def _splitter(self, edge: Edge) -> Splitter | None:
+        return splitter(edge, self.subtask, self.number, self.services.seed, self.max_parallelism)
+
     def _reader(self) -> SourceReader:
         node = self.vertex.nodes[0]
         uid = self.vertex.name
@@ -442,19 +481,22 @@ class _TaskBuilder:
         )
 
     def _output(self, edge: Edge, links: dict[Node, Link], channels: _Channels) -> EdgeOutput:
-        worthwhile = self.settings.local_aggregation
-        full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas[edge.tag]
-        output = EdgeOutput(
-            channels[edge.id].of[self.subtask],
-            edge.exchange,
-            splitter(edge, self.subtask, self.number, self.services.seed, self.max_parallelism),
-            edge.schema.names if len(edge.schema) < len(full) else None,
+        worthwhile, own = self.settings.local_aggregation, channels[edge.id].of[self.subtask]
+        rest = (
             self.services.clock.now_us,
             self.settings.buffer_size,
             self.settings.ship_after_us,
             self.settings.buffer_debloat_target_us,
             None if edge.local is None or worthwhile is None else edge.local.create(edge.schema, worthwhile),
         )
+        if self.anchors is not None and not is_of_acks(edge):
+            output: EdgeOutput = TrackedOutput(
+                self.anchors, tracked(edge).schema, own, edge.exchange, self._splitter(tracked(edge)), *rest
+            )
+        else:
+            full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas.get(edge.tag, edge.schema)
+            names = edge.schema.names if len(edge.schema) < len(full) else None
+            output = EdgeOutput(own, edge.exchange, self._splitter(edge), names, *rest)
         link = links[edge.producer]
         if edge.tag is None:
             link.edges.append(output)

@@ -387,14 +387,18 @@ class SourceTask(Task):
         note_times(time.generator, records, self.root.counters.event_times, now_us)
         done = self._reading.first = 0
         for place, watermark_us in self._observe(records, split, now_us):
-            self.root.receive(records.slice(done, place - done))
+            self._send(records.slice(done, place - done))
             done = self._reading.first = place
             time.reach(watermark_us)
             self._send_watermark()
         if not done:
-            self.root.receive(records)
+            self._send(records)
         elif done < len(records):
-            self.root.receive(records.slice(done, len(records) - done))
+            self._send(records.slice(done, len(records) - done))
+
+    def _send(self, records: Records) -> None:
+        """Pass some of the records that were read to the chain."""
+        self.root.receive(records)
 
     def _observe(self, records: Records, split: str, now_us: int) -> Marks:
         time = self.splits[split]

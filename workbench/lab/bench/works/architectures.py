@@ -18,8 +18,10 @@ import pyarrow as pa
 import workbench as wb
 from workbench.connectors.contract.base import Guarantee
 from workbench.elements import Int64s
+from workbench.plan.acking import ACKS, IDS
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.deployment import Execution
 from workbench.telemetry.frames import end_latency
 
 SECONDS = 10
@@ -30,6 +32,7 @@ FAILS_AT = (0.4, 0.7)
 """The places of the failing records, as parts of the input."""
 ARCHITECTURES = (
     "snapshots",
+    "acks",
     "stop-the-world",
     "changelog:offset_interval=2s",
     "at-most-once",
@@ -55,6 +58,9 @@ class Compared:
         throughput: records of the input per second, including recoveries.
         p50_ms, p99_ms: latency from source to sink: the median of the medians, and the highest 99th percentile.
         buffers: buffers sent between tasks in the last attempt.
+        ack_messages, ack_bytes: messages to and from ackers in the last attempt, and the bytes of these and of the ids
+            that travel with records.
+        timed_out: roots that were replayed because they were not acknowledged in time.
         checkpoints: how many were completed.
         written_bytes: of the checkpoints in the history, the last fifty.
         replayed: how often a record reached the function again.
@@ -72,6 +78,9 @@ class Compared:
     p50_ms: float
     p99_ms: float
     buffers: int
+    ack_messages: int
+    ack_bytes: int
+    timed_out: int
     checkpoints: int
     written_bytes: int
     replayed: int
@@ -102,6 +111,7 @@ class Compared:
             f"{self.replayed:,} replayed; {self.throughput:,.0f}/s, "
             f"latency {self.p50_ms:.1f} ms (p99 {self.p99_ms:.1f}), "
             f"recovery {self.recovery_ms:.0f} ms, {self.checkpoints} checkpoints"
+            + (f", {self.ack_messages:,} acknowledgements" if self.ack_messages else "")
         )
 
 
@@ -155,7 +165,10 @@ def compare_one(
     )
     begin = time.perf_counter()
     p50, p99 = [], []
+    master = job._run.master
+    execution = master.execution
     while not job.over:
+        execution = master.execution or execution  # a job that has ended keeps none
         time.sleep(SAMPLE_S)
         frame = job.recorder.latest()
         latency = None if frame is None else end_latency([v.id for v in frame.vertices], frame.edges, frame.latency)
@@ -170,10 +183,9 @@ def compare_one(
     differ = np.array([counts.get(key, 0) for key in range(KEYS)]) - truth
     lost, doubled = int((passed == 0).sum()), int(np.maximum(passed - 1, 0).sum())
     low, high = int(-differ[differ < 0].sum()), int(differ[differ > 0].sum())
-    master = job._run.master
     history = list(master.coordinator.history)
-    execution = master.execution
     policy = Settings().with_value("fault_tolerance", architecture).policy
+    messages, ack_bytes = (0, 0) if execution is None or policy.acking is None else acknowledging(execution)
     return Compared(
         architecture=str(architecture),
         claimed=policy.guarantee,
@@ -184,6 +196,9 @@ def compare_one(
         p50_ms=statistics.median(p50) if p50 else 0.0,
         p99_ms=max(p99, default=0.0),
         buffers=0 if execution is None else sum(channel.buffers_sent for channel in execution.channels),
+        ack_messages=messages,
+        ack_bytes=ack_bytes,
+        timed_out=sum(counts.failed for counts in master.services.roots.values()),
         checkpoints=master.coordinator.completed,
         written_bytes=sum(record.size_bytes for record in history),
         replayed=observer.replayed,
@@ -192,6 +207,17 @@ def compare_one(
         lost_counts=low,
         doubled_counts=high,
         recovery_ms=statistics.mean(observer.recoveries_ms) if observer.recoveries_ms else 0.0,
+    )
+
+
+def acknowledging(execution: Execution) -> tuple[int, int]:
+    """The messages to and from the ackers of an attempt, and the bytes of these and of the ids beside records."""
+    acks = [*execution.returns, *(channel for channel in execution.channels if channel.flow.tag == ACKS)]
+    records = sum(channel.records_sent for channel in execution.channels if channel.flow.tag != ACKS)
+    ids = sum(field.type.byte_width for field in IDS)
+    return (
+        sum(channel.records_sent for channel in acks),
+        sum(channel.bytes_sent for channel in acks) + records * ids,
     )
 
 
