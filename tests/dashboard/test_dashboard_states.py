@@ -29,7 +29,11 @@ from workbench.dashboard.views.checkpoints import checkpoints
 from workbench.dashboard.views.event_time import holders, late, watermarks
 from workbench.dashboard.views.sink_part import Latest, html
 from workbench.durations import MAX_TIME
+from workbench.operators.contract.event_times import BOUNDS
 from workbench.telemetry.diagnosis import explain
+from workbench.telemetry.effects.change_frames import ChangeFrame
+from workbench.telemetry.effects.interruption_log import InterruptionLog
+from workbench.telemetry.event_time.frames import EventTimesFrame
 from workbench.telemetry.frames import EdgeFrame, Frame, LateFrame, VertexFrame
 from workbench.telemetry.scene import ChannelScene, Marble, Scene, TaskScene
 
@@ -68,6 +72,70 @@ def test_a_view_alone_tells_why_the_job_has_failed() -> None:
     failed = replace(FRAME, state="FAILED", failure="aggregate[1]: <b>boom</b>")
     assert "role='alert'>✗ aggregate[1]: &lt;b&gt;boom&lt;/b&gt;</p>" in header.slim_html(failed, "delays")
     assert "boom" not in header.slim_html(replace(failed, state="RUNNING"), "delays")
+
+
+def changed(ago_us: int, sentence: str = "rate 1 → 2: latency p50 <b>") -> Frame:
+    change = ChangeFrame("rate 1 → 2", FRAME.time_us - ago_us, None, None, "holds", sentence)
+    return replace(FRAME, changes=(change,))
+
+
+def test_the_last_change_stands_out_for_a_minute() -> None:
+    for told in (header.html, header.slim_html):
+        assert re.search(
+            r"<p class='news'>[\d:]+ UTC: rate 1 → 2: latency p50 &lt;b&gt;</p>", told(changed(59_000_000), "")
+        )
+        assert "<p class='past'>" in told(changed(61_000_000), "")
+        assert "rate 1" not in told(FRAME, "")
+
+
+def test_what_happened_last_is_told_first() -> None:
+    log = InterruptionLog()
+    log.failed(FRAME.time_us - 20_000_000, "sum[1] failed", "no")
+    log.waits(FRAME.time_us - 20_000_000, FRAME.time_us - 19_900_000)
+    log.deployed(FRAME.time_us - 19_900_000, 13, 0, {})
+    for ago_us in (10_000_000, 30_000_000):
+        told = header.html(replace(changed(ago_us), interruptions=log.interruptions), "delays")
+        assert (told.index("rate 1 → 2") < told.index("sum[1] failed")) is (ago_us == 10_000_000)
+        assert told.count("class='news'") == 2
+
+
+def late_frame(dropped: int, came: int, state: str = "RUNNING") -> Frame:
+    shortfalls = [0] * len(BOUNDS)
+    shortfalls[BOUNDS.index(1_800_000_000)] = dropped
+    seen = (
+        EventTimesFrame("read", came, examined=came, bound_us=10_000_000),
+        EventTimesFrame("sum", came, dropped=dropped, shortfalls=(*shortfalls, 0)),
+    )
+    first, *others = FRAME.tasks
+    others = [replace(task, event_times=()) for task in others]
+    return replace(FRAME, state=state, tasks=(replace(first, event_times=seen), *others))  # type: ignore[arg-type]
+
+
+def test_records_that_come_too_late_are_told_with_the_bound_that_would_have_kept_them() -> None:
+    assert header.lost(late_frame(1_218, 4_880)) == (
+        "1,218 of 4,880 records came too late for their windows and were dropped. A bound of 30 min 10 s instead of "
+        "10 s would have kept at least 1,218 of 1,218 late records."
+    )
+    assert "<p class='news finding'>1,218 of" in header.html(late_frame(1_218, 4_880), "delays")
+    assert header.lost(late_frame(4, 4_880)) == ""  # the head's number says it
+    assert header.lost(late_frame(0, 0)) == ""
+    assert header.lost(late_frame(1_218, 4_880, "FAILED")) == ""
+
+
+def test_a_long_chain_is_shortened_beside_other_cards() -> None:
+    names = [f"t{n}[0]" for n in range(9)]
+    tasks = [
+        replace(
+            FRAME.tasks[0], name=name, watermarkHolder=holder, metrics={"currentInputWatermark": 1}, state="RUNNING"
+        )
+        for name, holder in zip(names, [*names[1:], "split 0"], strict=True)
+    ]
+    pairs = zip(names[1:], names, strict=False)
+    channels = tuple(replace(FRAME.channels[0], source=source, target=target) for source, target in pairs)
+    long = replace(FRAME, tasks=tuple(tasks), channels=channels)
+    assert text_of(holders.html(long, 6)).count("◀") == 6
+    assert "t1[0] ◀ 4 more ◀ t6[0] ◀ t7[0] ◀ t8[0] ◀ split 0" in text_of(holders.html(long, 6))
+    assert text_of(holders.html(long)).count("◀") == 9
 
 
 def test_nothing_is_awaited_of_a_job_that_is_over() -> None:

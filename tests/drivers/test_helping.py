@@ -22,7 +22,8 @@ from workbench.elements import CheckpointBarrier, Records, Watermark
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import Execution, JobServices, deploy
+from workbench.runtime.tasks.deployment import deploy
+from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Outcome
 

@@ -19,7 +19,8 @@ from workbench.plan.physical import build_physical_graph
 from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import Execution, JobServices, deploy
+from workbench.runtime.tasks.deployment import deploy
+from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Outcome
 

@@ -9,11 +9,14 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.rate import LOOK_US
 from workbench.connectors.tables.tables import Tables
-from workbench.elements import Records, Watermark
+from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import JobServices, deploy
+from workbench.runtime.tasks.deployment import deploy
+from workbench.runtime.tasks.execution import JobServices
+from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome
 
 SECOND_US = 1_000_000
@@ -22,6 +25,20 @@ SECOND_US = 1_000_000
 class Host:
     def report(self, report: Report) -> None:
         raise AssertionError(report)
+
+
+def paced(
+    clock: VirtualClock, rate: float, timeout_us: int, look_us: int = LOOK_US, **settings: int
+) -> tuple[SourceTask, Channel]:
+    """A source at a rate, and the channel that it fills."""
+    table = pa.table({"t": pa.array(range(5_000_000 // 50), pa.int64())})
+    stream = wb.Stream.from_table(table, event_time="t", rate=rate).rebalance()
+    graph = build_physical_graph(stream.sink_to(wb.CallbackSink(lambda batch: None)).logical_graph(), 1, 1)
+    wanted = Settings(parallelism=1, buffer_timeout_us=timeout_us, **settings)
+    source = deploy(graph, wanted, JobServices("job", clock, Tables(), None, {}), Host(), 0, None).sources[0]
+    source.look_every(look_us)
+    (channel,) = source.outputs[0].channels
+    return source, channel
 
 
 class Run:
@@ -35,13 +52,7 @@ class Run:
 
     def __init__(self, rate: float, timeout_us: int, look_us: int = LOOK_US) -> None:
         clock = VirtualClock()
-        table = pa.table({"t": pa.array(range(5_000_000 // 50), pa.int64())})
-        stream = wb.Stream.from_table(table, event_time="t", rate=rate).rebalance()
-        graph = build_physical_graph(stream.sink_to(wb.CallbackSink(lambda batch: None)).logical_graph(), 1, 1)
-        settings = Settings(parallelism=1, buffer_timeout_us=timeout_us)
-        source = deploy(graph, settings, JobServices("job", clock, Tables(), None, {}), Host(), 0, None).sources[0]
-        source.look_every(look_us)
-        (channel,) = source.outputs[0].channels
+        source, channel = paced(clock, rate, timeout_us, look_us)
         self.steps = 0
         self.arrived_us: list[int] = []
         self.watermarks: list[tuple[int, int]] = []
@@ -83,3 +94,23 @@ def test_among_many_jobs_a_source_is_stepped_about_once_for_each_buffer() -> Non
 
 def test_a_source_whose_records_do_not_wait_in_buffers_does_not_rest() -> None:
     assert Run(1_000, 0).steps >= 1_000
+
+
+def test_a_source_that_never_catches_up_does_not_take_the_time_since_its_last_rest_for_latency() -> None:
+    """Its receiver takes a buffer every 20 ms, and at most so many are under way: no record travels for longer."""
+    clock = VirtualClock()
+    source, channel = paced(clock, 20_000, 100_000, buffer_size=64)
+    most_us = 20_000 * (channel.credit + source.pool.total + 2)
+    taken_us, travelled_us = 0, []
+    while (now_us := clock.now_us()) < 4 * SECOND_US:
+        while source.step() is Outcome.PROGRESSED:
+            pass
+        if now_us - taken_us >= 20_000 * (now_us > 200_000):  # it is quick at first, so that the source rests
+            taken_us, element = now_us, channel.poll()
+            while element is not None and not isinstance(element, Records):
+                if isinstance(element, LatencyMarker):
+                    travelled_us.append(now_us - element.marked_us)
+                element = channel.poll()
+        clock.advance_to(now_us + 1_000)
+    assert len(travelled_us) > 20
+    assert max(travelled_us) <= most_us + 100_000

@@ -10,7 +10,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job.job import Job
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Outcome
 
 SCHEMA = pa.schema([("key", pa.int64()), ("text", pa.string())])

@@ -14,7 +14,7 @@ import pytest
 import workbench as wb
 from workbench.errors import JobError
 from workbench.jupyter.verbs import run_verb
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 
 COUNT = 160
 

@@ -20,6 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import until
 
 import workbench as wb
 from workbench.api.beginning import opening
@@ -352,3 +353,26 @@ def test_a_directory_in_use_is_refused_with_its_holder(tmp_path: Path) -> None:
     assert Holder.read((tmp_path / "lock").read_text()) == later.holder
     later.close()
     assert Holder.read("torn") is Holder.read("{}") is None
+
+
+def test_a_take_over_says_so_with_the_checkpoint_that_it_goes_on_from(tmp_path: Path) -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=500)
+    counts = numbers.sink_to(wb.TableSink("out"))
+    owner = counts.run("taken", checkpoint_interval="50ms", checkpoint_dir=tmp_path)
+    until(lambda: owner.status()["checkpoints"])
+    owner.cancel()
+    owner.wait("60s")
+    held = DirectoryStorage(tmp_path)  # another process, as far as the job can tell
+    second = counts.run("taken", checkpoint_interval="disabled", checkpoint_dir=tmp_path, standby=True)
+    until(lambda: second.status()["lease"])
+    assert (second.state, second.status()["last_interruption"]) == ("SUSPENDED", None)
+    held.close()
+    until(lambda: second.status().get("last_interruption") and second.state == "RUNNING")
+    until(lambda: second.recorder.latest().interruptions[-1].state == "over")
+    told = second.recorder.latest().interruptions[-1]
+    assert told.kind == "take-over"
+    assert second.status()["last_interruption"] == told.sentence
+    assert told.sentence.startswith(f"took over from another process; restored checkpoint {told.checkpoint}")
+    assert told.checkpoint == second.recorder.latest().restore.id
+    second.cancel()
+    second.wait("60s")

@@ -39,7 +39,7 @@ def test_within_three_seconds_a_sentence_tells_before_and_after() -> None:
     [change] = told.log.changes
     assert change.state == "holds"
     assert change.sentence == (
-        "buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
+        "buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
     )
     assert change.before is not None
     assert change.after is not None
@@ -85,7 +85,7 @@ def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone()
     first, second = told.log.changes
     assert first.state == "superseded"
     assert first.sentence.startswith("buffer_timeout 100ms → 5ms: another change came after 0.4 s")
-    assert second.sentence.startswith("rate 1000 → 2000 with buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms")
+    assert second.sentence.startswith("rate 1000 → 2000 with buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms")
     assert second.before is not None
     assert second.before.p50_ms == 48
 
@@ -107,7 +107,7 @@ def test_where_nothing_changes_it_says_why() -> None:
     told.change("buffer_timeout", "100ms", "1s")
     told.run(3, full)
     assert told.log.changes[-1].sentence == (
-        "buffer_timeout 100ms → 1s: p50 stays 8.0 ms, throughput unchanged; "
+        "buffer_timeout 100ms → 1s: latency p50 stays 8.0 ms, throughput unchanged; "
         "buffers are full after 15 ms at this rate: the timeout does not act"
     )
     told.change("rate", "1000", "max")
@@ -121,7 +121,7 @@ def test_before_the_first_sample_nothing_is_compared() -> None:
     told = Told()
     told.change("rate", "1000", "2000")
     told.run(3, BEFORE)
-    assert told.log.changes[-1].sentence == "rate 1000 → 2000: p50 48 ms, throughput 1,000 records/s"
+    assert told.log.changes[-1].sentence == "rate 1000 → 2000: latency p50 48 ms, throughput 1,000 records/s"
 
 
 @pytest.mark.parametrize(("timeout", "fill_ms", "acts"), [("100ms", 15, False), ("100ms", 99, True), ("0ms", 15, True)])
@@ -137,7 +137,7 @@ def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_wit
     told.change("buffer_timeout", "100ms", "5ms")
     told.run(3, replace(BEFORE, p50_ms=4, p95_ms=7, p99_ms=8, buffers_per_second=180))
     assert told.log.changes[-1].sentence == (
-        "buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
+        "buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
     )
 
 
@@ -147,9 +147,27 @@ def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
     told.change("parallelism", "1", "2")
     told.run(3, replace(BEFORE, records_per_second=1_900, busiest="sum", busy=0.5))
     assert told.log.changes[-1].sentence == (
-        "parallelism 1 → 2: p50 stays 48 ms, throughput 1,000 → 1,900 records/s; sum was 97 % busy and is 50 %"
+        "parallelism 1 → 2: latency p50 stays 48 ms, throughput 1,000 → 1,900 records/s; sum was 97 % busy and is 50 %"
     )
     told.run(8, replace(BEFORE, alignment_ms=41))
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, alignment_ms=0))
     assert told.log.changes[-1].sentence.endswith("; tasks waited 41 ms for barriers and wait 0.0 ms")
+
+
+def test_a_changed_checkpoint_interval_says_how_often_they_are_taken_and_at_what_price() -> None:
+    told = Told()
+    told.run(3, replace(BEFORE, checkpoint_gap_ms=5_000))
+    told.change("checkpoint_interval", "5s", "200ms")
+    told.run(3, replace(BEFORE, checkpoint_gap_ms=204))
+    assert told.log.changes[-1].sentence.endswith("unchanged; a checkpoint is taken every 204 ms")
+    told.log.sample(told.now_us, replace(BEFORE, checkpoint_gap_ms=204), price="costs 0.8 % of the time of sum[0]")
+    assert told.log.changes[-1].sentence.endswith("every 204 ms and costs 0.8 % of the time of sum[0]")
+
+
+def test_a_changed_mode_says_how_long_checkpoints_took_and_take() -> None:
+    told = Told()
+    told.run(3, replace(BEFORE, checkpoint_ms=431, alignment_ms=24))
+    told.change("checkpoint_mode", "exactly-once", "unaligned")
+    told.run(3, replace(BEFORE, checkpoint_ms=35, alignment_ms=23.5))
+    assert told.log.changes[-1].sentence.endswith("throughput unchanged; checkpoints took 431 ms and take 35 ms")

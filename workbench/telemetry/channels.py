@@ -16,7 +16,7 @@ import numpy as np
 from workbench.durations import NO_TIME
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.input_gate import InputChannel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import ChannelFrame

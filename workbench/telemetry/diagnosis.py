@@ -6,6 +6,7 @@ The cause of backpressure is the first task that is busy but not back-pressured 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
 
@@ -99,26 +100,52 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
     return ""
 
 
-def skewed(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: Sequence[TaskFrame]) -> list[str]:
-    """A sentence for each vertex one subtask of which receives far more than its share, because of its keys.
+@dataclass(frozen=True, slots=True)
+class Uneven:
+    """A subtask that receives far more than its share, because of its keys.
+
+    Attributes:
+        task: its name.
+        vertex: the name of its vertex.
+        rate, total: records per second that it and its whole vertex receive.
+    """
+
+    task: str
+    vertex: str
+    rate: float
+    total: float
+
+
+def uneven(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: Sequence[TaskFrame]) -> list[Uneven]:
+    """The busiest subtask of each vertex in which one receives far more than its share.
 
     Args:
         vertices, edges: of the graph.
         tasks: of the job.
     """
-    told = []
+    found = []
     for vertex in vertices:
         if not any(edge.target == vertex.id and edge.exchange == "hash" for edge in edges):
             continue
-        rates = {
-            task.name: float(task.metrics.get("numRecordsInPerSecond") or 0)
-            for task in tasks
-            if task.vertex == vertex.id
-        }
+        own = [task for task in tasks if task.vertex == vertex.id]
+        if any(task.state != "RUNNING" for task in own):  # what one that has ended leaves to others is no skew
+            continue
+        rates = {task.name: float(task.metrics.get("numRecordsInPerSecond") or 0) for task in own}
         most, total = max(rates, key=lambda name: rates[name], default=""), sum(rates.values())
         if len(rates) > 1 and total >= LEAST_PER_SECOND and rates[most] * len(rates) >= UNEVEN * total:
-            told.append(
-                f"{most} does {100 * rates[most] / total:.0f} % of the work of {vertex.name}: {rates[most]:,.0f} of "
-                f"{total:,.0f} records/s have keys of it."
-            )
-    return told
+            found.append(Uneven(most, vertex.name, rates[most], total))
+    return found
+
+
+def skewed(found: Uneven, hot: str = "") -> str:
+    """Says how uneven it is, and which key makes it so, where one does.
+
+    Example:
+        >>> skewed(Uneven("sum[1]", "sum", 94, 100), "origin = ATL alone is 97 % of them")
+        'sum[1] does 94 % of the work of sum: 94 of 100 records/s have keys of it; origin = ATL alone is 97 % of them.'
+    """
+    told = (
+        f"{found.task} does {100 * found.rate / found.total:.0f} % of the work of {found.vertex}: {found.rate:,.0f} of "
+        f"{found.total:,.0f} records/s have keys of it"
+    )
+    return f"{told}; {hot}." if hot else f"{told}."

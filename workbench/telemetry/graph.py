@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from workbench.plan.acking import is_of_acks
 from workbench.plan.physical import PhysicalGraph, Vertex
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.telemetry.channels import ChannelFrames
 from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
 from workbench.telemetry.tasks import Metrics

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.elements import Int64s
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import LATENCY_SAMPLES, Task
 from workbench.telemetry.frames import LatencyFrame
 

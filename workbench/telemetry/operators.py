@@ -6,7 +6,7 @@ from collections import deque
 
 from workbench.plan.logical import Node
 from workbench.plan.physical import PhysicalGraph
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.telemetry.frames import OperatorFrame, OperatorInput
 from workbench.telemetry.tasks import HORIZON_US, Deployed, deployed, runs
 

@@ -20,21 +20,24 @@ from workbench.telemetry.acking.roots import acks_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import NONE, explain, idle_split, skewed
+from workbench.telemetry.diagnosis import NONE, explain, idle_split, skewed, uneven
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
 from workbench.telemetry.effects.interruptions import Interruptions
 from workbench.telemetry.frames import (
     AuditFrame,
+    EdgeFrame,
     EventFrame,
     Frame,
     LatencyFrame,
     ReplayFrame,
+    TaskFrame,
     VertexFrame,
     end_latency,
 )
 from workbench.telemetry.graph import edge_frames, vertex_frames
+from workbench.telemetry.keys.hot_keys import HotKeys
 from workbench.telemetry.latency import latency_frames
 from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
@@ -61,6 +64,7 @@ def measured(
     vertices: Sequence[VertexFrame],
     channels: int,
     checkpoints: Sequence[CheckpointFrame],
+    since_us: int = 0,
 ) -> Measured:
     """What a change is judged by: latency, records read and buffers sent.
 
@@ -70,7 +74,10 @@ def measured(
         vertices: of the graph.
         channels: between their tasks.
         checkpoints: oldest first.
+        since_us: when a setting was changed last: checkpoints from before do not tell how often they are taken.
     """
+    done = [one for one in checkpoints if one.state == "COMPLETED"]
+    since = [one.triggered_us for one in done if one.triggered_us >= since_us]
     buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
     rate = metrics["numRecordsInPerSecond"]
     return Measured(
@@ -82,7 +89,9 @@ def measured(
         1_000 * channels / buffers if buffers else None,
         0 if end is None else end.recent,
         *_busiest(vertices),
-        next((_alignment_ms(one) for one in reversed(checkpoints) if one.state == "COMPLETED"), None),
+        _alignment_ms(done[-1]) if done else None,
+        done[-1].duration_ms if done else None,
+        (since[-1] - since[0]) / 1_000 / (len(since) - 1) if len(since) > 1 else None,
     )
 
 
@@ -129,6 +138,7 @@ class Sampler(JobObserver):
         self._changes = ChangeLog()
         self._interruptions = Interruptions()
         self._acting = Acting()
+        self._hot_keys = HotKeys()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
         self.master: Master | None = None
@@ -203,11 +213,13 @@ class Sampler(JobObserver):
         self._in_force = dict(settings)
         checkpoints = self._checkpoints.sample(master.coordinator, now)
         effects: dict[str, str] = {}
+        findings: tuple[str, ...] = ()
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            state = measured(end, metrics, vertices, len(channels), checkpoints)
-            self._changes.sample(now, state, held(backpressure))
+            state = measured(end, metrics, vertices, len(channels), checkpoints, self._tuned_us)
             effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
+            self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
+            findings = self._findings(master, vertices, edges, tasks)
         frame = Frame(
             job=master.services.job,
             state=master.state,  # type: ignore[arg-type]
@@ -235,7 +247,7 @@ class Sampler(JobObserver):
             changes=self._changes.changes,
             interruptions=self._interruptions.sample(now),
             effects=effects,
-            findings=tuple(filter(None, (idle_split(tasks), *skewed(vertices, edges, tasks)))) if running else (),
+            findings=findings,
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
             acks=acks_frame(master),
         )
@@ -244,6 +256,17 @@ class Sampler(JobObserver):
             self._channels.forget()  # nothing of an attempt that has ended is kept from here
         if (recorder := self._recorder()) is not None:
             recorder.append(frame)
+
+    def _findings(
+        self,
+        master: Master,
+        vertices: Sequence[VertexFrame],
+        edges: Sequence[EdgeFrame],
+        tasks: Sequence[TaskFrame],
+    ) -> tuple[str, ...]:
+        found, execution = uneven(vertices, edges, tasks), master.execution
+        hot = {} if execution is None else self._hot_keys.sample(master.graph, execution, [one.task for one in found])
+        return tuple(filter(None, (idle_split(tasks), *(skewed(one, hot.get(one.task, "")) for one in found))))
 
     def _job_metrics(self, master: Master, now: int) -> dict[str, float | int | str | None]:
         coordinator = master.coordinator

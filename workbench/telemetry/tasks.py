@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.input_gate import InputChannel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task

@@ -46,7 +46,7 @@ from workbench.runtime.storage import (
     lasting,
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
-from workbench.runtime.tasks.deployment import JobServices
+from workbench.runtime.tasks.execution import JobServices
 from workbench.runtime.tasks.stage import Stage
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler

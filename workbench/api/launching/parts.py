@@ -9,7 +9,7 @@ from workbench.errors import PlanError
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
-from workbench.runtime.tasks.deployment import Parts
+from workbench.runtime.tasks.execution import Parts
 from workbench.runtime.transactions.memory_store import MemoryStore
 from workbench.runtime.transactions.transactions import Transactions
 

@@ -5,39 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bokeh.models import ColumnDataSource
+from bokeh.models import ColumnDataSource, Range1d
 from bokeh.plotting import figure
 
 from workbench.dashboard.charts.sources import by_column, refresh
 from workbench.dashboard.charts.theme import Paint
-from workbench.dashboard.charts.wording import fit, milliseconds, short
+from workbench.dashboard.charts.wording import fit, milliseconds
 from workbench.telemetry.effects.interruption_frames import InterruptionFrame
 
 NAMES = ("start", "back", "end", "text", "x", "align")
 
-ROOM_US = 60_000_000
-"""A band that is older has its text to the right; a younger one to the left, where it is not cut off."""
+TEXT_PX = 180
+"""The longest text: half of the narrowest chart."""
 
 
-def columns(interruptions: Sequence[InterruptionFrame], now_us: int) -> dict[str, list[Any]]:
+def columns(interruptions: Sequence[InterruptionFrame], now_us: int, middle_us: int) -> dict[str, list[Any]]:
     """For each interruption when it began, when the tasks ran again, and when the sources were where they had been, in
-    milliseconds since 1970; and, of the latest alone, what it was, beside it where there is room.
+    milliseconds since 1970; and, of the latest alone, what it was, on the side of the middle of the chart.
 
     Example:
         >>> from workbench.telemetry.effects.interruption_log import InterruptionLog
         >>> log = InterruptionLog()
         >>> log.failed(0, "sum[1] failed", "no"); log.waits(0, 100_000)
         >>> log.deployed(120_000, 13, 2_340, {"read[0]": 5_000}); log.sample(1_800_000, {"read[0]": 5_000})
-        >>> columns(log.interruptions, 9_000_000)  # doctest: +NORMALIZE_WHITESPACE
-        {'start': [0.0], 'back': [120.0], 'end': [1800.0], 'text': ['sum[1] failed, #13, 2.3k again, 1.8 s'],
-         'x': [0.0], 'align': ['right']}
+        >>> columns(log.interruptions, 9_000_000, 4_500_000)  # doctest: +NORMALIZE_WHITESPACE
+        {'start': [0.0], 'back': [120.0], 'end': [1800.0], 'text': ['sum[1] failed, 1.8 s'],
+         'x': [1800.0], 'align': ['left']}
     """
     rows = []
     for one in interruptions:
         end_us = now_us if one.end_us is None else one.end_us
         ran = [phase.start_us for phase in one.phases if phase.name == "catching up"]
         text = _text(one) if one is interruptions[-1] else ""
-        left = now_us - end_us > ROOM_US
+        left = end_us < middle_us
         rows.append(
             {
                 "start": one.start_us / 1000, "back": (ran[-1] if ran else end_us) / 1000, "end": end_us / 1000,
@@ -49,13 +49,9 @@ def columns(interruptions: Sequence[InterruptionFrame], now_us: int) -> dict[str
 
 def _text(one: InterruptionFrame) -> str:
     said = [one.what if one.kind == "failure" else one.kind]
-    if one.checkpoint is not None:
-        said.append(f"#{one.checkpoint}")
-    if one.records_again:
-        said.append(f"{short(one.records_again)} again")
     if one.end_us is not None:
         said.append(milliseconds((one.end_us - one.start_us) / 1000))
-    return fit(", ".join(said), 260, 11)
+    return fit(", ".join(said), TEXT_PX, 11)
 
 
 class Bands:
@@ -64,10 +60,12 @@ class Bands:
     Args:
         paint: gives the colours.
         plot: its x axis is processing time.
+        window: the time that is shown, in milliseconds since 1970.
         labelled: the y axis begins at zero, so that a text can stand there.
     """
 
-    def __init__(self, paint: Paint, plot: figure, *, labelled: bool) -> None:
+    def __init__(self, paint: Paint, plot: figure, window: Range1d, *, labelled: bool) -> None:
+        self._window = window
         self._source = ColumnDataSource({name: [] for name in NAMES})
         down = plot.vstrip("start", "back", source=self._source, line_color=None, fill_alpha=0.25, level="underlay")
         again = plot.vstrip("back", "end", source=self._source, line_color=None, fill_alpha=0.2, level="underlay")
@@ -75,10 +73,13 @@ class Bands:
         paint.hatch(down.glyph)
         paint.set(again.glyph, fill_color="warn")
         if labelled:
-            paint.text(
-                plot, self._source, "x", 0, "text", "bad", 11, text_align="align", text_baseline="bottom", y_offset=-8
-            )
+            text = paint.text(
+                plot, self._source, "x", 0, "text", "bad", 11, text_align="align", text_baseline="bottom", y_offset=-8,
+                background_fill_alpha=0.8,
+            )  # fmt: skip
+            paint.set(text, background_fill_color="card")
 
     def show(self, interruptions: Sequence[InterruptionFrame], now_us: int) -> None:
         """Draw these; one that lasts reaches until now."""
-        refresh(self._source, columns(interruptions, now_us))
+        middle_us = round(500 * (self._window.start + self._window.end))
+        refresh(self._source, columns(interruptions, now_us, middle_us))

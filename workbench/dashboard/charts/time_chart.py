@@ -115,7 +115,7 @@ class TimeLines:
         for line, (colour, dash) in zip(lines, series.values(), strict=True):
             line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
-        self._bands = Bands(paint, plot, labelled=isinstance(self, TimeChart) and pixels >= LOW_PX)
+        self._bands = Bands(paint, plot, window.range, labelled=isinstance(self, TimeChart) and pixels >= LOW_PX)
         self._key = LineKey(texts, label, series)
         self.models = (column([self._key.div, plot]),)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})

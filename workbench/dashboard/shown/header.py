@@ -10,10 +10,16 @@ from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.sources import number_of
 from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.views.event_time.holders import late_records
+from workbench.dashboard.views.event_time.lateness import kept, totals
 from workbench.dashboard.views.event_time.watermarks import vertex_lags
 from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
 from workbench.telemetry.frames import Frame, ReplayFrame
+
+MANY_LATE = 0.001
+"""The share of records that are too late from which it is told with the state of the job."""
+NEW_US = 60_000_000
+"""So long what has happened stands out."""
 
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
@@ -86,7 +92,23 @@ def failure_html(frame: Frame) -> str:
 
 def _limits(frame: Frame) -> str:
     """What holds the job back."""
-    return wording.html_text(" ".join((frame.backpressure, *frame.findings)))
+    return wording.html_text(frame.backpressure)
+
+
+def findings_html(frame: Frame) -> str:
+    """What else is wrong with its input, a paragraph each."""
+    found = filter(None, (*frame.findings, lost(frame)))
+    return "".join(f"<p class='news finding'>{wording.html_text(sentence)}</p>" for sentence in found)
+
+
+def lost(frame: Frame) -> str:
+    """How many records came too late for their windows, and which bound would have kept them; empty if it is few."""
+    counts = totals(frame)
+    if counts.late < MANY_LATE * counts.at_windows or not counts.late or frame.state != "RUNNING":
+        return ""
+    went = "were dropped" if counts.dropped >= counts.aside else "went to the side output"
+    told = f"{wording.count(counts.late)} of {wording.count(counts.at_windows)} records came too late for their windows"
+    return f"{told} and {went}. {kept(counts)}".rstrip()
 
 
 def interruption_html(frame: Frame) -> str:
@@ -96,7 +118,24 @@ def interruption_html(frame: Frame) -> str:
     last = frame.interruptions[-1]
     lasts = last.state == "lasts"
     role, begun = (" role='status'", "") if lasts else ("", f"{wording.clock(last.start_us)} UTC: ")
-    return f"<p class='{'warn' if lasts else 'past'}'{role}>{begun}{wording.html_text(last.sentence)}</p>"
+    shown = "warn" if lasts else _aged(frame, last.start_us)
+    return f"<p class='{shown}'{role}>{begun}{wording.html_text(last.sentence)}</p>"
+
+
+def change_html(frame: Frame) -> str:
+    """The last changed setting, and what it did; empty where none was changed."""
+    if not frame.changes:
+        return ""
+    last = frame.changes[-1]
+    return (
+        f"<p class='{_aged(frame, last.time_us)}'>{wording.clock(last.time_us)} UTC: "
+        f"{wording.html_text(last.sentence)}</p>"
+    )
+
+
+def _aged(frame: Frame, time_us: int) -> str:
+    """How what happened then is written: what is new stands out."""
+    return "news" if frame.state == "RUNNING" and frame.time_us - time_us < NEW_US else "past"
 
 
 def _state(frame: Frame) -> str:
@@ -126,12 +165,15 @@ def html(frame: Frame, name: str) -> str:
         failure = f"<p class='past'>last failure: {wording.html_text(past)}</p>"
     if told := interruption_html(frame):
         failure = told if not failure_html(frame) else failure + told
+    changed, last_us = change_html(frame), max((one.start_us for one in frame.interruptions), default=0)
+    is_later = bool(frame.changes) and frame.changes[-1].time_us > last_us
+    failure = changed + failure if is_later else failure + changed
     pressure, name = _limits(frame), wording.html_text(name)
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='said'>{wording.html_text(headline(frame))}</span>{replay}</div>"
-        f"<p class='pressure'>{pressure}</p>{failure}"
+        f"<p class='pressure'>{pressure}</p>{findings_html(frame)}{failure}"
     )
 
 
@@ -151,7 +193,7 @@ def slim_html(frame: Frame, name: str) -> str:
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
         f"<span class='pressure'>{_limits(frame)}</span>{LECTURE}</div>{failure_html(frame)}"
-        f"{interruption_html(frame)}"
+        f"{findings_html(frame)}{interruption_html(frame)}{change_html(frame)}"
     )
 
 

@@ -22,7 +22,7 @@ from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 from workbench.runtime.storage.encoding import Encoded
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.source_task import SourceTask
 
 Point = Literal[

@@ -19,7 +19,7 @@ from workbench.raised import PASSING
 from workbench.runtime.checkpoints.background import answered
 from workbench.runtime.job.master import Master
 from workbench.runtime.messages.messages import Failed, Query
-from workbench.runtime.tasks.deployment import Execution, Slot
+from workbench.runtime.tasks.execution import Execution, Slot
 from workbench.runtime.tasks.task import Outcome, Task
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from workbench.drivers.contract.probes import Point, Probe
 from workbench.elements import CheckpointBarrier, Element, EndOfInFlight, EndOfStream, Records
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.storage.manifest import MANIFEST
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 COORDINATOR = "coordinator"

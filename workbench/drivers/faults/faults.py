@@ -21,7 +21,7 @@ from workbench.elements import Element
 from workbench.errors import JobError, SettingError, unknown
 from workbench.raised import EndedFromOutside
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9

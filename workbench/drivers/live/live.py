@@ -25,7 +25,7 @@ from workbench.errors import as_error, sentence_of
 from workbench.runtime.checkpoints.background import answered
 from workbench.runtime.job.master import Master
 from workbench.runtime.messages.messages import Query
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 T = TypeVar("T")

@@ -22,7 +22,7 @@ from workbench.drivers.live.precise_timers import wake_precisely
 from workbench.durations import MAX_TIME
 from workbench.errors import as_error
 from workbench.runtime.messages.messages import Failed
-from workbench.runtime.tasks.deployment import Slot
+from workbench.runtime.tasks.execution import Slot
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome, Task

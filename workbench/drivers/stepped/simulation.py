@@ -32,7 +32,7 @@ from workbench.elements import (
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.succession import fail_over
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Outcome, Task
 
 _WILLINGNESS = (0.03, 0.3, 1.0, 1.0, 1.0)

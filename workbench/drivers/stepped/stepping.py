@@ -31,7 +31,7 @@ from workbench.errors import JobError, unknown
 from workbench.expressions import Expression, compile_expression
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task

@@ -15,7 +15,7 @@ from workbench.operators.stateless.map import FlatMap, Map
 from workbench.operators.stateless.projection import Projection
 from workbench.operators.stateless.union import Union
 from workbench.runtime.exchange.chain import Emitter, Link
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 _ONE_FOR_ONE = (Map, Projection, RollingAggregate, Union)

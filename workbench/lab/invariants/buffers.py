@@ -14,7 +14,7 @@ from workbench.elements import Element, Records
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 

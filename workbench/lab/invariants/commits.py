@@ -12,7 +12,7 @@ from workbench.connectors.contract.base import table_of
 from workbench.drivers.contract.probes import Point
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 
 _PART = re.compile(r"part-(\d+)-\d+-\d+\.parquet")
 

@@ -10,7 +10,7 @@ from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Line, Model, OutputModel
 from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Task
 

@@ -8,7 +8,7 @@ from workbench.elements import Element
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
 

@@ -22,7 +22,7 @@ from workbench.runtime.exchange.chain import Link
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.job.master import Master
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 

@@ -13,7 +13,7 @@ from workbench.durable.delayed_encoding import GONE
 from workbench.lab.invariants.invariant import Invariant
 from workbench.lab.invariants.model import Model
 from workbench.operators.contract.base import Snapshot
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.source_task import WATERMARKS, SourceTask
 
 _POSITIONS = "positions"

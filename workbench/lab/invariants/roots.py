@@ -11,7 +11,7 @@ from workbench.plan.acking import IDS
 from workbench.runtime.acking.pending_roots import RootCounts
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.tasks.acked_source import AckedSourceTask
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 

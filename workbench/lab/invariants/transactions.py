@@ -17,7 +17,7 @@ from workbench.elements import Element, Records, Watermark, WatermarkStatus
 from workbench.operators.contract.base import Counters
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.transactions.store import FencedWriteError, Row, Store, Write
 from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
 from workbench.runtime.transactions.transactions import Transactions

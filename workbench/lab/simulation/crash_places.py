@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from workbench.drivers.faults.crash_points import COORDINATOR, CrashPoint
 from workbench.runtime.barriers.policies import policy_of
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 
 Place = tuple[CrashPoint, str]
 """A crash point, and the task or coordinator that reaches it."""

@@ -25,7 +25,7 @@ from workbench.runtime.messages.messages import Abort, Trigger
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest, StateFile
 from workbench.runtime.storage.encoding import encode
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 
 HISTORY = 50
 

@@ -20,7 +20,8 @@ from workbench.runtime.job.source_control import SourceControl
 from workbench.runtime.messages.messages import Complete, Report
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
-from workbench.runtime.tasks.deployment import Execution, JobServices, deploy
+from workbench.runtime.tasks.deployment import deploy
+from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
 from workbench.runtime.tasks.states import States, read_states
 from workbench.runtime.tasks.task import Task

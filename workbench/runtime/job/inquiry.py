@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.messages.messages import Query
 from workbench.runtime.messages.queries import Question
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.stage import Stage
 
 

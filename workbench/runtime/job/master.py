@@ -42,7 +42,7 @@ from workbench.runtime.messages.messages import (
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import HOLD, Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
-from workbench.runtime.tasks.deployment import Execution, JobServices
+from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
 
 

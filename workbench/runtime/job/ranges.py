@@ -17,7 +17,8 @@ from workbench.runtime.job.attempts import Attempts
 from workbench.runtime.messages.messages import Abort
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import Manifest
-from workbench.runtime.tasks.deployment import Execution, Slot, channels_of, deploy_again
+from workbench.runtime.tasks.deployment import channels_of, deploy_again
+from workbench.runtime.tasks.execution import Execution, Slot
 from workbench.runtime.tasks.states import States, read_states
 from workbench.runtime.tasks.task import Task
 from workbench.runtime.transactions.transactions import Claim, Transactions, sinks_of, states_of

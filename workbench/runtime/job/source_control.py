@@ -11,7 +11,7 @@ from workbench.durations import format_instant, format_speed
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.job.life_cycle import LifeCycle
 from workbench.runtime.messages.messages import Pause
-from workbench.runtime.tasks.deployment import Execution, JobServices
+from workbench.runtime.tasks.execution import Execution, JobServices
 
 
 @dataclass(frozen=True, slots=True)

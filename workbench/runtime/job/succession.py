@@ -17,7 +17,7 @@ from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.restarts import is_final
 from workbench.runtime.storage import CheckpointStorage, Manifest
-from workbench.runtime.tasks.deployment import JobServices
+from workbench.runtime.tasks.execution import JobServices
 
 _NOBODY = "no other coordinator could take over"
 

@@ -40,6 +40,8 @@ class OperatorTask(Task):
         gathers: a step takes the small buffers that are ready on several channels at once, because a step costs the
             same for few records as for many; likewise watermarks, barriers and the end, which every channel delivers.
             Off where steps are watched one by one.
+        watched: an observer wants to see the next buffer.
+        shown: the buffer that came when it did, for the observer to take.
     """
 
     def __init__(self, *, inputs: Sequence[InputChannel], **rest: Any) -> None:
@@ -49,6 +51,8 @@ class OperatorTask(Task):
         self.policy = OperatorBarriers(self.gate, self.snapshots)
         self._attention = self.gate.attention
         self.gathers = False
+        self.watched = False
+        self.shown: Records | None = None
         self._mixed = any(item.channel.preaggregates for item in self.gate.channels)
         self._sender = Sender()
         for link in self.links:
@@ -158,6 +162,8 @@ class OperatorTask(Task):
     def _take_records(self, channel: InputChannel, records: Records) -> Outcome:
         if channel.log is not None:
             channel.log.append(records)
+        if self.watched:
+            self.shown, self.watched = records, False
         self.root.receive(records, channel.port)
         if self._rest_us:
             self._rest()

@@ -166,8 +166,10 @@ class SourceTask(Task):
         self._found += rows
         self._handled_us += self._now_us() - now_us
         wait_us = self._wait_until_us
-        if not self._may_rest or wait_us is None or wait_us <= now_us:
-            return  # there is more to read now
+        if not self._may_rest or wait_us is None or wait_us <= now_us:  # there is more to read now
+            if now_us - self._unread_us > 2 * self._rest_max_us:  # what became due during a rest has been read
+                self._unread_us = 0
+            return
         since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
         self._rested_us, self._found, self._handled_us = now_us, 0, 0
         self._unread_us = 0

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from workbench.runtime.messages.messages import Query
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
 
 

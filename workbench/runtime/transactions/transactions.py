@@ -11,7 +11,7 @@ from workbench.operators.contract.base import Operator, Snapshot
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.storage.encoding import decode
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task

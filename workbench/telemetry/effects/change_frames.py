@@ -20,6 +20,8 @@ class Measured:
         markers: on which the percentiles rest.
         busiest, busy: the busiest vertex, and the share of its busiest subtask's time, 0 to 1.
         alignment_ms: of the latest complete checkpoint, the longest of its tasks; None before one.
+        checkpoint_ms: from the trigger of the latest complete checkpoint to its completion; None before one.
+        checkpoint_gap_ms: mean time between the triggers of the last complete checkpoints; None before two.
     """
 
     p50_ms: float | None = None
@@ -32,6 +34,8 @@ class Measured:
     busiest: str = ""
     busy: float = 0.0
     alignment_ms: float | None = None
+    checkpoint_ms: float | None = None
+    checkpoint_gap_ms: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,13 @@ class ChangeLog:
         >>> log = ChangeLog()
         >>> for at_us in range(0, 1_000_000, 100_000):
         ...     log.sample(at_us, Measured(48, 90, 99, 1_000, 20, 100, 60))
-        >>> log.change(1_000_000, {"buffer_timeout": "100ms"}, {"buffer_timeout": "5ms"}, "")
+        >>> log.change(1_000_000, {"buffer_timeout": "1s"}, {"buffer_timeout": "5ms"}, "")
         >>> log.changes[-1].state
         'measuring'
         >>> for at_us in range(1_100_000, 4_000_000, 100_000):
         ...     log.sample(at_us, Measured(4, 7, 8, 1_000, 180, 11, 60))
         >>> log.changes[-1].sentence
-        'buffer_timeout 100ms → 5ms: p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers'
+        'buffer_timeout 1s → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers'
     """
 
     def __init__(self) -> None:
@@ -78,13 +78,14 @@ class ChangeLog:
         past = [one for at_us, one in self._past if since_us <= at_us <= time_us]
         return _median(past or [one for at_us, one in self._past if at_us <= time_us]) if self._past else None
 
-    def sample(self, now_us: int, measured: Measured, limit: str = "") -> None:
+    def sample(self, now_us: int, measured: Measured, limit: str = "", price: str = "") -> None:
         """Take note of the job now.
 
         Args:
             now_us: processing time.
             measured: percentiles of markers that were sent after the last change, and rates over the last second.
             limit: what holds the sources back, as a sentence; empty where nothing does.
+            price: what checkpoints cost, to follow their number in a sentence; empty where it is not known.
         """
         self._past.append((now_us, measured))
         while now_us - self._past[0][0] > FOLLOWED_US:
@@ -101,7 +102,7 @@ class ChangeLog:
         settled |= since_us >= LATEST_US and travels and (after.markers >= FEW or not after.records_per_second)
         told = " with ".join((last.what, " and ".join(self._together))) if self._together else last.what
         if last.state == "holds" or settled:
-            sentence = f"{told}: {self._effect(last.before, after, limit)}"
+            sentence = f"{told}: {self._effect(last.before, after, limit, price)}"
             self._changes[-1] = replace(last, after=after, state="holds", sentence=sentence)
         elif after.p50_ms is None:
             sentence = f"{told}: measuring, no record sent since has arrived within {since_us / 1e6:.1f} s"
@@ -109,9 +110,9 @@ class ChangeLog:
         else:
             self._changes[-1] = replace(last, after=after, sentence=f"{told}: measuring")
 
-    def _effect(self, before: Measured | None, after: Measured, limit: str) -> str:
+    def _effect(self, before: Measured | None, after: Measured, limit: str, price: str) -> str:
         if before is None:
-            latency = [] if after.p50_ms is None else [f"p50 {_ms(after.p50_ms)} ms"]
+            latency = [] if after.p50_ms is None else [f"latency p50 {_ms(after.p50_ms)} ms"]
             return ", ".join([*latency, f"throughput {after.records_per_second:,.0f} records/s"])
         parts = [
             f"{name} {_ms(one)} → {_ms(other)} ms"
@@ -120,6 +121,7 @@ class ChangeLog:
         ]
         if not parts and after.p50_ms is not None:
             parts = [f"p50 {_ms(after.p50_ms)} ms" if before.p50_ms is None else f"p50 stays {_ms(after.p50_ms)} ms"]
+        parts = [f"latency {parts[0]}", *parts[1:]] if parts else []
         one, other = before.records_per_second, after.records_per_second
         same = abs(one - other) <= SAME * max(one, other)
         parts.append("throughput unchanged" if same else f"throughput {one:,.0f} → {other:,.0f} records/s")
@@ -127,19 +129,29 @@ class ChangeLog:
         if one and other and not 1 / 1.25 < other / one < 1.25:
             more = other > one
             parts.append(f"{other / one if more else one / other:.1f}x {'more' if more else 'fewer'} buffers")
-        return ", ".join(parts) + self._reason(before, after, same, limit)
+        return ", ".join(parts) + self._reason(before, after, same, limit, price)
 
-    def _reason(self, before: Measured | None, after: Measured, same: bool, limit: str) -> str:
+    def _reason(self, before: Measured | None, after: Measured, same: bool, limit: str, price: str) -> str:
         if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
             return f"; {full}"
         if same and limit and {"rate", "speed"} & self._values.keys():
             return f"; {limit}"
         if "parallelism" in self._values and after.busiest and before is not None:
             return f"; {after.busiest} was {before.busy:.0%} busy and is {after.busy:.0%}".replace("%", " %")
+        if "checkpoint_interval" in self._values and after.checkpoint_gap_ms is not None:
+            often = f"; a checkpoint is taken every {_ms(after.checkpoint_gap_ms)} ms"
+            return f"{often} and {price}" if price else often
         if "checkpoint_mode" in self._values and before is not None:
-            one, other = before.alignment_ms, after.alignment_ms
-            if one is not None and other is not None and abs(one - other) > SAME_MS:
-                return f"; tasks waited {_ms(one)} ms for barriers and wait {_ms(other)} ms"
+            spans = (
+                ("checkpoints took {} ms and take {} ms", before.checkpoint_ms, after.checkpoint_ms),
+                ("tasks waited {} ms for barriers and wait {} ms", before.alignment_ms, after.alignment_ms),
+            )
+            lengths = [
+                text.format(_ms(one), _ms(other))
+                for text, one, other in spans
+                if one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one)
+            ]
+            return "".join(f"; {text}" for text in lengths)
         return ""
 
 
@@ -192,6 +204,8 @@ def _median(samples: list[Measured]) -> Measured:
             "markers",
             "busy",
             "alignment_ms",
+            "checkpoint_ms",
+            "checkpoint_gap_ms",
         )
     }
     medians: dict[str, Any] = {name: found[len(found) // 2] if found else None for name, found in values.items()}

@@ -47,15 +47,23 @@ def late_records(frame: Frame) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def html(frame: Frame) -> str:
-    """Holder chain, lag and greatest skew, and late records with the last of them, in a line each."""
+def html(frame: Frame, most: int | None = None) -> str:
+    """Holder chain, lag and greatest skew, and late records with the last of them, in a line each.
+
+    Args:
+        frame: to tell of.
+        most: names of the chain that are written, at least four; None: all.
+    """
     front = furthest(frame)
     names = chain(frame)
     lines: list[str] = []
     told: list[str] = []
     if names:
         tasks = {task.name: task for task in frame.tasks}
-        steps = " ◀ ".join(f"<b>{wording.html_text(name)}</b>" for name in names)
+        written = [f"<b>{wording.html_text(name)}</b>" for name in names]
+        if most is not None and len(names) > most:
+            written[2 : len(names) - most + 2] = [f"{len(names) - most} more"]
+        steps = " ◀ ".join(written)
         behind = lag(whole_of(tasks[names[0]].metrics, "currentInputWatermark"), front)
         lines.append(f"<p>held back by: {steps}</p>")
         told.append(f"behind by <b>{wording.span(behind)}</b>")

@@ -12,6 +12,9 @@ from workbench.dashboard.views.event_time.event_time import EventTimeChart, even
 from workbench.dashboard.views.latency import LAGS
 from workbench.telemetry.frames import Frame
 
+NAMES = 6
+"""Of those that hold event time back, where there are other cards beside."""
+
 
 class WatermarksPart(Part):
     """Sentences, table, late records, and two charts."""
@@ -20,9 +23,8 @@ class WatermarksPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        self._words = easel.texts.piece(
-            "What holds event time back", "holders", *(() if easel.alone else ("watermarks_room",))
-        )
+        self._alone = easel.alone
+        self._words = easel.texts.piece("What holds event time back", "holders")
         self._table = easel.texts.piece("Watermarks of every input channel", "watermarks")
         self._lags = TimeChart(
             easel.paint, easel.texts, easel.window, LAGS, ticks="shortSeconds", label="Watermark lag over time",
@@ -51,7 +53,7 @@ class WatermarksPart(Part):
 
     def update(self, frame: Frame) -> None:
         bound = lateness.kept(lateness.totals(frame))
-        self._words.write(holders.html(frame) + (f"<p>{bound}</p>" if bound else ""))
+        self._words.write(holders.html(frame, None if self._alone else NAMES) + (f"<p>{bound}</p>" if bound else ""))
         self._table.write(watermarks.html(frame))
         self._lags.interrupt(frame)
         self._event_time.interrupt(frame)

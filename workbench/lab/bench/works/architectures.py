@@ -21,7 +21,7 @@ from workbench.elements import Int64s
 from workbench.plan.acking import ACKS, IDS
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import Execution
+from workbench.runtime.tasks.execution import Execution
 from workbench.telemetry.frames import end_latency
 
 SECONDS = 10
