@@ -8,7 +8,13 @@ interface Model {
   readonly id: string;
   readonly document: any;
   active?: number;
+  readonly acted?: Set<string>;
+  readonly args?: any;
+  readonly children?: Model[];
   readonly format?: any;
+  readonly name: string | null;
+  readonly properties: { [name: string]: { change: Signal } };
+  readonly tags: Model[];
   value?: any;
   execute(object: Model): void;
   setv(values: object, options: { sync: boolean }): void;

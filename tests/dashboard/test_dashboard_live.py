@@ -108,8 +108,8 @@ class Page:
         self.line._control.on_msg({"header": header, "metadata": {}, "content": {"events": events}, "_buffers": {}})
 
     def texts(self):
-        found = next(m for m in self.document.models if getattr(m, "data", None) and "piece 0" in m.data)
-        return "\n".join(str(cells[0]) for cells in found.data.values())
+        columns = [column for m in self.document.models for column in (getattr(m, "data", None) or {}).items()]
+        return "\n".join(str(cells[0]) for name, cells in columns if name.startswith("piece "))
 
 
 def display_of(job, *history, part=None):

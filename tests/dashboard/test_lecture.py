@@ -10,7 +10,6 @@ from bokeh.models import Row
 from test_dashboard_picture import FRAME
 
 import workbench as wb
-from workbench.dashboard.contract.part import Part
 from workbench.dashboard.contract.view_table import VIEWS, dashboard_views
 from workbench.dashboard.lecture import captions
 from workbench.dashboard.lecture.lecture_mode import REST_US, LectureMode
@@ -104,7 +103,7 @@ def test_captions_escape_what_comes_from_data_and_users():
 
 
 def test_the_caption_is_written_for_the_scene_that_is_shown_and_not_more_often_than_it_is_read():
-    stage = LectureMode("taught", dict.fromkeys(("graph", "sink"), Part))
+    stage = LectureMode("taught", ("graph", "sink"))
     stage.update(FRAME)
     assert stage.said.data["caption"] == [""], "nobody lectures"
     stage.chosen.data = {"scene": ["results"]}

@@ -116,6 +116,15 @@ def slider(document, name):
     return next(model for model in document.select({"type": Slider}) if model.name == name)
 
 
+def fill(shown, view, document):
+    """Send the cards that the page does not show yet."""
+    (display,) = shown.pump.fed
+    for now in range(20):
+        display.fill(float(now))
+    assert display.view.missing == []
+    shown.page.receive(view, document)
+
+
 def beat(document):
     return next(m.data["beat"][0] for m in document.models if set(getattr(m, "data", ())) == {"beat", "live"})
 
@@ -181,6 +190,7 @@ def test_frames_come_once_the_page_shows_the_view(shown):
 def test_a_slider_on_the_page_tunes_the_job_and_the_page_is_told_that_it_was_heard(shown):
     document = shown.page.open("a")
     shown.page.ask("a", "ready")
+    fill(shown, "a", document)
     shown.page.heard.clear()
     shown.page.change("a", slider(document, "buffer_timeout"), "value", 10)
     assert shown.job.asked == [{"buffer_timeout": "1s"}]
@@ -217,7 +227,7 @@ def test_a_view_that_is_gone_gets_nothing_more_and_what_it_still_says_is_ignored
     (display,) = shown.pump.fed
     assert not display.line.is_open
     display.show(0.0)
-    shown.page.change("a", slider(document, "buffer_timeout"), "value", 10)
+    shown.page.change("a", slider(document, "parallelism"), "value", 1)
     assert (shown.page.frames, shown.job.asked) == ([], [])
 
 
@@ -226,7 +236,7 @@ def test_a_closed_dashboard_keeps_what_it_shows_and_tells_a_page_that_asks_anew(
     shown.page.ask("a", "ready")
     shown.dashboard.close()
     assert not shown.pump.fed[0].line.is_open
-    shown.page.change("a", slider(document, "buffer_timeout"), "value", 10)
+    shown.page.change("a", slider(document, "parallelism"), "value", 1)
     assert shown.job.asked == []
     shown.page.heard.clear()
     shown.page.ask("b", "open")
@@ -251,6 +261,7 @@ def test_a_message_that_makes_no_sense_harms_nobody(shown, caplog):
     assert "could not be handled" in caplog.text
     document = shown.page.open("b")
     shown.page.ask("b", "ready")
+    fill(shown, "b", document)
     shown.page.change("b", slider(document, "buffer_timeout"), "value", 10)
     assert shown.job.asked == [{"buffer_timeout": "1s"}]
 

@@ -47,7 +47,7 @@ HEADS = f"""() => {SOURCES}
 BEATS = f"""() => {SOURCES}
     .filter(source => source.columns().join() === "beat,live").map(source => source.get_column("beat")[0])"""
 TEXTS = f"""() => {SOURCES}
-    .filter(source => source.columns().includes("piece 0"))
+    .filter(source => source.columns().some(name => name.startsWith("piece ")))
     .map(source => source.columns().map(name => source.get_column(name)[0]).join(" "))"""
 POSITIONS = f'() => {MODELS}.filter(model => model.name === "buffer_timeout").map(model => model.value)'
 COLLAPSED = """() => {

@@ -67,10 +67,14 @@ class Choice:
 
 
 class Texts:
-    """All HTML of one view, in one data source that the page's script writes into the Divs.
+    """All HTML of one view, in data sources that the page's script writes into the Divs.
 
     Changing the text of a Div makes BokehJS lay out the whole page again, including every chart, and several times per
     frame; writing its inner HTML from a script does not.
+
+    Attributes:
+        source: holds the pieces that are made now.
+        divs, choices: by the name of the piece.
     """
 
     def __init__(self) -> None:
@@ -87,10 +91,16 @@ class Texts:
         self.source.add([""], name)
         return Piece(self.source, name, div)
 
+    def begin_source(self) -> None:
+        """Put the pieces that are made from now on into another source: a page that has this one need not get it
+        again.
+        """
+        self.source = ColumnDataSource()
+
     def settle(self) -> None:
-        """Put the current HTML into the Divs themselves, so that the page shows it before its script runs."""
-        for name, div in self.divs.items():
-            div.text = self.source.data[name][0]
+        """Put the HTML of this source into the Divs themselves, so that the page shows it before its script runs."""
+        for name, cells in self.source.data.items():
+            self.divs[name].text = cells[0]
 
 
 def column(children: Iterable[Any], *styles: str, **more: Any) -> Column:
@@ -135,7 +145,12 @@ def card(title: str, hint: str, children: Iterable[Any], *classes: str) -> Colum
         children: the models inside.
         classes: CSS classes by which the layout places the card.
     """
-    return column([heading(title, hint), *children], "card", css_classes=["wb-card", *classes])
+    return column(card_children(title, hint, children), "card", css_classes=["wb-card", *classes])
+
+
+def card_children(title: str, hint: str, children: Iterable[Any]) -> list[Any]:
+    """The models of a card: its title with the hint, and the content."""
+    return [heading(title, hint), *children]
 
 
 def table(heads: Iterable[str], rows: Iterable[str], right: Collection[str] = ()) -> str:

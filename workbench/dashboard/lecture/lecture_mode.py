@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from bokeh.models import ColumnDataSource
@@ -17,12 +17,20 @@ REST_US = 700_000
 """The shortest time between two captions: nobody reads one that changes more often."""
 
 
+def lecture_share(parts: Mapping[str, Part], acts: bool) -> dict[str, Any]:
+    """What these parts give to the page's script: ``asides``, what lecture mode leaves out, and ``keys``, none where
+    nobody acts on the page.
+    """
+    keys = [[key, model] for part in parts.values() for key, model in part.keys.items()]
+    return {"asides": [model for part in parts.values() for model in part.asides], "keys": keys if acts else []}
+
+
 class LectureMode:
     """Lecture mode of one view.
 
     Args:
         name: of the job.
-        parts: those that the page has, by name.
+        views: the names of those that the page has.
         start: the scene that is shown at once; empty: the page begins as a dashboard.
 
     Attributes:
@@ -30,16 +38,20 @@ class LectureMode:
         said: the ``caption`` of the scene, and the ``state`` of the job.
     """
 
-    def __init__(self, name: str, parts: Mapping[str, Part], start: str = "") -> None:
+    def __init__(self, name: str, views: Collection[str], start: str = "") -> None:
         self._name = name
-        self._scenes = {scene.name: scene for scene in scenes_of(parts)}
+        self._scenes = {scene.name: scene for scene in scenes_of(views)}
         self.chosen = ColumnDataSource({"scene": [start if start in self._scenes else ""]})
         self.said = ColumnDataSource({"caption": [""], "state": [""]})
-        self._asides = [model for part in parts.values() for model in part.asides]
-        self._keys = [[key, model] for part in parts.values() for key, model in part.keys.items()]
         self._frame: Frame | None = None
         self._told: tuple[str, Frame] | None = None
         self.chosen.on_change("data", lambda _attribute, _old, _new: self._tell())
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The views that the scene shows, with those of its controls; none without a scene."""
+        scene = self._scenes.get(str(self.chosen.data["scene"][0]))
+        return frozenset() if scene is None else frozenset((*scene.views, *(("controls",) if scene.controls else ())))
 
     def update(self, frame: Frame) -> None:
         """Write the caption of the scene that is shown, if any."""
@@ -52,8 +64,7 @@ class LectureMode:
         stronger = [list(pair) for name in CONTRAST for pair in zip(COLOURS[name], CONTRAST[name], strict=True)]
         return {
             "scenes": scenes if acts else [], "chosen": self.chosen, "said": self.said, "job": self._name,
-            "contrast": stronger, "asides": self._asides,
-            "keys": self._keys if acts else [],
+            "contrast": stronger,
         }  # fmt: skip
 
     def _tell(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS, Plot, Slider
@@ -11,6 +11,9 @@ from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.static import called, script
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.page.pace import ANSWER_S
+
+SUPPLEMENT = "supplement"
+"""The name of the tags of a view's root that tell the page's script of cards which were filled later."""
 
 
 class Pulse:
@@ -52,13 +55,40 @@ def page_script(
         stage: what chooses between them; None: nothing.
         lecture: what the page is told about lecture mode.
     """
-    choices = {name: choice.source for name, choice in texts.choices.items()}
-    pieces = [[name, div, choices.get(name)] for name, div in texts.divs.items()]
     args = {
-        "root": root, "pulse": pulse.source, "echo": pulse.echo, "texts": texts.source, "pieces": pieces,
-        "sliders": list(root.select({"type": Slider})), "painted": paint.painted, "seen": pulse.seen,
-        "answer_ms": 1e3 * ANSWER_S, "stage": stage,
-        "cards": [[name, model, list(model.select({"type": Plot}))] for name, model in cards.items()],
-        **lecture,
+        "root": root, "pulse": pulse.source, "echo": pulse.echo, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
+        "stage": stage, **_handled(texts, paint.painted, cards), **lecture,
     }  # fmt: skip
     return CustomJS(args=args, code=f"{script('page')}\n{called('watchPage', args)}")
+
+
+def page_supplement(
+    texts: Texts,
+    painted: Sequence[Any],
+    cards: Mapping[str, Any],
+    inputs: Iterable[Any],
+    lecture: Mapping[str, Any],
+) -> CustomJS:
+    """What the page's script handles in addition, once the tags of the root refer to it.
+
+    Args:
+        texts: with a source that the page does not have yet.
+        painted: what the page does not colour yet.
+        cards: those that were filled.
+        inputs: models in them that a person acts on.
+        lecture: what they add to lecture mode.
+    """
+    acted = [model.id for model in inputs]
+    return CustomJS(name=SUPPLEMENT, args={**_handled(texts, painted, cards), "acted": acted, **lecture}, code="")
+
+
+def _handled(texts: Texts, painted: Sequence[Any], cards: Mapping[str, Any]) -> dict[str, Any]:
+    choices = {name: choice.source for name, choice in texts.choices.items()}
+    within = {name: model.references() for name, model in cards.items()}  # walks all of its models
+    return {
+        "texts": texts.source,
+        "pieces": [[name, texts.divs[name], choices.get(name)] for name in texts.source.data],
+        "sliders": [one for models in within.values() for one in models if isinstance(one, Slider)],
+        "painted": painted,
+        "cards": [[name, cards[name], [one for one in held if isinstance(one, Plot)]] for name, held in within.items()],
+    }

@@ -8,7 +8,7 @@ separate, a slider acts while a cell is busy.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from threading import RLock
 from typing import Any
 
@@ -70,7 +70,8 @@ class Line:
     Args:
         document: holds the view's root model alone.
         script: a CustomJS that the root refers to, to be run on the page once it shows the view.
-        inputs: the models that the page may change; what else changes there (sizes, colours) is its own affair.
+        inputs: the models that the page may change, which may become more; what else changes there (sizes, colours)
+            is its own affair.
         greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
             else is sent by itself.
         comms: makes the two comms; None: Panel's do.
@@ -83,7 +84,7 @@ class Line:
         self,
         document: Document,
         script: Any,
-        inputs: Iterable[Any],
+        inputs: Collection[Any],
         greet: Callable[[], None] | None = None,
         comms: Any = None,
     ) -> None:
@@ -92,7 +93,7 @@ class Line:
         self.bytes_sent = 0
         self.heard: Callable[[], None] = lambda: None
         self._document, self._script_id = document, script.id
-        self._inputs = frozenset(model.id for model in inputs)
+        self._inputs = inputs
         self._greet = greet
         self._changed: dict[tuple[Any, str], None] = {}
         self._root = root = document.roots[0]
@@ -113,7 +114,7 @@ class Line:
         with self.lock:
             data, metadata = render_mimebundle(self._root, self._document, self._telemetry, self._manager)
             self._document.callbacks._held_events = []
-        html = loader_html(self._root.ref["id"], self._script_id, self._inputs) + data["text/html"]
+        html = loader_html(self._root.ref["id"], self._script_id, self._acted()) + data["text/html"]
         return {**data, "text/html": html}, metadata
 
     def document(self) -> dict[str, Any]:
@@ -125,7 +126,7 @@ class Line:
             self._document.add_root(self._manager)
             text = serialize_json(self._document.to_json(deferred=False))
             self._document.callbacks._held_events = []
-        ids = {"root": self._root.id, "start": self._script_id, "inputs": sorted(self._inputs)}
+        ids = {"root": self._root.id, "start": self._script_id, "inputs": sorted(self._acted())}
         return {"document": text, **ids}
 
     def push(self, change: Callable[[], None] | None = None) -> int:
@@ -184,7 +185,10 @@ class Line:
 
     def _is_input(self, event: dict[str, Any]) -> bool:
         """A pressed button, or a change of a model that the page may change."""
-        return event["kind"] == "MessageSent" or event.get("model", {}).get("id") in self._inputs
+        return event["kind"] == "MessageSent" or event.get("model", {}).get("id") in self._acted()
+
+    def _acted(self) -> set[str]:
+        return {model.id for model in self._inputs}
 
     def _flush(self) -> int:
         if not self.is_open:

@@ -12,6 +12,11 @@ from workbench.dashboard.page.pace import Pace
 from workbench.dashboard.shown.view import View
 from workbench.telemetry.frames import Frame
 
+REST_S = 1.5
+"""A page that has been open for so long gets the cards that it does not show yet, one at a time."""
+BETWEEN_S = 0.3
+"""The time between two of them, in which the page shows frames."""
+
 
 class FrameLine(Protocol):
     """The connection to one page.
@@ -45,8 +50,9 @@ class Display:
 
     def __init__(self, job: Watched, view: View, line: FrameLine) -> None:
         self.job, self.view, self.line = job, view, line
-        self.is_done = False
+        self.is_done = self.is_closed = False
         self.pace = Pace(monotonic())
+        self._fill_at: float | None = None
         self._sequence = -1
         view.pulse.echo.on_change("data", self._answered)
 
@@ -59,7 +65,7 @@ class Display:
         """Whether the display is final: the last frame of the job is shown, no request is pending, and no other job
         replaces it.
         """
-        return self.is_done and self.view.easel.background.are_settled
+        return self.is_done and not self.view.missing and self.view.easel.background.are_settled
 
     def show(self, now: float) -> None:
         """Send the newest frame, unless it has already been sent, and a heartbeat."""
@@ -67,6 +73,26 @@ class Display:
         self.is_done = frame is not None and frame.state in OVER
         self.pace.sent(self.view.pulse.count + 1, now)
         self.line.push(lambda: self._change(frame))
+
+    def fill(self, now: float) -> None:
+        """Make cards that are missing and send them: at once those that the page shows; the others one by one when it
+        has had time to show these, so that nobody who chooses one later has to wait for it.
+        """
+        view = self.view
+        if not self.line.is_open or not view.missing:
+            return
+        if self._fill_at is None:
+            self._fill_at = now + REST_S
+        with self.line.lock:
+            names = view.wanted or (view.missing[:1] if now >= self._fill_at else [])
+        if names:
+            self.line.push(lambda: view.make(names))
+            self._fill_at = max(self._fill_at, now + BETWEEN_S)
+
+    def close(self) -> None:
+        """Drop the connection to the page, which keeps what it shows; nothing feeds it again."""
+        self.is_closed = True
+        self.line.close()
 
     def turn_to(self, job: Watched) -> None:
         """Show another job from now on."""

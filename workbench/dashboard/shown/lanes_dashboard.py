@@ -33,6 +33,6 @@ class LanesDashboard(Dashboard):
         lanes: Any = Lanes(jobs)
         super().__init__(lanes, carrier=carrier)
 
-    def view(self, hears: bool = True) -> View:
+    def view(self, hears: bool = True, staged: bool = False) -> View:
         """A fresh set of figures for all lanes."""
         return lanes_view(self._job, hears)

@@ -86,7 +86,7 @@ class PlaybackView(View):
         grid = self.root.children[0]
         grid.children = [*grid.children[:2], self.slider, *grid.children[2:]]
         self.slider.css_classes = ["wb-card"]
-        self.inputs = (*self.inputs, self.slider)
+        self.inputs.append(self.slider)
         self.slider.on_change("value", lambda attribute, old, new: self.show_moment(int(new)))
         self.pulse.beat(over=True)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from threading import Event, Lock, Thread
 from time import monotonic
 
@@ -44,8 +46,10 @@ class Pump:
             return self._thread is not None
 
     def add(self, display: Display) -> None:
-        """Feed a display from now on."""
+        """Feed a display from now on, unless it was closed: what it began before may end later."""
         with self._lock:
+            if display.is_closed:
+                return
             if display not in self._displays:
                 self._displays.append(display)
             if self._thread is None:
@@ -63,6 +67,7 @@ class Pump:
         while self._has_work():
             with self._share.taken():
                 self._round(monotonic())
+            self._fill()
             self._wake.wait(max(self._look_s, self._share.rest_s()))
             self._wake.clear()
 
@@ -80,16 +85,24 @@ class Pump:
             elif display.is_due(now):
                 self._feed(display, now)
 
+    def _fill(self) -> None:
+        """Make the cards that pages lack; not part of the share of one core, since each is made once."""
+        for display in self.displays:
+            self._try(display, partial(display.fill, monotonic()))
+
     def _feed(self, display: Display, now: float) -> None:
+        if self._try(display, lambda: display.show(now)) and display.is_finished:
+            self.remove(display)
+            if not display.is_finished:  # its page has sent a request meanwhile
+                self.add(display)
+
+    def _try(self, display: Display, act: Callable[[], None]) -> bool:
         """A display that fails must stop neither the others nor the job: it is dropped, and the reason is logged."""
         try:
-            display.show(now)
+            act()
         except Exception:  # noqa: BLE001 - whatever broke, the pump goes on
             _log.exception("a display of the dashboard of %s failed and is closed", display.job.name)
             self.remove(display)
             display.line.close()
-        else:
-            if display.is_finished:
-                self.remove(display)
-                if not display.is_finished:  # its page has sent a request meanwhile
-                    self.add(display)
+            return False
+        return True

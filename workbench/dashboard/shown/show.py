@@ -68,14 +68,16 @@ class Dashboard(Shown):
         part = f", {self._part}" if self._part else f", lecture from {self._scene}" if self._scene else ""
         return f"<Dashboard of job {self._job.name!r}{part}: {frame.state if frame else 'no frame yet'}>"
 
-    def view(self, hears: bool = True) -> View:
-        """A fresh set of figures, filled with the current data; `hears`: as for `View`."""
-        begin = self.begin if hears else None
-        return View(self._job, self._job.recorder.frames(), self._part, hears=hears, begin=begin, scene=self._scene)
+    def view(self, hears: bool = True, staged: bool = False) -> View:
+        """A fresh set of figures, filled with the current data; `hears` and `staged`: as for `View`."""
+        return View(
+            self._job, self._job.recorder.frames(), self._part, hears=hears, begin=self.begin if hears else None,
+            scene=self._scene, staged=staged,
+        )  # fmt: skip
 
     def _connect(self, comms: Any = None) -> Line:
         """A connection to a page, with a fresh set of figures that is fed from now on."""
-        view = self.view()
+        view = self.view(staged=self._part is None and not self._scene)
         line = Line(view.document(), view.script, view.inputs, comms=comms)
         display = Display(self._job, view, line)
         self._displays.append(display)
@@ -110,8 +112,8 @@ class Dashboard(Shown):
     def close(self) -> None:
         """Stop feeding every display; they keep what they show."""
         for display in self._displays:
+            display.close()
             self._pump.remove(display)
-            display.line.close()
         self._displays.clear()
         for widget in self._held:
             widget.close()

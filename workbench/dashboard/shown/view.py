@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.document import Document
 from bokeh.models import Button, Column, Div, InlineStyleSheet
 
-from workbench.dashboard.charts.html import card, column
+from workbench.dashboard.charts.html import card, card_children, column
 from workbench.dashboard.charts.static import sheet
 from workbench.dashboard.charts.theme import VARIABLES
 from workbench.dashboard.charts.time_chart import spaced
@@ -18,8 +18,8 @@ from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
-from workbench.dashboard.lecture.lecture_mode import LectureMode
-from workbench.dashboard.page.page import Pulse, page_script
+from workbench.dashboard.lecture.lecture_mode import LectureMode, lecture_share
+from workbench.dashboard.page.page import Pulse, page_script, page_supplement
 from workbench.dashboard.shown.header import HeaderView
 from workbench.dashboard.shown.stage import Stage
 from workbench.telemetry.frames import Frame
@@ -29,6 +29,10 @@ SILENT = (
     "earlier session. Run the cell again to see the live job.</span><span style='display:var(--wb-if-ended,none)'>The "
     "kernel was restarted, which ended this job: this view shows its last state. Run the cell that starts it.</span>"
 )
+
+COMING = "wb-coming"
+"""The CSS class of a card whose part is still to be made."""
+SOON = "appears once the kernel answers"
 
 
 class View:
@@ -44,6 +48,11 @@ class View:
             so.
         begin: starts a job that replaces this one, for a cell that was run again; None: not offered.
         scene: the scene of lecture mode that the page begins with; empty: none.
+        staged: only the pinned parts are made now; the cards of the others are empty until `make` fills them, so a page
+            need not wait for them.
+
+    Attributes:
+        inputs: the models that the page may change.
     """
 
     def __init__(
@@ -56,35 +65,33 @@ class View:
         hears: bool = True,
         begin: Callable[[], Watched] | None = None,
         scene: str = "",
+        staged: bool = False,
     ) -> None:
         self.pulse = Pulse()
         self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
-        asks = views is None  # a recording answers nothing
+        self._asks = views is None  # a recording answers nothing
         if views is None:
             views = dashboard_views(job.live) if part is None else [view_named(part)]
-        self.parts: dict[str, Part] = {view.name: view.load()(easel) for view in views}
-        own = (view for view in views if asks and view.name != "controls")
-        self._knobs = {view.name: Knobs(easel, view.knobs) for view in own}
+        self.parts: dict[str, Part] = {}
+        self._knobs: dict[str, Knobs] = {}
+        self._missing = {view.name: view for view in views if staged and not view.pinned}
+        for view in views:
+            if view.name not in self._missing:
+                self._make(view)
         self._shown: dict[str, Frame] = {}
         self._frame: Frame | None = None
         self._seen: frozenset[str] | None = None
         self.pulse.seen.on_change("data", lambda _attribute, _old, new: self._look_at(new["part"]))
-        holders: tuple[Part | Knobs, ...] = (*self.parts.values(), *self._knobs.values())
-        self._lecture = LectureMode(job.name, self.parts, scene)
-        self.inputs = (
-            self.pulse.echo,
-            self.pulse.seen,
-            self._lecture.chosen,
-            *(item for one in holders for item in one.inputs),
-        )
+        self._lecture = LectureMode(job.name, [view.name for view in views], scene)
+        self.inputs: list[Any] = [self.pulse.echo, self.pulse.seen, self._lecture.chosen, *self._inputs(self.parts)]
         self._again = None if begin is None else Again(easel, begin)
-        cards = {view.name: self._card(view) for view in views}
+        self._cards = cards = {view.name: self._card(view) for view in views}
         on_stage = [] if easel.alone else [view for view in views if not view.pinned]
         self._stage = Stage(job.name, on_stage, cards) if on_stage else None
         self.root = self._lay_out(self._header.div, cards)
         stage = None if self._stage is None else self._stage.script
-        lecture = self._lecture.arguments(hears)
+        lecture = {**self._lecture.arguments(hears), **lecture_share(self.parts, hears)}
         self.script = page_script(self.root, self.pulse, easel.texts, easel.paint, cards, stage, lecture)
         self.root.tags = [self.script]
         for frame in spaced(history):
@@ -97,6 +104,42 @@ class View:
             for one in (*self.inputs, *self.root.select({"type": Button})):
                 if "disabled" in one.properties():
                     one.disabled = True
+
+    @property
+    def missing(self) -> list[str]:
+        """The parts that are still to be made, in the order of the dashboard."""
+        return list(self._missing)
+
+    @property
+    def wanted(self) -> list[str]:
+        """Those of the missing parts whose cards are on the screen, or in the scene of lecture mode."""
+        sought = self._lecture.needs | (self._seen or frozenset())
+        return [name for name in self._missing if name in sought]
+
+    def make(self, names: Collection[str]) -> None:
+        """Make missing parts with the current data, and put them into their cards.
+
+        Called with the view's lock held. All of them reach the page with one message, since each change of its cards
+        makes it lay out all of them.
+        """
+        views = [self._missing.pop(name) for name in names]
+        easel, parts = self.easel, self.parts
+        begun = len(easel.paint.painted)
+        easel.texts.begin_source()
+        for view in views:
+            self._make(view)
+        for frame in spaced(easel.job.recorder.frames()):
+            for name in names:
+                parts[name].remember(frame)
+        if self._frame is not None:
+            self._show(self._frame, names)
+        easel.texts.settle()
+        inputs = self._inputs(names)
+        self.inputs.extend(inputs)
+        filled = {view.name: self._fill(view) for view in views}
+        lecture = lecture_share({name: parts[name] for name in names}, acts=True)
+        painted = easel.paint.painted[begun:]
+        self.root.tags = [*self.root.tags, page_supplement(easel.texts, painted, filled, inputs, lecture)]
 
     @property
     def knobs(self) -> dict[str, StepSlider]:
@@ -149,12 +192,33 @@ class View:
         self.easel.window.update(frame)
         self._lecture.update(frame)
 
+    def _make(self, view: ViewSpec) -> None:
+        self.parts[view.name] = view.load()(self.easel)
+        if self._asks and view.name != "controls":
+            self._knobs[view.name] = Knobs(self.easel, view.knobs)
+
+    def _inputs(self, names: Iterable[str]) -> list[Any]:
+        """The models in these cards that the page may change."""
+        holders = [one for name in names for one in (self.parts[name], self._knobs.get(name)) if one is not None]
+        return [item for one in holders for item in one.inputs]
+
     def _card(self, view: ViewSpec) -> Column:
-        part = self.parts[view.name]
+        if view.name in self._missing:
+            return card(view.title, SOON, (), f"wb-{view.name}", COMING)
+        return card(view.title, self.parts[view.name].hint, self._content(view), f"wb-{view.name}")
+
+    def _content(self, view: ViewSpec) -> list[Any]:
+        """What a card holds below its title."""
         knobs = self._knobs[view.name].models if view.name in self._knobs else []
         beside, above = (knobs, []) if view.pinned else ([], knobs)
-        body = column([*beside, *part.models], "body")
-        return card(view.title, part.hint, [*above, body], f"wb-{view.name}")
+        return [*above, column([*beside, *self.parts[view.name].models], "body")]
+
+    def _fill(self, view: ViewSpec) -> Column:
+        """The card of a part that was made after it."""
+        filled = self._cards[view.name]
+        filled.css_classes = [name for name in filled.css_classes if name != COMING]
+        filled.children = card_children(view.title, self.parts[view.name].hint, self._content(view))
+        return filled
 
     def _lay_out(self, header: Div, cards: Mapping[str, Any]) -> Column:
         head = column([header], "card", css_classes=["wb-card", "wb-header"])

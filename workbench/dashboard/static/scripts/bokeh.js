@@ -28,9 +28,10 @@ export const hideDefine = () => {
  * the kernel has just sent: a slider that follows would tune the job.
  *
  * @param {any} manager
- * @param {Set<string>} acted ids of the models that a person acts on
+ * @param {Set<string>} acted ids of the models that a person acts on; the view's script adds those of later cards
  */
 export const sendOnly = (manager, acted) => {
+  manager.acted = acted
   const send = manager._document_changed.bind(manager)
   manager._document_changed = (/** @type {any} */ event) => {
     for (const one of event.events ?? [event])

@@ -389,16 +389,23 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   window.addEventListener("click", onClick)
   document.addEventListener("fullscreenchange", refill)
   said.properties.data.change.connect(tell)
-  for (const [, , plots] of cards)
+  const watch = (/** @type {any[]} */ plots) => {
     for (const plot of plots)
       for (const property of [plot.properties.height, plot.properties.min_width])
         property.change.connect(() => {
           if (isOpen() && !isFitting) requestAnimationFrame(fitSoon) // the kernel has laid it out anew
         })
+  }
+  for (const [, , plots] of cards) watch(plots)
 
   let hasBegun = false
   return {
     isOpen,
+    watch,
+    /** A card was filled. */
+    renew: (/** @type {any} */ card) => {
+      if (isOpen() && present().some(([, one]) => one === card)) show(at)
+    },
     /** Once the kernel is heard: shows the scene that the page is to begin with. */
     begin: () => {
       if (hasBegun || !elementOf(root)?.isConnected) return

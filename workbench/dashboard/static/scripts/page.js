@@ -70,7 +70,7 @@ const nameStops = (plot) => {
  * @param {{context: Context}} call
  */
 export const watchPage = (
-  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, stage, answer_ms, keys, contrast, ...scenes },
+  { root, pulse, echo, seen, texts, pieces, sliders, painted, cards, stage, answer_ms, keys, contrast, asides, ...scenes },
   { context }
 ) => {
   /** @type {boolean | null} */
@@ -92,7 +92,7 @@ export const watchPage = (
   }
   kernel?.statusChanged?.connect(watchKernel)
   const stronger = new Map(contrast)
-  const lecture = lectureOf({ root, cards, ...scenes }, context, () => follow(true))
+  const lecture = lectureOf({ root, cards, asides, ...scenes }, context, () => follow(true))
   const endKeys = listenToKeys(root, keys, context, lecture.isOpen)
   const follow = (again = false) => {
     if (isDark() === dark && !again) return
@@ -163,9 +163,11 @@ export const watchPage = (
   /** @type {Map<string, string>} */
   const written = new Map()
   const draft = document.createElement("template")
+  /** @type {[Source, string, Model, Source | null][]} */
+  const allPieces = []
   const write = () => {
-    for (const [name, div, choice] of pieces) {
-      const text = texts.get_column(name)[0]
+    for (const [source, name, div, choice] of allPieces) {
+      const text = source.get_column(name)[0]
       if (written.get(name) === text) continue
       if (!views.has(name)) views.set(name, context.index.find_one(div))
       const view = views.get(name)
@@ -193,6 +195,50 @@ export const watchPage = (
         write()
       })
     )
+  }
+  const addPieces = (/** @type {Source} */ source, /** @type {[string, Model, Source | null][]} */ more) => {
+    for (const [name, div, choice] of more) allPieces.push([source, name, div, choice])
+    source.properties.data.change.connect(writeSoon)
+    source.patching.connect(writeSoon)
+  }
+
+  // A card that is filled after the page has shown it comes with a supplement to the arguments of this script.
+  /** @type {Set<Model>} */
+  const supplemented = new Set()
+  const supplement = () => {
+    for (const tag of root.tags) {
+      if (tag.name !== "supplement" || supplemented.has(tag)) continue
+      supplemented.add(tag)
+      const more = Object.fromEntries(tag.args instanceof Map ? tag.args : Object.entries(tag.args))
+      for (const line of root.document.roots()) for (const id of more.acted) line.acted?.add(id)
+      addPieces(more.texts, more.pieces)
+      sliders.push(...more.sliders)
+      painted.push(...more.painted)
+      asides.push(...more.asides)
+      keys.push(...more.keys)
+      const isHeld = (/** @type {string} */ name) => told !== null && !told.split(",").includes(name)
+      for (const [name, card, plots] of more.cards) {
+        cards.find(([known]) => known === name)?.[2].push(...plots)
+        for (const plot of plots) plot.setv({ hold_render: isHeld(name) }, { sync: false })
+        lecture.watch(plots)
+        fillIn(card)
+      }
+      follow(true)
+    }
+  }
+  const isBuilt = (/** @type {Model} */ model) =>
+    context.index.find_one(model) != null && (model.children ?? []).every(isBuilt)
+  /** BokehJS makes the views of new models in its own time. */
+  const fillIn = (/** @type {Model} */ card) => {
+    if (root.document == null) return
+    if (!isBuilt(card)) {
+      setTimeout(fillIn, 20, card)
+      return
+    }
+    knowNewViews()
+    nameHandles()
+    write()
+    lecture.renew(card)
   }
   /** @type {Set<Element>} */
   const spoken = new Set()
@@ -246,9 +292,10 @@ export const watchPage = (
   theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] })
   document.addEventListener("visibilitychange", tell)
   pulse.properties.data.change.connect(listen)
+  addPieces(texts, pieces)
+  supplement()
+  root.properties.tags.change.connect(supplement)
   write()
-  texts.properties.data.change.connect(writeSoon)
-  texts.patching.connect(writeSoon)
   let looked = Date.now()
   const timer = setInterval(() => {
     if (root.document == null) {
