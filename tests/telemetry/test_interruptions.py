@@ -156,7 +156,20 @@ def test_sources_that_replay_nothing_go_on_although_sinks_restore_a_checkpoint()
     assert len(read) == len(set(read))
 
 
-@pytest.mark.parametrize("architecture", ["at-most-once", "changelog", "stop-the-world"])
+def test_under_transactions_no_source_reads_again() -> None:
+    read: list[int] = []
+    job = counting(read).run(
+        "durable", driver="stepping", buffer_size=10, checkpoint_interval="20ms", fault_tolerance="transactions"
+    )
+    run_on(job, lambda: len(read) > 60)
+    fail(job, "count[0]", read)
+    assert last(job).records_again == 0
+    assert "no record is read again" in last(job).sentence
+    assert "from the start" not in last(job).sentence
+    job.cancel()
+
+
+@pytest.mark.parametrize("architecture", ["acks", "at-most-once", "changelog", "stop-the-world", "transactions"])
 def test_a_job_is_seen_to_its_end_under_every_architecture(architecture: str) -> None:
     numbers = wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=100).sink_to(wb.DiscardSink())
     job = numbers.run("seen", driver="stepping", checkpoint_interval="200ms", fault_tolerance=architecture)

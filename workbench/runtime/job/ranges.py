@@ -105,7 +105,7 @@ class TransactionalAttempts(Attempts):
         transactions.take_over(tasks, claims, latest)
         transactions.reconnect(names)
         self._doors.append(door)
-        self._tell("recovery", f"{' and '.join(names)} continues from its last transaction")
+        self._tell("recovery", f"{' and '.join(names)}: continued from the last transaction")
         alone = Execution(self.count - 1, former.slots, tuple(tasks), ())
         self._begin(former.joined(alone, graph), settings, manifest)
 

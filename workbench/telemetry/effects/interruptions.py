@@ -63,7 +63,8 @@ class Interruptions:
         positions.note(master.coordinator.history)
         checkpoint = None if restore is None or restore is self._restore else restore.checkpoint_id
         self._restore = restore
-        wanted, replays = positions.tasks(), master.settings.policy.replays
+        wanted, policy = positions.tasks(), master.settings.policy
+        replays = policy.replays and policy.transactions is None  # a transaction has saved what was read
         if wanted and not replays:
             checkpoint = None  # what of it is restored is in the sinks alone
         sources = () if master.execution is None else master.execution.sources
