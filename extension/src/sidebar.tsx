@@ -6,7 +6,7 @@ import * as React from 'react';
 import { CommandIDs } from './commands';
 import { dashboardIcon, streamIcon } from './icons';
 import type { JobsModel } from './jobsModel';
-import type { JobSummary } from './protocol';
+import type { JobSummary, ViewInfo } from './protocol';
 import { count, duration, explanation, isOver, remedy, runningTime, stateLabel } from './wording';
 
 /** The list of jobs in the left area; it listens to the kernel only while it is visible. */
@@ -26,7 +26,7 @@ export class JobsSidebar extends ReactWidget {
   protected override render(): React.JSX.Element {
     return (
       <UseSignal signal={this._model.changed}>
-        {() => <Jobs model={this._model} run={(id, job) => void this._commands.execute(id, { job })} />}
+        {() => <Jobs model={this._model} run={(id, job, view) => void this._commands.execute(id, { job, view })} />}
       </UseSignal>
     );
   }
@@ -50,7 +50,7 @@ export class JobsSidebar extends ReactWidget {
   private readonly _commands: CommandRegistry;
 }
 
-type Run = (command: string, job: string) => void;
+type Run = (command: string, job: string, view?: string) => void;
 
 function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element {
   const { situation, jobs } = model;
@@ -86,7 +86,7 @@ function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element
       ) : (
         <ul className="wb-JobList" aria-label="Jobs">
           {jobs.map(job => (
-            <Job key={job.name} job={job} run={run} />
+            <Job key={job.name} job={job} views={model.views} run={run} />
           ))}
         </ul>
       )}
@@ -94,7 +94,7 @@ function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element
   );
 }
 
-function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
+function Job({ job, views, run }: { job: JobSummary; views: readonly ViewInfo[]; run: Run }): React.JSX.Element {
   const over = isOver(job);
   return (
     <li className="wb-Job" data-job={job.name} data-state={job.state} aria-label={`Job ${job.name}`}>
@@ -119,18 +119,19 @@ function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
       {job.failure && <p className="wb-Job-sentence wb-mod-failure">{job.failure}</p>}
       <div className="wb-Job-actions" role="group" aria-label={`Actions on ${job.name}`}>
         {job.paused ? (
-          <Action icon={runIcon} label="Resume" job={job} disabled={over} onClick={() => run(CommandIDs.resume, job.name)} />
+          <Action icon={runIcon} text="Resume" label="Resume" job={job} disabled={over} onClick={() => run(CommandIDs.resume, job.name)} />
         ) : (
-          <Action icon={pauseIcon} label="Pause" job={job} disabled={over} onClick={() => run(CommandIDs.pause, job.name)} />
+          <Action icon={pauseIcon} text="Pause" label="Pause" job={job} disabled={over} onClick={() => run(CommandIDs.pause, job.name)} />
         )}
         <Action
           icon={checkIcon}
+          text="Checkpoint"
           label="Take a checkpoint of"
           job={job}
           disabled={over}
           onClick={() => run(CommandIDs.checkpoint, job.name)}
         />
-        <Action icon={stopIcon} label="Stop" job={job} disabled={over} onClick={() => run(CommandIDs.stop, job.name)} />
+        <Action icon={stopIcon} text="Stop" label="Stop" job={job} disabled={over} onClick={() => run(CommandIDs.stop, job.name)} />
         <button
           type="button"
           className="wb-Job-open"
@@ -141,6 +142,19 @@ function Job({ job, run }: { job: JobSummary; run: Run }): React.JSX.Element {
           <dashboardIcon.react tag="span" width="16px" height="16px" />
           Dashboard
         </button>
+        <select
+          value=""
+          aria-label={`Open a view of ${job.name}`}
+          title="Open one view beside the notebook"
+          onChange={event => run(CommandIDs.openView, job.name, event.currentTarget.value)}
+        >
+          <option value="">View…</option>
+          {views.map(view => (
+            <option key={view.name} value={view.name} title={view.help}>
+              {view.title}
+            </option>
+          ))}
+        </select>
       </div>
     </li>
   );
@@ -157,6 +171,7 @@ function Fact(fact: { name: string; value: string | number | null; title: string
 
 function Action(action: {
   icon: LabIcon;
+  text: string;
   label: string;
   job: JobSummary;
   disabled: boolean;
@@ -166,6 +181,7 @@ function Action(action: {
   return (
     <button type="button" title={label} aria-label={label} disabled={action.disabled} onClick={action.onClick}>
       <action.icon.react tag="span" width="16px" height="16px" />
+      {action.text}
     </button>
   );
 }

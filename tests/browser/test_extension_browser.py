@@ -432,7 +432,7 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
     front.run_cell(0)
     front.execute("workbench:open-dashboard", job="two")
     first = front.appears(front.docked("two"))
-    front.execute("workbench:open-view", job="two", view="latency")
+    front.page.get_by_label("Open a view of two").select_option("latency")
     second = front.appears(f"{front.docked('two')}[aria-label*='The view']")
     assert first.is_visible()
     upper, lower = first.bounding_box(), second.bounding_box()
