@@ -117,10 +117,13 @@ class LatencyMarker:
     Attributes:
         marked_us: processing time at the source.
         source: name of the source task.
+        rested_us: how long the source had rested before: the records that became due meanwhile were read with it, and
+            travel longer than the marker by up to this time.
     """
 
     marked_us: int
     source: str
+    rested_us: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -18,6 +22,7 @@ from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import JobServices
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome
+from workbench.telemetry.latency import kept_markers
 
 SECOND_US = 1_000_000
 
@@ -48,6 +53,7 @@ class Run:
         steps: that it took.
         arrived_us: when each record was shipped.
         watermarks: when each watermark was shipped, and its time, both in microseconds.
+        markers: when each latency marker was shipped, how long ago it was sent, and how long the source had rested.
     """
 
     def __init__(self, rate: float, timeout_us: int, look_us: int = LOOK_US) -> None:
@@ -56,6 +62,7 @@ class Run:
         self.steps = 0
         self.arrived_us: list[int] = []
         self.watermarks: list[tuple[int, int]] = []
+        self.markers: list[tuple[int, int, int]] = []
         while (now_us := clock.now_us()) < SECOND_US:
             self.steps += 1
             if source.step() is not Outcome.PROGRESSED:
@@ -67,6 +74,8 @@ class Run:
                     self.arrived_us += [now_us] * len(element)
                 elif isinstance(element, Watermark):
                     self.watermarks.append((now_us, element.timestamp_us))
+                elif isinstance(element, LatencyMarker):
+                    self.markers.append((now_us, now_us - element.marked_us, element.rested_us))
 
 
 @pytest.mark.parametrize(("rate", "timeout_us"), [(1_000, 50_000), (1_000, 100_000), (100, 100_000), (40_000, 50_000)])
@@ -90,6 +99,20 @@ def test_among_many_jobs_a_source_is_stepped_about_once_for_each_buffer() -> Non
     run = Run(1_000, 100_000, look_us=100_000)
     assert run.steps <= 60
     assert max(at_us - number * 1_000 for number, at_us in enumerate(run.arrived_us)) <= 201_000
+
+
+@pytest.mark.parametrize("timeout_us", [20_000, 50_000, 100_000, 250_000])
+@pytest.mark.parametrize("rate", [300, 1_000, 40_000])
+def test_the_markers_of_a_second_tell_what_the_records_wait(rate: int, timeout_us: int) -> None:
+    run = Run(rate, timeout_us)
+    arrived_us, travelled_us, rested_us = np.array(run.markers[1:]).T  # the first is sent before any record
+    marked = SimpleNamespace(
+        latency_count=len(arrived_us), latency_at_us=arrived_us, latency_us=travelled_us, latency_rested_us=rested_us
+    )
+    _, said_us = kept_markers(cast("Any", marked))
+    exact_us = np.array(run.arrived_us) - np.arange(len(run.arrived_us)) * SECOND_US // rate
+    said, exact = (np.percentile(each, (50, 90, 99)) for each in (said_us, exact_us))
+    assert said == pytest.approx(exact, rel=0.1, abs=SECOND_US // rate)
 
 
 def test_a_source_whose_records_do_not_wait_in_buffers_does_not_rest() -> None:

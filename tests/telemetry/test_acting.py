@@ -34,7 +34,9 @@ def end(until_us: int, inside_us: int, outside_us: int) -> Any:
     for place, sent_us in enumerate(sent):
         kept[place] = inside_us if sent_us % S <= 100 * MS else outside_us
         at[place] = sent_us + kept[place]
-    return SimpleNamespace(latency_count=len(sent), latency_us=kept, latency_at_us=at)
+    return SimpleNamespace(
+        latency_count=len(sent), latency_us=kept, latency_at_us=at, latency_rested_us=np.zeros_like(kept)
+    )
 
 
 def price(mode: str, **more: Any) -> Any:

@@ -25,7 +25,14 @@ def task(vertex: str, travelled_us: list[int], until_us: int = NOW_US) -> Simple
         kept[number % LATENCY_SAMPLES] = each
         at[number % LATENCY_SAMPLES] = until_us - GAP_US * (len(travelled_us) - 1 - number)
     count = len(travelled_us)
-    return SimpleNamespace(vertex=vertex, latency_count=count, latency_us=kept, latency_at_us=at, finished=False)
+    return SimpleNamespace(
+        vertex=vertex,
+        latency_count=count,
+        latency_us=kept,
+        latency_at_us=at,
+        latency_rested_us=np.zeros_like(kept),
+        finished=False,
+    )
 
 
 def frames(*tasks: SimpleNamespace, now_us: int = NOW_US, since_us: int = 0) -> dict[str, Any]:

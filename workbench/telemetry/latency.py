@@ -11,6 +11,8 @@ from workbench.telemetry.frames import LatencyFrame
 
 RECENT_US = 2_500_000
 """Markers that arrived so long ago at most count: a tuning shows within seconds, and 50 a second make a percentile."""
+EACH = 8
+"""Travel times that one marker stands for: those of records that became due while the source rested before it."""
 LEAST = 8
 """Where fewer came in that time, so many of the newest count."""
 
@@ -25,27 +27,42 @@ def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tupl
     """
     samples: dict[str, list[Int64s]] = {}
     counts: dict[str, int] = {}
+    recent: dict[str, int] = {}
     for task in execution.tasks:
-        recent = _recent(task, now_us, since_us)
-        if len(recent):
-            samples.setdefault(task.vertex, []).append(recent)
+        travelled, markers = _recent(task, now_us, since_us)
+        if markers:
+            samples.setdefault(task.vertex, []).append(travelled)
             counts[task.vertex] = counts.get(task.vertex, 0) + task.latency_count
+            recent[task.vertex] = recent.get(task.vertex, 0) + markers
     frames = []
     for vertex, parts in samples.items():
         together = np.concatenate(parts)
         p50, p90, p95, p99 = np.percentile(together, (50, 90, 95, 99)) / 1_000
         frames.append(
-            LatencyFrame(vertex, counts[vertex], float(p50), float(p90), float(p95), float(p99), recent=len(together))
+            LatencyFrame(vertex, counts[vertex], float(p50), float(p90), float(p95), float(p99), recent=recent[vertex])
         )
     return tuple(frames)
 
 
-def _recent(task: Task, now_us: int, since_us: int) -> Int64s:
-    """The travel times that count, shape (n,), microseconds."""
+def kept_markers(task: Task) -> tuple[Int64s, Int64s]:
+    """When the markers that a task keeps arrived, and how long records took that became due with each.
+
+    Returns:
+        The arrivals, shape (n,), and the travel times, shape (n, `EACH`), microseconds, oldest first. They spread
+        evenly over the source's rest before the marker; without one they are equal.
+    """
     count = task.latency_count
-    newest = np.arange(max(0, count - LATENCY_SAMPLES), count) % LATENCY_SAMPLES
-    travelled, arrived = task.latency_us[newest], task.latency_at_us[newest]
-    after = (arrived - travelled >= since_us) | task.finished  # of what has ended, no more come
-    travelled, arrived = travelled[after], arrived[after]
+    places = np.arange(max(0, count - LATENCY_SAMPLES), count) % LATENCY_SAMPLES
+    rested_us = task.latency_rested_us[places, None] * (2 * np.arange(EACH) + 1) // (2 * EACH)
+    return task.latency_at_us[places], task.latency_us[places, None] + rested_us
+
+
+def _recent(task: Task, now_us: int, since_us: int) -> tuple[Int64s, int]:
+    """The travel times that count, shape (n,), microseconds, and of how many markers they are."""
+    arrived, travelled = kept_markers(task)
+    after = (arrived[:, None] - travelled >= since_us) | task.finished  # of what has ended, no more come
+    some = after.any(axis=1)
+    arrived, travelled, after = arrived[some], travelled[some], after[some]
     fresh = int(np.count_nonzero(arrived > now_us - RECENT_US))
-    return travelled[max(0, len(travelled) - max(fresh, LEAST)) :]
+    first = max(0, len(arrived) - max(fresh, LEAST))
+    return travelled[first:][after[first:]], len(arrived) - first

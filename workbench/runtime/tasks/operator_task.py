@@ -138,10 +138,11 @@ class OperatorTask(Task):
                     self._emit_watermark(watermark_us)
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
-            case LatencyMarker(marked_us):
+            case LatencyMarker(marked_us, _, rested_us):
                 place = self.latency_count % LATENCY_SAMPLES
                 self.latency_us[place] = now_us - marked_us
                 self.latency_at_us[place] = now_us
+                self.latency_rested_us[place] = rested_us
                 self.latency_count += 1
                 self._emit_marker(element)
             case WatermarkStatus(idle):

@@ -111,7 +111,7 @@ class SourceTask(Task):
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
-        self._marker_due_us = now
+        self._marker_due_us, self._marked_us = now, now
         self._marker_gap_us = self.settings.latency_interval_us
         self._markers, self._read_at_marker = 0, 0
 
@@ -197,16 +197,8 @@ class SourceTask(Task):
             self._read_at_marker = read
             self._marker_gap_us = max(interval_us, self._rest_max_us)
         self._markers += 1
-        return now_us + (500 + self._marker_turn_of_1000) * self._marker_gap_us // 1_000_000 * 1_000
-
-    @property
-    def _marker_turn_of_1000(self) -> int:
-        return self._markers * 618 % 1_000  # spreads evenly over the thousand
-
-    def _marked_us(self, now_us: int) -> int:
-        """The time that a latency marker bears: after a rest, one at which a record may have become due meanwhile."""
-        rested_us = max(0, now_us - self._unread_us) if self._unread_us else 0
-        return now_us - rested_us * self._marker_turn_of_1000 // 1_000
+        turn = self._markers * 618 % 1_000  # spreads evenly over the thousand
+        return now_us + (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000
 
     def _ships_now(self, now_us: int) -> bool:
         """Whether a buffer is due, with which a watermark can be sent."""
@@ -304,9 +296,10 @@ class SourceTask(Task):
                 return Outcome.PROGRESSED
         if self.reader.splits() is not self._live:
             self._follow_splits(now_us)
-        if now_us >= self._marker_due_us:
-            self._marker_due_us = self._next_marker_us(now_us)
-            self._emit_marker(LatencyMarker(self._marked_us(now_us), self.name))
+        rested_us = now_us - self._unread_us if found and self._unread_us else 0
+        if now_us >= self._marker_due_us or self._marker_gap_us // 2 <= rested_us <= now_us - self._marked_us:
+            self._marker_due_us, self._marked_us = self._next_marker_us(now_us), now_us
+            self._emit_marker(LatencyMarker(now_us, self.name, max(0, rested_us)))
             worked = True
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:

@@ -160,6 +160,7 @@ class Task:
         self.mailbox: deque[Command] = deque()
         self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
         self.latency_at_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
+        self.latency_rested_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
         self.latency_count = 0
         self._now_us: Callable[[], int] = clock.now_us
         self.attempt = attempt

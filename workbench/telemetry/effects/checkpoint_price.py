@@ -10,7 +10,8 @@ import numpy as np
 from workbench.elements import Int64s
 from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
-from workbench.runtime.tasks.task import LATENCY_SAMPLES, Task
+from workbench.runtime.tasks.task import Task
+from workbench.telemetry.latency import EACH, kept_markers
 
 HORIZON_US = 20_000_000
 """Older checkpoints and latency markers do not count; a task keeps the markers of about so long."""
@@ -85,18 +86,17 @@ def checkpoint_price(
     spans = [(record.triggered_us, record.ended_us or now_us) for record in found]
     inside, outside = _split([_markers(end, from_us) for end in ends], spans)
     share = spent[task] / (now_us - from_us)
-    if min(len(inside), len(outside)) < ENOUGH:
+    if min(len(inside), len(outside)) < ENOUGH * EACH:
         return CheckpointPrice(len(done), share, task)
     p99, p99_inside = (float(np.percentile(each, 99)) / 1_000 for each in (outside, inside))
     return CheckpointPrice(len(done), share, task, p99, p99_inside)
 
 
 def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
-    """When the markers that a task keeps were sent, and how long they travelled."""
-    count = task.latency_count
-    places = np.arange(max(0, count - LATENCY_SAMPLES), count) % LATENCY_SAMPLES
-    travelled = task.latency_us[places]
-    sent = task.latency_at_us[places] - travelled
+    """When the records that its markers stand for became due, and how long they travelled."""
+    arrived, each = kept_markers(task)
+    travelled = each.ravel()
+    sent = np.repeat(arrived, each.shape[1]) - travelled
     return sent[sent >= from_us], travelled[sent >= from_us]
 
 
