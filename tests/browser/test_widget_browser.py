@@ -105,7 +105,7 @@ def test_a_page_that_is_loaded_again_shows_it_as_it_is_by_then(lab):
     lab.page.reload()
     lab.await_notebook()
     lab.await_pictures(2)
-    assert "in force: <b>1234</b>" in lab.texts()
+    lab.until(lambda: "in force: <b>1234</b>" in lab.texts(), "the size in force, in a card that comes later")
 
 
 def test_a_notebook_that_is_opened_again_shows_it_live(lab):

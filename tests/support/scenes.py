@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,7 +199,7 @@ class Feed:
 
     def _send(self) -> None:
         line, _ = self._server.accept()
-        with line:
+        with line, suppress(ConnectionError):  # the job has ended and hangs up
             n = 0
             while not self._over.wait(0.02):
                 if self.silent.is_set():
