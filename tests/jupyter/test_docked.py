@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import threading
+
 import pytest
 
 import workbench as wb
@@ -13,6 +16,7 @@ def _as_before():
     yield
     docked.choose_display(["dock"])
     docked.front_closed("page")
+    docked._expected_until_s[0] = -math.inf
     docked.dock("delays")
 
 
@@ -40,3 +44,22 @@ def test_the_verb_tells_what_is_chosen_and_refuses_other_words():
     assert "display cell" in str(docked.choose_display(["cell"]))
     with pytest.raises(wb.errors.SettingError, match="takes dock or cell, not 'left'"):
         docked.choose_display(["left"])
+
+
+def test_a_front_end_may_come_shortly_after_the_cell_that_loads_the_workbench(monkeypatch):
+    monkeypatch.setattr(docked, "FRONT_PATIENCE_S", 60.0)
+    docked.expect_front()
+    opening = threading.Timer(0.05, docked.front_opened, ("page", {"version": 1, "docks": True}))
+    opening.start()
+    assert docked.dock("delays")
+    opening.join()
+
+
+def test_nobody_waits_for_a_front_end_that_does_not_come(monkeypatch):
+    monkeypatch.setattr(docked, "FRONT_PATIENCE_S", 0.01)
+    docked.expect_front()
+    assert not docked.dock("delays")
+    docked.choose_display(["cell"])
+    monkeypatch.setattr(docked, "FRONT_PATIENCE_S", 600.0)
+    docked.expect_front()
+    assert not docked.dock("delays")  # at once

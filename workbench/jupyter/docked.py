@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import threading
+import time
 from collections.abc import Sequence
 
 from workbench.errors import SettingError
@@ -13,9 +16,15 @@ PLACES = {
     CELL: "in the cell",
 }
 
+FRONT_PATIENCE_S = 1.5
+"""How long after the cell that loads the workbench a front end may take to say that it docks. It asks once the cell has
+ended, while the next one may run already."""
+
 _chosen = [DOCK]
 _fronts: set[str] = set()
 _jobs: set[str] = set()
+_arrived = threading.Event()
+_expected_until_s = [-math.inf]
 
 
 def choose_display(words: Sequence[str]) -> Advice:
@@ -30,10 +39,16 @@ def choose_display(words: Sequence[str]) -> Advice:
     return Advice(f"%%stream shows dashboards {PLACES[_chosen[0]]} (display {_chosen[0]}).")
 
 
+def expect_front() -> None:
+    """The cell that loads the workbench has ended: a front end that docks may come now."""
+    _expected_until_s[0] = time.monotonic() + FRONT_PATIENCE_S
+
+
 def front_opened(comm_id: str, told: object) -> None:
     """A front end is there; it says on opening its comm whether it docks."""
     if isinstance(told, dict) and told.get("docks") is True:
         _fronts.add(comm_id)
+        _arrived.set()
 
 
 def front_closed(comm_id: str) -> None:
@@ -42,7 +57,15 @@ def front_closed(comm_id: str) -> None:
 
 
 def dock(job: str) -> bool:
-    """Decide where the next job of that name is shown, before it starts; True: a front end docks it."""
+    """Decide where the next job of that name is shown, before it starts; True: a front end docks it.
+
+    Where the workbench has just been loaded, this waits for a front end, so that a notebook whose cells are run at once
+    shows what it shows when they are run one by one.
+    """
+    if _chosen[0] == DOCK and not _fronts:
+        _arrived.clear()
+        if not _fronts:
+            _arrived.wait(max(0.0, _expected_until_s[0] - time.monotonic()))
     is_docked = _chosen[0] == DOCK and bool(_fronts)
     (_jobs.add if is_docked else _jobs.discard)(job)
     return is_docked

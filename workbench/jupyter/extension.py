@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.jupyter.comm import register_comms, unregister_comms
 from workbench.jupyter.completion import complete_stream
+from workbench.jupyter.docked import expect_front
 from workbench.jupyter.failures import show_failure
 from workbench.jupyter.magics import StreamMagics
 from workbench.jupyter.shutdown import Caretaker
@@ -67,9 +69,18 @@ def load_ipython_extension(ipython: Any) -> None:
     sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
     if hasattr(ipython, "kernel"):
         serve_jobs(ipython.kernel)
+        _after_this_cell(ipython, expect_front)
     _loaded[id(ipython)] = loaded
     remember_directories(Path(FOLDER))
     _offer()
+
+
+def _after_this_cell(ipython: Any, then: Callable[[], None]) -> None:
+    def ended(_result: object) -> None:
+        ipython.events.unregister("post_run_cell", ended)
+        then()
+
+    ipython.events.register("post_run_cell", ended)
 
 
 def _offer() -> None:
