@@ -31,6 +31,8 @@ from workbench.plan.logical import LogicalGraph
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 from workbench.telemetry.whole_file import replaced
 
+STATUS = {"buffer_timeout": "50ms"}
+
 
 class RecordingJob:
     """Has a job's verbs and remembers every call."""
@@ -64,6 +66,8 @@ class RecordingJob:
                 self.state = "FINISHED"
             if verb == "restore":
                 raise JobError(f"there is no savepoint {args[0]!r}")
+            if verb in ("status", "tune"):
+                return kwargs or STATUS
             return ["monday", "tuesday"] if verb == "savepoints" else f"{verb} done"
 
         return call
@@ -227,7 +231,7 @@ def failure(shell: InteractiveShell, cell: str) -> str:
 )
 def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, call: tuple) -> None:
     jobs["delays"] = RecordingJob("delays")
-    assert run(shell, f"%stream {line}") == f"{call[0]} done"
+    assert run(shell, f"%stream {line}") == (STATUS if call == ("status",) else f"{call[0]} done")
     assert jobs["delays"].calls == [call]
 
 
@@ -245,14 +249,15 @@ def test_a_verb_calls_its_twin(shell: InteractiveShell, jobs: dict[str, Recordin
 )
 def test_set_tunes(shell: InteractiveShell, jobs: dict[str, RecordingJob], line: str, changes: dict[str, str]) -> None:
     jobs["delays"] = RecordingJob("delays")
-    assert run(shell, f"%stream {line}") == "status done"
-    assert jobs["delays"].calls == [("tune", changes), ("status",)]
+    told = run(shell, f"%stream {line}")
+    assert told.splitlines() == [f"delays: {name} {STATUS.get(name)} → {value}" for name, value in changes.items()]
+    assert jobs["delays"].calls == [("status",), ("tune", changes)]
 
 
 def test_set_without_settings_shows_them(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     jobs["delays"] = RecordingJob("delays")
-    assert run(shell, "%stream set delays") == "status done"
-    assert run(shell, "%stream set") == "status done"
+    for line in ("%stream set delays", "%stream set"):
+        assert run(shell, line) == STATUS
     assert jobs["delays"].calls == [("status",), ("status",)]
 
 

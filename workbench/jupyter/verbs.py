@@ -106,9 +106,11 @@ def set_settings(words: Sequence[str]) -> Any:
     named = len(_flat(words)) % 2 == 1 and words[0].replace("-", "_") not in (*wb.SETTINGS, *KNOBS)
     job = wb.job(words[0]) if named else default_job("set", jobs)
     changes: Any = settings(words[1:] if named else words)
-    if changes:
-        job.tune(**changes)
-    return job.status()
+    before = job.status()
+    if not changes:
+        return before
+    after = job.tune(**changes)
+    return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in changes))
 
 
 def _flat(words: Sequence[str]) -> list[str]:
