@@ -80,7 +80,7 @@ class StepSlider:
         name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
         said = row([name.div, self._note.div, answer.div], "knob_said")
-        self.model = column([said, row([self.slider, self.exact], "knob_moved")], css_classes=["wb-knob"])
+        self.model = column([said, row([self.slider, self.exact], "knob_moved")], "knob", css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:

@@ -147,6 +147,11 @@ def _state(frame: Frame) -> str:
     )
 
 
+def _minor(label: str, value: str) -> bool:
+    """Whether a narrow head leaves this figure out."""
+    return label == "running" or (label in ("restarts", "late records") and value == "0")
+
+
 LECTURE = (
     "<button type='button' class='lecture' data-opens='lecture' title='Lecture mode: one scene at a time, in large "
     "type (key L)'>Lecture <kbd>L</kbd></button>"
@@ -156,7 +161,8 @@ LECTURE = (
 def html(frame: Frame, name: str) -> str:
     """The full header."""
     numbers = "".join(
-        f"<span class='fig'><b>{value}<i>{unit}</i></b><small>{wording.html_text(label)}</small></span>"
+        f"<span class='fig{' minor' * _minor(label, value)}'><b>{value}<i>{unit}</i></b>"
+        f"<small>{wording.html_text(label)}</small></span>"
         for label, value, unit in figures(frame)
     )
     replay = "" if frame.replay is None else replay_html(frame.replay)
