@@ -56,6 +56,11 @@ export class Docking {
     }
   }
 
+  /** Whether the dashboard of a job is on the screen. */
+  shows(job: string): boolean {
+    return this.panels.find(panel => panel.job === job && panel.view === '' && panel.isVisible) !== undefined;
+  }
+
   private readonly _shell: JupyterFrontEnd.IShell;
   private readonly _notebooks: INotebookTracker;
   private readonly _model: JobsModel;

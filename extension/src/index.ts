@@ -100,7 +100,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       const again = followInterest(notebooks, uses => model.watch(status, uses && preferences.statusBar));
       preferences.changed.connect(again);
     }
-    announceFailures(model, preferences, job => void docking.open(job, '', undefined));
+    announceFailures(model, preferences, docking);
     onNewJobs(model, job => {
       if (job.dock || preferences.dockNewJobs) {
         void docking.open(job.name, '', undefined, false);

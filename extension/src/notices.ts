@@ -1,5 +1,6 @@
 import { Notification } from '@jupyterlab/apputils';
 
+import type { Docking } from './docking';
 import type { JobsModel } from './jobsModel';
 import type { Preferences } from './preferences';
 import type { JobSummary } from './protocol';
@@ -7,17 +8,23 @@ import type { JobSummary } from './protocol';
 /** What was last known of one run of a job. */
 type Known = Pick<JobSummary, 'started_us' | 'state' | 'numRestarts'>;
 
-/** Says it when a job fails or starts again after a failure, once for each time, and nothing of what was so before. */
-export function announceFailures(model: JobsModel, preferences: Preferences, open: (job: string) => void): void {
+/** The part of the docked dashboards that is used. */
+type Dashboards = Pick<Docking, 'open' | 'shows'>;
+
+/**
+ * Says it when a job fails or starts again after a failure, once for each time, and nothing of what was so before. Of a
+ * restart, the head of a dashboard on the screen tells more, and a notice would cover its charts.
+ */
+export function announceFailures(model: JobsModel, preferences: Preferences, dashboards: Dashboards): void {
   let kernel = '';
   let known = new Map<string, Known>();
 
   const announce = (job: JobSummary, before: Known) => {
-    const actions = [{ label: 'Open Dashboard', callback: () => open(job.name) }];
+    const actions = [{ label: 'Open Dashboard', callback: () => void dashboards.open(job.name, '', undefined) }];
     const why = job.failure ? `: ${job.failure}` : '';
     if (job.state === 'FAILED' && before.state !== 'FAILED') {
       Notification.error(`The streaming job ${job.name} failed${why}`, { autoClose: false, actions });
-    } else if ((job.numRestarts ?? 0) > (before.numRestarts ?? 0) && preferences.notices === 'failures and restarts') {
+    } else if ((job.numRestarts ?? 0) > (before.numRestarts ?? 0) && preferences.notices === 'failures and restarts' && !dashboards.shows(job.name)) {
       Notification.warning(`The streaming job ${job.name} restarted from its latest checkpoint${why}`, { autoClose: 15_000, actions });
     }
   };

@@ -368,7 +368,14 @@ def test_a_failure_is_announced_and_the_status_bar_tells_of_the_jobs(front):
     notice = front.appears(".jp-Notification-Toast-warning", "noticed restarted from its latest checkpoint")
     assert "aggregate[1] was failed on purpose" in notice.inner_text()
     front.page.get_by_role("button", name="Open Dashboard").click()
-    front.appears(".wb-Dashboard .wb-Dashboard-content .bk-Column")
+    front.appears(f"{front.docked('noticed')} p.news", "aggregate[1] was failed on purpose")
+
+    front.execute("apputils:dismiss-notification")
+    notice.wait_for(state="hidden")
+    front.execute("workbench:fail", job="noticed", task="aggregate[0]")  # the dashboard on the screen tells of it
+    front.appears(f"{front.docked('noticed')} p.news", "aggregate[0] was failed on purpose")
+    front.page.wait_for_timeout(1_000)
+    assert front.page.locator(".jp-Notification-Toast-warning:visible").count() == 0
 
 
 def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):

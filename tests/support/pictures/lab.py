@@ -41,7 +41,7 @@ def _launcher(front: Front) -> Iterator[Path]:
     front.execute("launcher:create", wait=False)
     front.appears(".jp-LauncherCard", "Streaming Tutorial")
     for scheme in SCHEMES:
-        _dress(front, scheme)
+        dress(front, scheme)
         yield shoot(front.page, f"jupyterlab-launcher-{scheme}")
 
 
@@ -52,16 +52,16 @@ def _docked(front: Front) -> Iterator[Path]:
     front.page.wait_for_function(f"() => ({PICTURES})().length === 3 && ({PICTURES})().every(count => count > 60)")
     front.page.evaluate("window.jupyterapp.shell.activateById(window.jupyterapp.shell.currentWidget.id)")
     for scheme in SCHEMES:
-        _dress(front, scheme)
+        dress(front, scheme)
         yield shoot(front.page, f"jupyterlab-{scheme}")
 
 
 def _menu(front: Front) -> Iterator[Path]:
     """The menu of the views over a job that has just failed and started again."""
     for scheme in SCHEMES:
-        _dress(front, scheme)
+        dress(front, scheme)
         front.execute("workbench:fail", job="delays", task="aggregate[1]")
-        front.appears(".jp-Notification-Toast-warning", "delays started again")
+        front.appears(".jp-Notification-Toast-warning", "delays restarted from its latest checkpoint")
         front.page.get_by_role("menuitem", name="Streaming", exact=True).click()
         front.page.locator(".lm-Menu-itemLabel", has_text="Open View").hover()
         front.appears("#jp-mainmenu-workbench-views")
@@ -77,7 +77,7 @@ PICTURES = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...docu
 """How many pictures each display has been sent."""
 
 
-def _dress(front: Front, scheme: str) -> None:
+def dress(front: Front, scheme: str) -> None:
     front.page.evaluate(
         "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme}).then(() => null)", THEMES[scheme]
     )
