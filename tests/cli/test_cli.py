@@ -122,7 +122,7 @@ def test_the_help_of_the_demo_names_the_folder_that_it_uses(capsys: pytest.Captu
             ["demo", "--headless", "--speed", "fast"],
             "speed is 'fast': write a multiple of recorded time such as '600x'",
         ),
-        (["demo", "--headless", "--speed", "-3x"], "expected one argument"),
+        (["demo", "--headless", "--speed=-3x"], "--speed is '-3x': a replay speed must be above zero"),
         (["demo", "--headless", "--buffer-timeout", "5"], "--buffer-timeout is '5'"),
         (["demo", "--headless", "--checkpoint-interval=-1s"], "--checkpoint-interval is '-1s': a duration cannot be"),
         (["demo", "--headless", "--parallelism", "0"], "--parallelism is 0: it must be at least 1"),

@@ -449,7 +449,7 @@ def test_peers_stand_beside_us(
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["bench", "grouping", "--keys", "5"], "invalid choice: 5"),
+        (["bench", "grouping", "--keys", "5"], "(choose from "),
         (["bench", "speed"], "unknown benchmark 'speed'"),
         (["bench", "grep", "--peers", "/no/such"], "there is no such folder"),
         (["bench", "grep", "--peer", "flink"], "--peer chooses among the scripts of --peers: name their folder, too"),

@@ -414,12 +414,12 @@ def test_a_bad_return_value_is_named_with_its_record(result: Any, said: str) -> 
 
 
 def test_an_exception_names_key_and_record() -> None:
-    def divide(record: dict[str, Any], state: wb.state.State) -> Any:
-        return {"k": record["n"] // (record["n"] - 2)}
+    def look_up(record: dict[str, Any], state: wb.state.State) -> Any:
+        return {"k": {1: 0}[record["n"]]}
 
-    divide.__qualname__ = "divide"
-    said = failing(divide, {"k": pa.int64()})
-    assert said == f"process function 'divide' raised ZeroDivisionError: integer division or modulo by zero {ON_B}"
+    look_up.__qualname__ = "look_up"
+    said = failing(look_up, {"k": pa.int64()})
+    assert said == f"process function 'look_up' raised KeyError: 2 {ON_B}"
 
 
 def test_state_that_is_not_declared_is_an_error_with_the_nearest_name() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from workbench.connectors.parts.part_files import write_durably
 from workbench.durable.disk import make_folder_durably
 from workbench.durable.holder import Holder
+from workbench.durable.kind import kind_of
 from workbench.from_json import made, parsed
 from workbench.printable import printable
 from workbench.redaction import redacted
@@ -148,7 +149,7 @@ class KnownDirectories:
                 if not file.is_file() or file.stat().st_size > _KNOWN_BYTES_MAX:
                     continue
                 location = made(str, parsed(file.read_bytes())["directory"])
-                exists = "://" in location or Path(location).is_dir()
+                exists = "://" in location or kind_of(location) == "folder"
             except (OSError, ValueError, KeyError, TypeError):
                 continue
             if not exists:

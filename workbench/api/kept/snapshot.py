@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from workbench.api.pictures.status import Table
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.durable.delayed_encoding import GONE
+from workbench.durable.kind import kind_of
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, CorruptCheckpointError, unknown
 from workbench.operators.contract.base import Json
@@ -309,7 +310,7 @@ def savepoints(checkpoint_dir: str | Path) -> list[Snapshot]:
     shown = redacted(str(checkpoint_dir))
     reader = CheckpointReader(files)
     with looked_into(files):
-        if isinstance(files, LocalFiles) and not Path(files.path_of("")).is_dir():  # stores have no empty folders
+        if isinstance(files, LocalFiles) and kind_of(files.path_of("")) != "folder":  # stores have no empty folders
             raise CheckpointError(f"{shown!r} is not a checkpoint directory: name the checkpoint_dir of a job")
         places = [f"savepoints/{name}" for name in files.folders("savepoints")]
         found = [Snapshot(files, place) for place in places if reader.is_complete(place)]

@@ -14,6 +14,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.arguments import location_of
 from workbench.clock import SystemClock
 from workbench.durable.holder import is_alive
+from workbench.durable.kind import kind_of
 from workbench.durations import format_instant
 from workbench.errors import CheckpointError, sentence_of
 from workbench.printable import printable
@@ -170,7 +171,7 @@ def _all_in(locations: Iterable[str], *, deep: bool) -> Iterable[FoundJob]:
 
 def _is_folder(location: str) -> bool:
     try:
-        return Path(location).is_dir()
+        return kind_of(location) == "folder"
     except OSError as error:
         raise CheckpointError(
             f"the directory {location!r} cannot be listed ({error.strerror}): give this user permission to read it"

@@ -7,6 +7,7 @@
 #include <numpy/arrayobject.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Memory that a kernel allocates, as numba's code expects it: counted references and the address of the data. */
 typedef struct {

@@ -25,6 +25,7 @@ from workbench.connectors.files.file_format import FileFormat, Part
 from workbench.connectors.files.json_lines import JsonLines
 from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.files.parquet_format import ParquetFormat
+from workbench.durable.kind import kind_of
 from workbench.elements import Records, event_times
 from workbench.errors import MISSING, CheckpointError, PlanError, SettingError, SourceError, remedy, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
@@ -305,11 +306,12 @@ def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:
 
 def _files_of(path: Path) -> list[Path]:
     """The files that a path or pattern matches; raises an OSError if a folder cannot be read."""
-    if path.is_dir():
+    kind = kind_of(path)
+    if kind == "folder":
         return [file for file in path.iterdir() if file.is_file() and not file.name.startswith((".", "_"))]
-    if path.is_file():
+    if kind == "file":
         return [path]
-    if path.exists():
+    if kind is not None:
         raise OSError(errno.EINVAL, "it is a pipe or a device, not a file", str(path))
     _look_into_folders(path.parts)
     return [file for file in map(Path, glob.iglob(str(path), recursive=True)) if file.is_file()]  # noqa: PTH207

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
 from workbench.connectors.parts.part_files import make_folder, take_folder
+from workbench.durable.kind import kind_of
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
@@ -202,7 +203,7 @@ class DatabaseFile:
         """Reject a path that cannot be a database file."""
         self.engine.check()
         try:
-            is_folder = self.path.is_dir()
+            is_folder = kind_of(self.path) == "folder"
         except OSError as error:
             shown = str(self.path)[:_SHOWN]
             raise SinkError(f"{shown} cannot be a database file ({told_by(error)}): name another file") from error
