@@ -444,10 +444,10 @@ def test_a_kernel_that_was_killed_leaves_a_job_that_the_next_one_finishes(tmp_pa
 
 
 def test_a_directory_that_may_not_be_looked_into_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bool:
+    def refuse(path: Path) -> os.stat_result:
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "is_dir", refuse)
+    monkeypatch.setattr(Path, "stat", refuse)
     with pytest.raises(
         wb.errors.CheckpointError, match=r"'/private/jobs' cannot be listed \(Permission denied\): give"
     ):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-from typing import Any, cast
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,9 +17,9 @@ from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import JobServices
+from workbench.runtime.tasks.kept_markers import KeptMarkers
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome
-from workbench.telemetry.latency import kept_markers
 
 SECOND_US = 1_000_000
 
@@ -105,11 +102,10 @@ def test_among_many_jobs_a_source_is_stepped_about_once_for_each_buffer() -> Non
 @pytest.mark.parametrize("rate", [300, 1_000, 40_000])
 def test_the_markers_of_a_second_tell_what_the_records_wait(rate: int, timeout_us: int) -> None:
     run = Run(rate, timeout_us)
-    arrived_us, travelled_us, rested_us = np.array(run.markers[1:]).T  # the first is sent before any record
-    marked = SimpleNamespace(
-        latency_count=len(arrived_us), latency_at_us=arrived_us, latency_us=travelled_us, latency_rested_us=rested_us
-    )
-    _, said_us = kept_markers(cast("Any", marked))
+    kept = KeptMarkers()
+    for arrived_us, travelled_us, rested_us in run.markers[1:]:  # the first is sent before any record
+        kept.add(arrived_us, arrived_us - travelled_us, rested_us)
+    _, said_us = kept.newest()
     exact_us = np.array(run.arrived_us) - np.arange(len(run.arrived_us)) * SECOND_US // rate
     said, exact = (np.percentile(each, (50, 90, 99)) for each in (said_us, exact_us))
     assert said == pytest.approx(exact, rel=0.1, abs=SECOND_US // rate)

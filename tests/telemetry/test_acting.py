@@ -5,13 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import workbench as wb
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
-from workbench.runtime.tasks.task import LATENCY_SAMPLES
+from workbench.runtime.tasks.kept_markers import KeptMarkers
 from workbench.telemetry.effects.checkpoint_price import checkpoint_price
 
 MS = 1_000
@@ -29,14 +28,10 @@ def record(checkpoint_id: int, at_us: int, mode: str, **acks: Acknowledgement) -
 
 def end(until_us: int, inside_us: int, outside_us: int) -> Any:
     """A task that a marker reaches every 10 ms: those sent in the first 100 ms of a second take `inside_us`."""
-    kept, at = np.zeros(LATENCY_SAMPLES, np.int64), np.zeros(LATENCY_SAMPLES, np.int64)
-    sent = range(0, until_us, 10 * MS)
-    for place, sent_us in enumerate(sent):
-        kept[place] = inside_us if sent_us % S <= 100 * MS else outside_us
-        at[place] = sent_us + kept[place]
-    return SimpleNamespace(
-        latency_count=len(sent), latency_us=kept, latency_at_us=at, latency_rested_us=np.zeros_like(kept)
-    )
+    markers = KeptMarkers()
+    for sent_us in range(0, until_us, 10 * MS):
+        markers.add(sent_us + (inside_us if sent_us % S <= 100 * MS else outside_us), sent_us, 0)
+    return SimpleNamespace(markers=markers)
 
 
 def price(mode: str, **more: Any) -> Any:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.runtime.tasks.task import LATENCY_SAMPLES
+from workbench.runtime.tasks.kept_markers import KEPT, KeptMarkers
 from workbench.telemetry.latency import LEAST, RECENT_US, latency_frames
 
 NOW_US = 1_000_000_000
@@ -20,19 +20,11 @@ GAP_US = 1_000
 
 def task(vertex: str, travelled_us: list[int], until_us: int = NOW_US) -> SimpleNamespace:
     """A task that markers have reached, one after the other every millisecond, after so long each."""
-    kept, at = np.zeros(LATENCY_SAMPLES, np.int64), np.zeros(LATENCY_SAMPLES, np.int64)
+    markers = KeptMarkers()
     for number, each in enumerate(travelled_us):
-        kept[number % LATENCY_SAMPLES] = each
-        at[number % LATENCY_SAMPLES] = until_us - GAP_US * (len(travelled_us) - 1 - number)
-    count = len(travelled_us)
-    return SimpleNamespace(
-        vertex=vertex,
-        latency_count=count,
-        latency_us=kept,
-        latency_at_us=at,
-        latency_rested_us=np.zeros_like(kept),
-        finished=False,
-    )
+        arrived_us = until_us - GAP_US * (len(travelled_us) - 1 - number)
+        markers.add(arrived_us, arrived_us - each, 0)
+    return SimpleNamespace(vertex=vertex, markers=markers, finished=False)
 
 
 def frames(*tasks: SimpleNamespace, now_us: int = NOW_US, since_us: int = 0) -> dict[str, Any]:
@@ -59,8 +51,8 @@ def test_only_the_markers_of_the_last_seconds_count() -> None:
 
 
 def test_also_when_older_ones_were_overwritten() -> None:
-    latency = frames(task("sum", [7_000_000] * 5 + [2_000] * LATENCY_SAMPLES))["sum"]
-    assert (latency.p50_ms, latency.p99_ms, latency.count) == (2.0, 2.0, LATENCY_SAMPLES + 5)
+    latency = frames(task("sum", [7_000_000] * 5 + [2_000] * KEPT))["sum"]
+    assert (latency.p50_ms, latency.p99_ms, latency.count) == (2.0, 2.0, KEPT + 5)
 
 
 def test_only_markers_that_were_sent_after_a_change_count() -> None:

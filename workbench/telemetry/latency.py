@@ -6,13 +6,11 @@ import numpy as np
 
 from workbench.elements import Int64s
 from workbench.runtime.tasks.execution import Execution
-from workbench.runtime.tasks.task import LATENCY_SAMPLES, Task
+from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LatencyFrame
 
 RECENT_US = 2_500_000
 """Markers that arrived so long ago at most count: a tuning shows within seconds, and 50 a second make a percentile."""
-EACH = 8
-"""Travel times that one marker stands for: those of records that became due while the source rested before it."""
 LEAST = 8
 """Where fewer came in that time, so many of the newest count."""
 
@@ -32,7 +30,7 @@ def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tupl
         travelled, markers = _recent(task, now_us, since_us)
         if markers:
             samples.setdefault(task.vertex, []).append(travelled)
-            counts[task.vertex] = counts.get(task.vertex, 0) + task.latency_count
+            counts[task.vertex] = counts.get(task.vertex, 0) + task.markers.count
             recent[task.vertex] = recent.get(task.vertex, 0) + markers
     frames = []
     for vertex, parts in samples.items():
@@ -44,22 +42,9 @@ def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tupl
     return tuple(frames)
 
 
-def kept_markers(task: Task) -> tuple[Int64s, Int64s]:
-    """When the markers that a task keeps arrived, and how long records took that became due with each.
-
-    Returns:
-        The arrivals, shape (n,), and the travel times, shape (n, `EACH`), microseconds, oldest first. They spread
-        evenly over the source's rest before the marker; without one they are equal.
-    """
-    count = task.latency_count
-    places = np.arange(max(0, count - LATENCY_SAMPLES), count) % LATENCY_SAMPLES
-    rested_us = task.latency_rested_us[places, None] * (2 * np.arange(EACH) + 1) // (2 * EACH)
-    return task.latency_at_us[places], task.latency_us[places, None] + rested_us
-
-
 def _recent(task: Task, now_us: int, since_us: int) -> tuple[Int64s, int]:
     """The travel times that count, shape (n,), microseconds, and of how many markers they are."""
-    arrived, travelled = kept_markers(task)
+    arrived, travelled = task.markers.newest()
     after = (arrived[:, None] - travelled >= since_us) | task.finished  # of what has ended, no more come
     some = after.any(axis=1)
     arrived, travelled, after = arrived[some], travelled[some], after[some]

@@ -22,7 +22,7 @@ from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.operators.contract.late_records import Sender
 from workbench.runtime.barriers.policy import OperatorBarriers
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate, WatermarkValve
-from workbench.runtime.tasks.task import LATENCY_SAMPLES, Outcome, Task
+from workbench.runtime.tasks.task import Outcome, Task
 
 _FEW = 4_096
 """Up to this many records are cheaper to copy than to process in two steps."""
@@ -139,11 +139,7 @@ class OperatorTask(Task):
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
             case LatencyMarker(marked_us, _, rested_us):
-                place = self.latency_count % LATENCY_SAMPLES
-                self.latency_us[place] = now_us - marked_us
-                self.latency_at_us[place] = now_us
-                self.latency_rested_us[place] = rested_us
-                self.latency_count += 1
+                self.markers.add(now_us, marked_us, rested_us)
                 self._emit_marker(element)
             case WatermarkStatus(idle):
                 silenced = idle and not channel.idle

@@ -12,8 +12,6 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import ClassVar, Protocol
 
-import numpy as np
-
 from workbench.clock import Clock
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import EndOfStream, LatencyMarker
@@ -41,10 +39,8 @@ from workbench.runtime.messages.messages import (
 )
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.kept_markers import KeptMarkers
 from workbench.runtime.tasks.restored import Restored
-
-LATENCY_SAMPLES = 1_024
-"""Latency markers that a task keeps: those of a few seconds, from several sources."""
 
 
 class Outcome(Enum):
@@ -158,10 +154,7 @@ class Task:
         self.waker = waker
         self.finished = False
         self.mailbox: deque[Command] = deque()
-        self.latency_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
-        self.latency_at_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
-        self.latency_rested_us = np.zeros(LATENCY_SAMPLES, dtype=np.int64)
-        self.latency_count = 0
+        self.markers = KeptMarkers()
         self._now_us: Callable[[], int] = clock.now_us
         self.attempt = attempt
         self.started_us = clock.now_us()

@@ -10,8 +10,8 @@ import numpy as np
 from workbench.elements import Int64s
 from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
+from workbench.runtime.tasks.kept_markers import EACH
 from workbench.runtime.tasks.task import Task
-from workbench.telemetry.latency import EACH, kept_markers
 
 HORIZON_US = 20_000_000
 """Older checkpoints and latency markers do not count; a task keeps the markers of about so long."""
@@ -94,7 +94,7 @@ def checkpoint_price(
 
 def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
     """When the records that its markers stand for became due, and how long they travelled."""
-    arrived, each = kept_markers(task)
+    arrived, each = task.markers.newest()
     travelled = each.ravel()
     sent = np.repeat(arrived, each.shape[1]) - travelled
     return sent[sent >= from_us], travelled[sent >= from_us]

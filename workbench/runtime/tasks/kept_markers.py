@@ -1,0 +1,59 @@
+"""The latency markers that have reached a task, and the travel times that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.elements import Int64s
+
+KEPT = 1_024
+"""The newest markers that a task keeps: those of a few seconds, from several sources."""
+EACH = 8
+"""Travel times that one marker stands for: those of records that became due while the source rested before it."""
+
+
+class KeptMarkers:
+    """The newest markers of one task; only its own thread adds any.
+
+    Attributes:
+        count: how many have come.
+
+    Example:
+        >>> markers = KeptMarkers()
+        >>> markers.add(5_000, marked_us=4_000, rested_us=8_000)
+        >>> arrived_us, travelled_us = markers.newest()
+        >>> arrived_us.tolist(), travelled_us.tolist()
+        ([5000], [[1500, 2500, 3500, 4500, 5500, 6500, 7500, 8500]])
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._arrived_us = np.zeros(KEPT, dtype=np.int64)
+        self._travelled_us = np.zeros(KEPT, dtype=np.int64)
+        self._rested_us = np.zeros(KEPT, dtype=np.int64)
+
+    def add(self, now_us: int, marked_us: int, rested_us: int) -> None:
+        """A marker has come.
+
+        Args:
+            now_us: processing time.
+            marked_us: when it was sent.
+            rested_us: how long its source had rested before.
+        """
+        place = self.count % KEPT
+        self._travelled_us[place] = now_us - marked_us
+        self._arrived_us[place] = now_us
+        self._rested_us[place] = rested_us
+        self.count += 1
+
+    def newest(self) -> tuple[Int64s, Int64s]:
+        """When they arrived, and how long records took that became due with each.
+
+        Returns:
+            The arrivals, shape (n,), and the travel times, shape (n, `EACH`), microseconds, oldest first. They spread
+            evenly over the source's rest before the marker; without one they are equal.
+        """
+        count = self.count
+        places = np.arange(max(0, count - KEPT), count) % KEPT
+        rested_us = self._rested_us[places, None] * (2 * np.arange(EACH) + 1) // (2 * EACH)
+        return self._arrived_us[places], self._travelled_us[places, None] + rested_us
