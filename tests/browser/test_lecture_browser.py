@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from browsing import CHROMIUM, chromium, jupyter, opened
 from lab_front import Front
+from waiting import until
 
 import workbench as wb
 
@@ -80,6 +81,9 @@ def served():
     clicks = pa.table({"user": [f"u{n % 7}" for n in range(40_000)], "t": range(0, 40_000_000_000, 1_000_000)})
     stream = wb.Stream.from_table(clicks, event_time="t", rate=50.0).key_by("user").window(wb.tumbling("10s"))
     job = stream.aggregate(n=wb.count()).sink_to(wb.TableSink("counts")).run("taught", parallelism=2)
+    job.checkpoint()
+    # From the first checkpoint on, the chart of its subtasks has one row for each of them.
+    until(lambda: any(one.state == "COMPLETED" for one in job.checkpoints()))
     pages = wb.serve(job)
     yield pages
     pages.stop()

@@ -102,8 +102,8 @@ def test_a_folder_that_may_not_be_looked_into_is_named(tmp_path: Path, monkeypat
     known = KnownDirectories(tmp_path / "known")
     known.add(str(tmp_path))
     with monkeypatch.context() as denied:
-        is_dir = Path.is_dir
-        denied.setattr(Path, "is_dir", lambda self: refuse(self) if self == tmp_path else is_dir(self))
+        stat = Path.stat
+        denied.setattr(Path, "stat", lambda self, **links: refuse(self) if self == tmp_path else stat(self, **links))
         assert known.locations() == []  # and it is not forgotten
         denied.setattr(Path, "iterdir", refuse)
         with pytest.raises(wb.errors.SinkError, match=r"cannot list the folder .*out: Permission denied"):

@@ -536,6 +536,18 @@ def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
     until(lambda: not feeder.is_running)
 
 
+def test_a_process_that_ends_takes_the_pump_with_it_so_that_the_kernels_socket_has_one_writer():
+    job, feeder = Job(FRAME), Pump(look_s=0.01)
+    board = Dashboard(job, pump=feeder)
+    board._repr_mimebundle_()
+    for thread in feeder.leave():
+        thread.join(10.0)
+        assert not thread.is_alive()
+    assert not feeder.is_running
+    assert feeder.leave() == []
+    board.close()
+
+
 def test_the_pump_shows_the_last_frame_and_ends():
     job, feeder = Job(later(FRAME, state="FINISHED")), Pump(look_s=0.01)
     Dashboard(job, pump=feeder)._repr_mimebundle_()

@@ -304,6 +304,18 @@ def test_the_thread_lives_while_there_is_a_view():
     assert not [thread for thread in threading.enumerate() if thread.name == "workbench-telemetry"]
 
 
+def test_a_process_that_ends_takes_the_thread_with_it_so_that_the_kernels_socket_has_one_writer():
+    comm, jobs = FakeComm("a"), {"delays": FakeJob()}
+    pump = TelemetryPump(lambda: jobs, period_s=0.01)
+    pump.add(comm)
+    until(lambda: comm.sent)
+    for thread in pump.leave():
+        thread.join(10.0)
+        assert not thread.is_alive()
+    assert not pump.running
+    assert pump.leave() == []
+
+
 def test_one_broken_view_does_not_silence_the_others():
     def refuse(data):
         raise OSError("socket is closed")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 from workbench.api.job.job import Job
+from workbench.drivers.contract.leaving import end_with_process
 from workbench.errors import JobError, unknown
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
 from workbench.jupyter.docked import front_closed, front_opened
@@ -124,6 +125,7 @@ class TelemetryPump:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="workbench-telemetry", daemon=True)
                 self._thread.start()
+                end_with_process(self)
         self._wake.set()
         if oldest is not None:
             _close(oldest.comm)
@@ -143,6 +145,13 @@ class TelemetryPump:
             _close(view.comm)
         if thread is not None:
             thread.join(timeout=5.0)
+
+    def leave(self) -> list[threading.Thread]:
+        """The process ends: feed nothing more, since a kernel's socket takes messages of one thread only by then."""
+        with self._lock:
+            self._views, thread = {}, self._thread
+        self._wake.set()
+        return [] if thread is None else [thread]
 
     @property
     def running(self) -> bool:

@@ -10,6 +10,7 @@ from time import monotonic
 
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
+from workbench.drivers.contract.leaving import end_with_process
 
 LOOK_S = 0.03
 """How often the pump checks whether a page can take a frame."""
@@ -55,6 +56,7 @@ class Pump:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="dashboard pump", daemon=True)
                 self._thread.start()
+                end_with_process(self)
 
     def remove(self, display: Display) -> None:
         """Stop feeding a display; the thread ends when there is none left."""
@@ -62,6 +64,13 @@ class Pump:
             if display in self._displays:
                 self._displays.remove(display)
         self._wake.set()
+
+    def leave(self) -> list[Thread]:
+        """The process ends: feed nothing more, since a kernel's socket takes messages of one thread only by then."""
+        with self._lock:
+            self._displays, thread = [], self._thread
+        self._wake.set()
+        return [] if thread is None else [thread]
 
     def _run(self) -> None:
         while self._has_work():
