@@ -12,7 +12,8 @@ The map of what is exported:
 * jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of what can
   be tuned live; when a failed one starts again: `restart`; how
   checkpoints are taken: `policies`; architectures of fault tolerance other than checkpoints of everything:
-  `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`;
+  `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`,
+  `micro_batches`;
 * what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
   to be looked at, and `Recording`;
 * `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.

@@ -169,7 +169,9 @@ def test_under_transactions_no_source_reads_again() -> None:
     job.cancel()
 
 
-@pytest.mark.parametrize("architecture", ["acks", "at-most-once", "changelog", "stop-the-world", "transactions"])
+@pytest.mark.parametrize(
+    "architecture", ["acks", "at-most-once", "changelog", "micro-batches", "stop-the-world", "transactions"]
+)
 def test_a_job_is_seen_to_its_end_under_every_architecture(architecture: str) -> None:
     numbers = wb.Stream.from_table(pa.table({"n": range(COUNT)}), rate=100).sink_to(wb.DiscardSink())
     job = numbers.run("seen", driver="stepping", checkpoint_interval="200ms", fault_tolerance=architecture)

@@ -28,6 +28,7 @@ from workbench.operators.aggregates.window_functions import collect_list, median
 from workbench.public import functions, policies, restart, triggers, types, watermarks
 from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
+from workbench.runtime.barriers.micro_batches import micro_batches
 from workbench.runtime.barriers.transactions import transactions
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
@@ -67,6 +68,7 @@ __all__ = [
     "max",
     "mean",
     "median",
+    "micro_batches",
     "min",
     "policies",
     "restart",

@@ -10,6 +10,7 @@ from workbench.api.job.run import Run
 from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import JobError, PlanError, SettingError, unknown
 from workbench.plan.acking import with_ackers
+from workbench.plan.batchable import check_batches
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.checkpoints.rescaling import Rescale, check_rescalable
 from workbench.runtime.job.master import Master
@@ -66,6 +67,8 @@ class Tuning:
                 "job again without that argument to tune it"
             )
         after, before = master.settings.with_values(plain).policy, master.settings.policy
+        if after.batches is not None:
+            check_batches(master.logical, after.batches.interval_us)
         if after.name != before.name and (fixed := next((each for each in (before, after) if not each.tunable), None)):
             raise SettingError(
                 f"checkpoint_mode is {before.name!r}, and {fixed.name!r} applies to a whole run: start the job again "

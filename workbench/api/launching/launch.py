@@ -334,7 +334,7 @@ def build_master(
         executor=executor,
         seed=zlib.crc32(name.encode()) if seed is None else seed,
         run=run,
-        parts=opened_parts(settings.policy),
+        parts=opened_parts(settings.policy, background, clock),
     )
     coordinator = CheckpointCoordinator(
         job=name,

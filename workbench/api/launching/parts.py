@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import cast
 
+from workbench.clock import Clock
 from workbench.connectors.contract.base import Sink, Source
 from workbench.errors import PlanError
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.batches.queue import BatchQueue
+from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.tasks.execution import Parts
 from workbench.runtime.transactions.memory_store import MemoryStore
 from workbench.runtime.transactions.transactions import Transactions
 
 
-def opened_parts(policy: FaultTolerance) -> Parts | None:
+def opened_parts(policy: FaultTolerance, background: Background, clock: Clock) -> Parts | None:
     """The parts for a run with this policy; None: nothing is replaced."""
+    if policy.batches is not None:
+        return BatchQueue(background, clock.now_us)
     return None if policy.transactions is None else Transactions(MemoryStore())
 
 

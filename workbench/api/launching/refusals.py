@@ -17,6 +17,7 @@ from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.plan.acking import check_replayable, with_ackers
+from workbench.plan.batchable import check_batches
 from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
@@ -118,6 +119,8 @@ def planned(request: RunRequest) -> Plan:
     )
     check_places(logical)
     check_transactions(settings.policy, logical, graph)
+    if settings.policy.batches is not None:
+        check_batches(logical, settings.policy.batches.interval_us)
     return Plan(settings, logical, with_ackers(graph, settings.ackers))
 
 

@@ -40,6 +40,7 @@ Point = Literal[
     "state write ends",
     "manifest write begins",
     "manifest write ends",
+    "offsets write ends",
     "mid-file",
     "fsync",
     "rename",
@@ -335,6 +336,13 @@ class ProbedStorage:
             self._storage.discard(place)
         finally:
             self._probe.reached("cleanup ends", place, 0)
+
+    def keep(self, name: str, content: bytes) -> None:
+        self._storage.keep(name, content)
+        self._probe.reached("offsets write ends", name, 0)
+
+    def kept(self, name: str) -> bytes:
+        return self._storage.kept(name)
 
     def manifests(self) -> Sequence[Manifest]:
         return self._storage.manifests()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from workbench.drivers.contract.probes import Probes
 from workbench.lab.invariants.accounting import Accounting
+from workbench.lab.invariants.batches import Batches
 from workbench.lab.invariants.buffers import Buffers
 from workbench.lab.invariants.channels import OrderOnChannels
 from workbench.lab.invariants.commits import Commits
@@ -51,6 +52,7 @@ class Checker(Probes):
             self._accounting,
             RestoredState(model, report),
             Roots(model, report),
+            Batches(model, report),
         )
         super().__init__(*before, model, *behind)
         self._invariants = (*before, *behind)

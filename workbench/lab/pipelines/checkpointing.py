@@ -12,6 +12,7 @@ from workbench.lab.pipelines.topologies import Trial
 from workbench.runtime.barriers.acks import ACKS, GRANULARITIES, acks
 from workbench.runtime.barriers.architectures import ARCHITECTURES
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.micro_batches import MICRO_BATCHES, STATES, micro_batches
 from workbench.runtime.barriers.policies import POLICIES
 from workbench.runtime.barriers.transactions import TRANSACTIONS, transactions
 from workbench.runtime.settings.settings import Settings
@@ -63,6 +64,13 @@ def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings
     if name == TRANSACTIONS.name:
         policy = transactions(chance.choice((1, 1, 3, 20)))
         settings = replace(settings, checkpoint_interval_us=interval_us)
+    elif name == MICRO_BATCHES.name:
+        policy = micro_batches(
+            timedelta(microseconds=interval_us),
+            chance.choice((3, 20, 1_000_000)),
+            chance.choice((1, 2, 4)),
+            chance.choice(STATES),
+        )
     else:
         policy = ARCHITECTURES[name](timedelta(microseconds=interval_us))
     if policy.offset_interval_us is not None:

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-ARCHITECTURES = ("acks", "at-most-once", "changelog", "stop-the-world", "transactions")
+ARCHITECTURES = ("acks", "at-most-once", "changelog", "micro-batches", "stop-the-world", "transactions")

@@ -11,6 +11,7 @@ from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.aligned import STOP_THE_WORLD
 from workbench.runtime.barriers.at_least_once import CountedBarriers
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.micro_batches import micro_batches
 from workbench.runtime.barriers.transactions import transactions
 
 AT_MOST_ONCE = FaultTolerance(
@@ -124,6 +125,7 @@ ARCHITECTURES: dict[str, Callable[..., FaultTolerance]] = {
     "acks": acks,
     "at-most-once": at_most_once,
     "changelog": changelog,
+    "micro-batches": micro_batches,
     "stop-the-world": stop_the_world,
     "transactions": transactions,
 }

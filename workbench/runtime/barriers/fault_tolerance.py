@@ -15,6 +15,7 @@ from workbench.runtime.barriers.snapshots import Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 if TYPE_CHECKING:
+    from workbench.runtime.barriers.micro_batches import Batched
     from workbench.runtime.barriers.transactions import Transactional
 
 
@@ -62,6 +63,7 @@ class FaultTolerance:
         barriers: creates a task's handler from its input gate and its snapshots; None: barriers are aligned. Policies
             with the same function share one handler, so a barrier of one policy ends an older alignment of another.
         acking: how records are acknowledged to their sources; None: they are not.
+        batches: how records are cut into batches, each of which a checkpoint commits; None: they are not.
         live: the knobs that can be tuned while the job runs.
         via: the name of the policy whose barriers it sends; empty: its own.
 
@@ -93,6 +95,7 @@ class FaultTolerance:
     knobs: tuple[tuple[str, str], ...] = ()
     barriers: Callable[[InputGate, Takes], BarrierHandler] | None = None
     acking: Acking | None = None
+    batches: Batched | None = None
     live: tuple[str, ...] = ()
     via: str = ""
 

@@ -8,6 +8,7 @@ from workbench.runtime.barriers.aligned import EXACTLY_ONCE, STOP_THE_WORLD
 from workbench.runtime.barriers.architectures import AT_MOST_ONCE, CHANGELOG
 from workbench.runtime.barriers.at_least_once import AT_LEAST_ONCE
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.barriers.micro_batches import MICRO_BATCHES
 from workbench.runtime.barriers.transactions import TRANSACTIONS
 from workbench.runtime.barriers.unaligned import UNALIGNED
 
@@ -15,7 +16,7 @@ POLICIES: dict[str, FaultTolerance] = {
     policy.name: policy for policy in (EXACTLY_ONCE, AT_LEAST_ONCE, UNALIGNED, STOP_THE_WORLD)
 }
 """By name, in the order in which they are offered to users as checkpoint modes."""
-_OF_RUNS = {policy.name: policy for policy in (ACKS, AT_MOST_ONCE, CHANGELOG, TRANSACTIONS)}
+_OF_RUNS = {policy.name: policy for policy in (ACKS, AT_MOST_ONCE, CHANGELOG, MICRO_BATCHES, TRANSACTIONS)}
 """Those that only hold for a whole run."""
 
 

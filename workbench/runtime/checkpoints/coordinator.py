@@ -41,6 +41,7 @@ class CheckpointCoordinator:
         first_id: id of the first checkpoint.
 
     Attributes:
+        on_begun: called with each checkpoint before the sources are triggered.
         on_complete: called with each checkpoint that completes, unless its attempt is over.
         on_failed: called with each checkpoint that fails.
         in_progress: by id, oldest first.
@@ -65,6 +66,7 @@ class CheckpointCoordinator:
         self._max_parallelism = graph.max_parallelism
         self._kinds = graph.kinds
         self._next_id = first_id
+        self.on_begun: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_savepoint: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_complete: Callable[[CheckpointRecord], None] = lambda record: None
         self.on_failed: Callable[[CheckpointRecord], None] = lambda record: None
@@ -143,16 +145,22 @@ class CheckpointCoordinator:
             return True
         if any(record.alone for record in self.in_progress.values()):
             return False
+        if (batches := settings.policy.batches) is not None:
+            return len(self.in_progress) < batches.most
         limit = 1 if settings.min_pause_us else settings.max_concurrent_checkpoints
         return len(self.in_progress) < limit
 
     def intolerable(self, settings: Settings) -> CheckpointError | None:
         """The error that fails the job: more checkpoints in a row have failed than it tolerates."""
-        tolerable = settings.tolerable_failed_checkpoints
+        # The records of a batch that cannot be committed are to be processed again.
+        tolerable = settings.tolerable_failed_checkpoints if settings.policy.batches is None else 0
         if tolerable is None or self.failures <= tolerable:
             return None
+        reason = self.latest_records["FAILED"].reason
+        if settings.policy.batches is not None:
+            return CheckpointError(f"the batch could not be committed ({reason}), so its records are processed again")
         return CheckpointError(
-            f"{self.failures} checkpoints in a row failed, the last one: {self.history[-1].reason} "
+            f"{self.failures} checkpoints in a row failed, the last one: {reason} "
             f"(tolerable_failed_checkpoints is {tolerable}): find out why, or tolerate more"
         )
 
@@ -222,6 +230,7 @@ class CheckpointCoordinator:
             offsets=offsets,
             outputs_only=policy.outputs_only,
         )
+        self.on_begun(record)
         self._attempt.tell_sources(Trigger(barrier))
         return record
 
@@ -318,6 +327,11 @@ class CheckpointCoordinator:
         self.on_savepoint(record)  # even if the attempt that took it is over: a caller waits for it
         if newest and self._attempt is not None:
             self.on_complete(record)
+
+    def reject(self, checkpoint_id: int, reason: str, now_us: int) -> None:
+        """A checkpoint in progress cannot be completed."""
+        if (record := self.in_progress.get(checkpoint_id)) is not None:
+            self._fail(record, reason, now_us)
 
     def path_of(self, record: CheckpointRecord) -> str:
         """Path or URI of a checkpoint, for users; empty in memory."""

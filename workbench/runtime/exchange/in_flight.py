@@ -91,7 +91,7 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
     if pieces:
         snapshot[_PIECES] = cast(Json, [[*astuple(piece.flow), piece.held] for piece in pieces])
         for number, piece in enumerate(pieces):
-            snapshot[f"{_PIECES}-{number}"] = cast(Json, partial(_as_table, piece.buffers))
+            snapshot[f"{_PIECES}-{number}"] = cast(Json, partial(as_table, piece.buffers))
     if early:
         snapshot[_EARLY] = [task, early]
     return snapshot
@@ -112,7 +112,7 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
     for snapshot in snapshots:
         for (producer, tag, consumer, port, sender, receiver, receivers, held), table in pieces_in(snapshot):
             flow = Flow(producer, tag, consumer, port, sender, receiver, receivers)
-            found.append(InFlight(flow, tuple(_as_buffers(table)), held))
+            found.append(InFlight(flow, tuple(as_buffers(table)), held))
     return sorted(found, key=lambda piece: piece.held)
 
 
@@ -135,7 +135,8 @@ def early_records(snapshots: Iterable[Snapshot]) -> dict[str, int]:
     return dict([value_in(snapshot, _EARLY, tuple[str, int]) for snapshot in snapshots if _EARLY in snapshot])
 
 
-def _as_table(buffers: Sequence[Records]) -> pa.Table:
+def as_table(buffers: Sequence[Records]) -> pa.Table:
+    """Buffers of one schema, each a batch, as a table; event times are a further column."""
     if all(buffer.timestamps is None for buffer in buffers):
         return pa.Table.from_batches([buffer.batch for buffer in buffers])
     return pa.Table.from_batches([_with_times(buffer) for buffer in buffers])
@@ -148,7 +149,12 @@ def _with_times(buffer: Records) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([*buffer.batch.columns, column], schema=schema)
 
 
-def _as_buffers(table: pa.Table) -> Iterable[Records]:
+def as_buffers(table: pa.Table) -> Iterable[Records]:
+    """The buffers of a table that `as_table` has made.
+
+    Raises:
+        ValueError: event times are of another type.
+    """
     for batch in table.to_batches():
         at = batch.schema.get_field_index(_TIMES)
         if at < 0:

@@ -13,11 +13,11 @@ from workbench.operators.contract.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
 from workbench.runtime.checkpoints.audit import Audit
-from workbench.runtime.checkpoints.checkpoint_record import Restore
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Restore
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.job.source_control import SourceControl
-from workbench.runtime.messages.messages import Complete, Report
+from workbench.runtime.messages.messages import Collected, Complete, Report
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
 from workbench.runtime.tasks.deployment import deploy
@@ -182,6 +182,15 @@ class Attempts:
         what = f"the region {' and '.join(map(str, self.down))} was restored"
         self._note_restored(manifest, states, what, door.tasks)
         self._begin(self.execution.joined(back, graph), settings, manifest)
+
+    def collected(self, report: Collected) -> None:
+        """A source has collected its part of a batch."""
+
+    def committed(self, record: CheckpointRecord) -> None:
+        """A checkpoint is complete."""
+
+    def use(self, settings: Settings) -> None:
+        """Settings have changed."""
 
     def _note_restored(
         self, manifest: Manifest | None, states: States | None, what: str, only: Collection[str] | None = None

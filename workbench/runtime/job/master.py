@@ -23,13 +23,14 @@ from workbench.runtime.checkpoints.rescaling import Rescale
 from workbench.runtime.job.attempts import Attempts, Door
 from workbench.runtime.job.ending import Ending
 from workbench.runtime.job.inquiry import Inquiry
+from workbench.runtime.job.kinds import attempts_of
 from workbench.runtime.job.life_cycle import LifeCycle
-from workbench.runtime.job.ranges import TransactionalAttempts
 from workbench.runtime.job.restarts import Restarts, is_final
 from workbench.runtime.job.source_control import SourceControl
 from workbench.runtime.messages.messages import (
     Answered,
     Apply,
+    Collected,
     Command,
     Complete,
     Crash,
@@ -102,8 +103,7 @@ class Master:
             self._restarts = predecessor._restarts
             self._inbox = predecessor._inbox  # so that late commands to the predecessor are not lost
             self._ending, self.requests = predecessor._ending, predecessor.requests.succeeded_by(coordinator)
-        kind = Attempts if settings.policy.transactions is None else TransactionalAttempts
-        self._attempts: Attempts = kind(
+        self._attempts: Attempts = attempts_of(settings.policy)(
             services,
             storage,
             coordinator,
@@ -254,11 +254,12 @@ class Master:
 
     def apply(self, settings: Settings, text: str) -> None:
         """Apply new settings."""
-        interval_changed = settings.checkpoint_interval_us != self.settings.checkpoint_interval_us
+        interval_changed = settings.periodic_interval_us != self.settings.periodic_interval_us
         self.settings = settings
         if interval_changed:
             self.coordinator.reschedule(settings, self._now())
         self._to_all(Apply(settings))
+        self._attempts.use(settings)
         self.life.tell("tune", text)
         if self._ending.held and settings.at_end != HOLD:
             self._all_read()
@@ -434,6 +435,8 @@ class Master:
         match report:
             case SnapshotTaken():
                 self.coordinator.snapshot_taken(report, self._now)
+            case Collected():
+                self._attempts.collected(report)
             case Drained(task):
                 if self._ending.drained(task, self.graph):
                     self._all_read()
@@ -458,6 +461,7 @@ class Master:
     def _checkpoint_complete(self, record: CheckpointRecord) -> None:
         request = self.requests.completed(record)
         self._to_all(Complete(record.checkpoint_id))
+        self._attempts.committed(record)
         self.coordinator.retain(self.settings)
         self.life.observer.on_checkpoint(self._now(), record.checkpoint_id)
         if request is None or self.execution is None:

@@ -5,6 +5,7 @@ Owners process messages between two steps, so a command needs no lock and never 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.elements import CheckpointBarrier
@@ -65,7 +66,32 @@ class Query:
     question: Question
 
 
-Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash | Query
+@dataclass(frozen=True, slots=True)
+class Release:
+    """To a source: the batches up to this checkpoint may be processed."""
+
+    checkpoint_id: int
+
+
+Command = Trigger | Complete | Abort | Apply | Pause | Finish | Crash | Query | Release
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """From a source: its part of a batch, which is not processed before it is released.
+
+    Attributes:
+        start, end: records that it had read before the batch, and with it.
+        counts: by split, how many of them.
+        ended: it has read everything.
+    """
+
+    task: str
+    checkpoint_id: int
+    start: int
+    end: int
+    counts: Mapping[str, int]
+    ended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +125,4 @@ class Answered:
     found: object
 
 
-Report = SnapshotTaken | Drained | Finished | Failed | Answered
+Report = SnapshotTaken | Collected | Drained | Finished | Failed | Answered

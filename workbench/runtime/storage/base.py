@@ -45,5 +45,11 @@ class CheckpointStorage(Protocol):
         """A task's state by operator uid, verified by checksum; large tables may be left on disk until they are
         read."""
 
+    def keep(self, name: str, content: bytes) -> None:
+        """Write a small file beside the checkpoints, durably, replacing one of the same name."""
+
+    def kept(self, name: str) -> bytes:
+        """The content of such a file; empty where it does not exist or cannot be read."""
+
     def path_of(self, place: str) -> str:
         """Path or URI of a checkpoint with secrets masked; of all checkpoints for ``""``; empty in memory."""

@@ -20,6 +20,7 @@ class MemoryStorage:
     def __init__(self) -> None:
         self._files: dict[tuple[str, str], tuple[Any, ...]] = {}
         self._manifests: dict[str, Manifest] = {}
+        self._kept: dict[str, bytes] = {}
 
     def write(self, place: str, task: str, state: Encoded) -> StateFile:
         pieces = self._files[place, task] = tuple(state.pieces())
@@ -58,6 +59,12 @@ class MemoryStorage:
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         return decode(b"".join(self._files[manifest.place, file.task]), file.task)
+
+    def keep(self, name: str, content: bytes) -> None:
+        self._kept[name] = content
+
+    def kept(self, name: str) -> bytes:
+        return self._kept.get(name, b"")
 
     def path_of(self, place: str) -> str:
         return ""

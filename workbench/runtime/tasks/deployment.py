@@ -262,6 +262,8 @@ class _TaskBuilder:
             returns = [each for edge, own in channels.items() if edge.endswith(ends) for each in own.to[self.subtask]]
             task = AckedSourceTask(anchors=self.anchors, counts=counts, returns=returns, **shared)
         if self.states is not None:
+            if self.settings.policy.batches is None:
+                self.states.check_sent(self.vertex.name)
             with self.states.taken_by(self.vertex.name, f"source {self.vertex.name!r}"):
                 task.restore_watermarks(self.states.get(self.vertex.name, []))
         return task

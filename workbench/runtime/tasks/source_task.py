@@ -342,7 +342,7 @@ class SourceTask(Task):
 
         A split may end with its last record or because a seek skipped the rest.
         """
-        live = self.reader.splits()
+        live = self._splits()
         if live is self._live:
             return
         self._live = live if isinstance(live, tuple) else None
@@ -360,6 +360,10 @@ class SourceTask(Task):
             splits[split] = time
         self.splits = splits
         self._times = tuple({id(time): time for time in splits.values()}.values())
+
+    def _splits(self) -> Sequence[str]:
+        """The splits that hold event time back."""
+        return self.reader.splits()
 
     def _new_generator(self) -> WatermarkGenerator:
         return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)

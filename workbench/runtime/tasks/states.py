@@ -13,6 +13,8 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import CheckpointStorage, Manifest
 
+READ_AHEAD = "$read_ahead"
+"""Name of what a source has read but not sent, in its snapshot; only sources that collect batches have it."""
 _SHOWN = 300
 
 
@@ -26,6 +28,18 @@ class States(dict[str, list[Snapshot]]):
     def __init__(self, place: str, states: Mapping[str, list[Snapshot]] | None = None) -> None:
         super().__init__(states or {})
         self.place = place
+
+    def check_sent(self, uid: str) -> None:
+        """Reject the state of a source that has read more than it has sent.
+
+        Raises:
+            CheckpointError: it has.
+        """
+        if any(READ_AHEAD in snapshot for snapshot in self.get(uid, [])):
+            raise CheckpointError(
+                f"in {self.place} the source {uid!r} had read records of later batches: resume with "
+                "fault_tolerance='micro-batches', and take another savepoint to change the architecture"
+            )
 
     @contextmanager
     def taken_by(self, uid: str, what: str) -> Iterator[None]:

@@ -34,6 +34,7 @@ from workbench.runtime.messages.messages import (
     Finished,
     Pause,
     Query,
+    Release,
     Report,
     Trigger,
 )
@@ -338,6 +339,9 @@ class Task:
     def _pause(self, paused: bool) -> None:
         raise JobError(f"{self.name} cannot be paused: only sources can")
 
+    def _release(self, checkpoint_id: int) -> None:
+        raise JobError(f"{self.name} collects no batches: only sources do")
+
     def source_state(self) -> Snapshot:
         return {}
 
@@ -367,6 +371,8 @@ class Task:
                 self._finish()
             case Query(question):
                 self.answer(question)
+            case Release(checkpoint_id):
+                self._release(checkpoint_id)
             case Crash():
                 raise JobError(f"{self.name} was failed on purpose")
 

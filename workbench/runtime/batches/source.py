@@ -1,0 +1,326 @@
+"""A source task that collects batches: it reads ahead, and sends the records of a batch when the batch is released."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.elements import CheckpointBarrier, LatencyMarker
+from workbench.errors import SourceError
+from workbench.operators.contract.base import Snapshot
+from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
+from workbench.operators.snapshots.pieces import table_in, value_in
+from workbench.runtime.barriers.micro_batches import DEFAULT, Batched
+from workbench.runtime.barriers.policy import SourceBarriers
+from workbench.runtime.batches.offsets import Span
+from workbench.runtime.exchange.in_flight import as_buffers, as_table
+from workbench.runtime.messages.messages import Collected, Command, Trigger
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.tasks.source_task import WATERMARKS, SourceTask
+from workbench.runtime.tasks.states import READ_AHEAD
+from workbench.runtime.tasks.task import Outcome, Task
+
+BATCHES = "$batches"
+"""Name of the task and of the number of records that it had read, in a source's snapshot."""
+
+Item = Fetched | LatencyMarker | Exhausted
+
+
+@dataclass(slots=True)
+class Collection:
+    """What a source has collected for one batch.
+
+    Attributes:
+        items: what was read, in order.
+        counts: records, by split.
+        ended: everything has been read.
+        barrier: that ends the batch; None while it is collected.
+        position: of the source behind the batch.
+    """
+
+    items: deque[Item] = field(default_factory=deque)
+    counts: Counter[str] = field(default_factory=Counter)
+    ended: bool = False
+    barrier: CheckpointBarrier | None = None
+    position: Snapshot = field(default_factory=dict)
+
+    @property
+    def records(self) -> int:
+        """Records in it."""
+        return self.counts.total()
+
+
+class BatchSourceTask(SourceTask):
+    """Collects records until the coordinator ends the batch, and sends them when it releases the batch (see
+    `SourceTask` for the other arguments).
+
+    Between the two it reports how many records of each split the batch consists of, and the coordinator logs that. A
+    batch that is processed again is collected until it consists of the same numbers. What a split delivers beyond them
+    belongs to a later batch.
+
+    Args:
+        spans: the batches that are to be processed again with the same records, oldest first.
+    """
+
+    def __init__(self, *, spans: Sequence[Span], **rest: Any) -> None:
+        self._batched: Batched = rest["settings"].policy.batches or DEFAULT
+        self._spans = deque(spans)
+        self._triggers: deque[CheckpointBarrier] = deque()
+        self._open = Collection()
+        self._closed: deque[Collection] = deque()
+        self._ahead: list[Fetched] = []  # read, but of a later batch
+        self._released_to = 0
+        self._total = 0
+        self._exhausted = False
+        self._position: Snapshot | None = None
+        super().__init__(**rest)
+        self.policy = _BatchBarriers(self)
+        self._barriers = SourceBarriers(self.snapshots, self._hold)
+
+    # batches -----------------------------------------------------------------------------------------------------
+
+    def cut(self, barrier: CheckpointBarrier) -> None:
+        """The coordinator ends a batch: the oldest that is not complete."""
+        self._triggers.append(barrier)
+        self._close_complete()
+
+    def _close_complete(self) -> None:
+        while self._triggers and (not self._spans or self._owes_nothing):
+            self._close(self._triggers.popleft())
+
+    def _close(self, barrier: CheckpointBarrier) -> None:
+        batch, self._open = self._open, Collection()
+        start, self._total = self._total, self._total + batch.records
+        batch.barrier = barrier
+        if self._spans:
+            self._spans.popleft()
+        self._take_ahead()
+        batch.position = {**self.reader.snapshot(), BATCHES: [self.name, self._total], **self._unsent()}
+        self._closed.append(batch)
+        self.host.report(
+            Collected(self.name, barrier.checkpoint_id, start, self._total, dict(batch.counts), batch.ended)
+        )
+
+    @property
+    def _owes_nothing(self) -> bool:
+        """Whether the batch that is collected again has all of its records."""
+        span = self._spans[0]
+        return self._open.records >= sum(span.counts.values()) and (self._open.ended or not span.ended)
+
+    def _unsent(self) -> Snapshot:
+        """What the reader has delivered for later batches, as pieces of the position behind the present one."""
+        found: Snapshot = {}
+        if ahead := [*self._ahead, *(item for item in self._open.items if type(item) is Fetched)]:
+            found[READ_AHEAD] = [each.split for each in ahead]
+            found |= {f"{READ_AHEAD}-{n}": as_table([each.records]) for n, each in enumerate(ahead)}
+        return found
+
+    def _take_ahead(self) -> None:
+        """Begin a batch with what was read too early."""
+        ahead, self._ahead = self._ahead, []
+        for fetched in ahead:
+            self._take_in(fetched)
+
+    def _take_in(self, fetched: Fetched) -> None:
+        """Add what was read to the batch, as far as it belongs to it."""
+        rows, split = len(fetched.records), fetched.split
+        if self._spans:
+            mine = min(rows, self._spans[0].counts.get(split, 0) - self._open.counts[split])
+            if mine < rows:
+                self._ahead.append(_sliced(fetched, mine, rows - mine))
+                if not mine and fetched.dead_letters is None:
+                    return
+                fetched, rows = _sliced(fetched, 0, mine), mine
+        self._open.items.append(fetched)
+        if rows:
+            self._open.counts[split] += rows
+
+    # reading -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _room(self) -> int:
+        """Records that may still be collected."""
+        if self._spans:
+            return sum(self._spans[0].counts.values()) - self._open.records
+        return self._batched.size - self._open.records
+
+    @property
+    def _collects(self) -> bool:
+        if self._exhausted:
+            return False
+        if self._spans:  # also while the source is paused: it had read these records before
+            return not self._owes_nothing
+        return not self.paused and self._room > 0
+
+    def _collect(self, now_us: int) -> bool:
+        """Read once; returns whether there was anything."""
+        room = max(1, self._room)
+        fetched = self.reader.poll(min(room, self._read.at_most(self.settings.buffer_size, self.pool)))
+        if now_us >= self._marker_due_us:
+            self._marker_due_us = self._next_marker_us(now_us)
+            self._open.items.append(LatencyMarker(now_us, self.name))
+        match fetched:
+            case Fetched():
+                self._wait_until_us = max(now_us, fetched.next_us)
+                self._take_in(fetched)
+                self._close_complete()
+                return True
+            case WaitUntil(time_us):
+                self._wait_until_us = time_us
+                return False
+        self._exhausted = self._open.ended = True
+        self._open.items.append(fetched)
+        if self._spans and not self._owes_nothing:
+            raise SourceError(
+                f"{self.name} has fewer records than when its batch was first read: {self._open.records} instead of "
+                f"{sum(self._spans[0].counts.values())}; with fault_tolerance='micro-batches:state=opaque' a batch may "
+                "have others when it is read again"
+            )
+        self._close_complete()
+        return True
+
+    # sending -----------------------------------------------------------------------------------------------------
+
+    @property
+    def _sends(self) -> bool:
+        """Whether a batch that was released is not sent yet."""
+        if not self._closed:
+            return False
+        barrier = self._closed[0].barrier
+        return barrier is not None and barrier.checkpoint_id <= self._released_to
+
+    def _release(self, checkpoint_id: int) -> None:
+        self._released_to = checkpoint_id
+
+    def _send_some(self, now_us: int) -> bool:
+        """Send the next piece of the oldest batch, or its barrier; returns whether it was possible."""
+        batch = self._closed[0]
+        if batch.items:
+            self._emit(batch.items.popleft(), now_us)
+            return True
+        if self.pool.backlogged:
+            return False
+        if self.watermarks is not None and not self.drained:
+            self._follow_splits(now_us)
+            self._told_at_us = now_us
+            self._tell_event_time(now_us)
+        assert batch.barrier is not None
+        self._position = batch.position
+        self._barriers.on_trigger(batch.barrier, now_us)
+        self._closed.popleft()
+        return True
+
+    def _emit(self, item: Item, now_us: int) -> None:
+        if isinstance(item, LatencyMarker):
+            self._emit_marker(item)
+        elif isinstance(item, Exhausted):
+            self._follow_splits(now_us)
+            self._drain()
+        else:
+            if len(item.records):
+                self._reading.where = item.where
+                self._take(item.records, item.split, now_us)
+                self._reading.where = None
+            if item.dead_letters is not None:
+                self.root.counters.numRecordsInErrors += len(item.dead_letters)
+                self.root.emit_side(DEAD_LETTERS, item.dead_letters)
+            if self._rest_us:
+                self._rest()
+            self._read.note(len(item.records), self._now_us() - now_us, 0)
+
+    # steps -------------------------------------------------------------------------------------------------------
+
+    def _advance(self, now_us: int) -> Outcome:
+        worked = False
+        if self._closed or self._open.items:
+            self._stay_active(now_us)  # a split whose records wait for their batch is not silent
+        if self._collects and self._wait_until_us is not None and self._wait_until_us <= now_us:
+            worked = self._collect(now_us)
+        if not self._sends:
+            return Outcome.PROGRESSED if worked else Outcome.WAITING
+        if now_us < self._not_before_us or not self.pool.has_room or (self._gates and not self._takes_input):
+            return Outcome.PROGRESSED if worked else Outcome.NO_CREDIT
+        return Outcome.PROGRESSED if self._send_some(now_us) or worked else Outcome.NO_CREDIT
+
+    def _holds_back(self, command: Command, now_us: int) -> bool:
+        if type(command) is Trigger:  # it cuts what was collected; the barrier follows the records
+            return self.restored is not None
+        return super()._holds_back(command, now_us)
+
+    def _has_more(self) -> bool:
+        due = self._wait_until_us is not None and self._wait_until_us <= self.load.last_us
+        return self._sends or (self._collects and due)
+
+    def _use(self, settings: Settings) -> None:
+        super()._use(settings)
+        self._batched = settings.policy.batches or DEFAULT
+
+    @property
+    def rests_until_us(self) -> int:
+        return 0  # a batch may be released at any time
+
+    def next_due_us(self) -> int | None:
+        due_us = Task.next_due_us(self)
+        if not self._collects or self._wait_until_us is None:
+            return due_us
+        return self._wait_until_us if due_us is None else min(due_us, self._wait_until_us)
+
+    def _splits(self) -> Sequence[str]:
+        waiting = [item.split for batch in (*self._closed, self._open) for item in batch.items if type(item) is Fetched]
+        waiting += [fetched.split for fetched in self._ahead]
+        return tuple(dict.fromkeys([*self.reader.splits(), *waiting]))
+
+    # positions ---------------------------------------------------------------------------------------------------
+
+    def source_state(self) -> Snapshot:
+        state = super().source_state()
+        return state if self._position is None else {**self._position, WATERMARKS: state[WATERMARKS]}
+
+    def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            self._restore_batches(snapshot)
+        super().restore_watermarks(snapshots)
+        self._take_ahead()
+
+    def _restore_batches(self, snapshot: Snapshot) -> None:
+        if BATCHES in snapshot:
+            name, total = value_in(snapshot, BATCHES, tuple[str, int])
+            self._total = total if name == self.name else self._total
+        splits = value_in(snapshot, READ_AHEAD, tuple[str, ...]) if READ_AHEAD in snapshot else ()
+        own = set(self.reader.splits())
+        for number, split in enumerate(splits):
+            if split in own:
+                table = table_in(snapshot, f"{READ_AHEAD}-{number}")
+                self._ahead += [Fetched(records, split) for records in as_buffers(table)]
+
+    def close(self) -> None:
+        self.policy = self._barriers = SourceBarriers(self.snapshots, lambda held: None)
+        super().close()
+
+
+class _BatchBarriers(SourceBarriers):
+    """The policy of a source that collects batches: a barrier waits until the records of its batch are sent."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, task: BatchSourceTask) -> None:
+        super().__init__(task.snapshots, task._hold)
+        self._task = task
+
+    def on_trigger(self, barrier: CheckpointBarrier, now_us: int) -> None:
+        """End a batch."""
+        self._task.cut(barrier)
+
+
+def _sliced(fetched: Fetched, first: int, rows: int) -> Fetched:
+    """Some rows of what was read; dead letters stay with the first."""
+    where = fetched.where
+    return replace(
+        fetched,
+        records=fetched.records.slice(first, rows),
+        dead_letters=None if first else fetched.dead_letters,
+        where=where if where is None or not first else lambda row: where(first + row),
+    )
