@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from types import CodeType
 from typing import Any, cast
 
@@ -19,6 +20,38 @@ from workbench.windows.tumbling import Tumbling
 
 _TIMER = ProcessContext.register_processing_timer.__name__
 _INSTEAD = "or choose fault_tolerance='snapshots'"
+
+
+def stretched(logical: LogicalGraph, interval_us: int) -> LogicalGraph:
+    """The graph whose tumbling and sliding windows are multiples of the interval, microseconds: the next larger ones.
+
+    Example:
+        >>> import pyarrow as pa, workbench as wb
+        >>> seconds = pa.table({"t": pa.array([0, 7_000_000], pa.timestamp("us"))})
+        >>> counts = wb.Stream.from_table(seconds, event_time="t").window(wb.tumbling("5s")).aggregate(n=wb.count())
+        >>> graph = stretched(counts.sink_to(wb.TableSink("out")).logical_graph(), 10_000_000)
+        >>> graph.nodes[1].spec.window.describe()
+        'tumbling 10s'
+    """
+    made: dict[Node, Node] = {}
+    for node in logical.nodes:
+        spec: Any = node.spec
+        window = getattr(spec, "window", None)
+        if isinstance(window, Tumbling | Sliding):
+            spec = replace(spec, window=_stretched(window, interval_us))
+        made[node] = replace(node, spec=spec, inputs=tuple(replace(each, node=made[each.node]) for each in node.inputs))
+    return LogicalGraph(tuple(made.values()), {made[node]: uid for node, uid in logical.uids.items()})
+
+
+def _stretched(window: Tumbling | Sliding, interval_us: int) -> Tumbling | Sliding:
+    size_us, offset_us = _multiple(window.size_us, interval_us), window.offset_us // interval_us * interval_us
+    if isinstance(window, Tumbling):
+        return Tumbling(size_us, offset_us)
+    return Sliding(size_us, _multiple(window.slide_us, interval_us), offset_us)
+
+
+def _multiple(us: int, interval_us: int) -> int:
+    return -(-us // interval_us) * interval_us
 
 
 def check_batches(logical: LogicalGraph, interval_us: int) -> None:
@@ -72,7 +105,7 @@ def _check_window(uid: str, spec: Any, interval_us: int) -> None:
         if any(length % interval_us for length in lengths):
             raise PlanError(
                 f"the operator {uid!r} has {described} windows, which are no multiple of the batch_interval, "
-                f"{format_duration(interval_us)}: change one of them, {_INSTEAD}"
+                f"{format_duration(interval_us)}: change one of them, let windows=stretch do it, {_INSTEAD}"
             )
 
 

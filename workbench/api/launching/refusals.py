@@ -17,11 +17,12 @@ from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
 from workbench.plan.acking import check_replayable, with_ackers
-from workbench.plan.batchable import check_batches
+from workbench.plan.batchable import check_batches, stretched
 from workbench.plan.guarantee import check_guarantee
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.redaction import redacted
+from workbench.runtime.barriers.micro_batches import Batched
 from workbench.runtime.job.source_control import Tempo
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import (
@@ -104,7 +105,7 @@ def planned(request: RunRequest) -> Plan:
         raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
     if request.standby and (request.restore is not None or request.driver != "live"):
         raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
-    logical = request.pipeline.logical_graph()
+    logical = _batched(request.pipeline.logical_graph(), settings.policy.batches)
     if (speed := request.values.get("speed")) is not None:
         parse_replay_speed(any(replayed(node.spec) is not None for node in logical.nodes), speed)
     check_guarantee(logical, settings.guarantee)
@@ -119,9 +120,16 @@ def planned(request: RunRequest) -> Plan:
     )
     check_places(logical)
     check_transactions(settings.policy, logical, graph)
-    if settings.policy.batches is not None:
-        check_batches(logical, settings.policy.batches.interval_us)
     return Plan(settings, logical, with_ackers(graph, settings.ackers))
+
+
+def _batched(logical: LogicalGraph, batches: Batched | None) -> LogicalGraph:
+    """The graph as it runs with micro-batches; rejects what cannot be expressed with them."""
+    if batches is None:
+        return logical
+    logical = stretched(logical, batches.interval_us) if batches.stretches else logical
+    check_batches(logical, batches.interval_us)
+    return logical
 
 
 def check_directory(request: RunRequest, running: Job | None) -> None:

@@ -19,9 +19,9 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.works import architectures, crowd, idle, memory
+from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 
-NAMES = (*SUITES, "architectures", "chaos", "crowd", "dashboard", "idle", "start", "memory", "all")
+NAMES = (*SUITES, "architectures", "chaos", "crowd", "dashboard", "idle", "intervals", "start", "memory", "all")
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
     "architectures": ("repeats", "seconds"),
@@ -31,6 +31,7 @@ TAKEN = {
     "crowd": ("repeats", "seconds", "parallelism"),
     "dashboard": ("repeats", "seconds", "page"),
     "idle": ("repeats", "seconds"),
+    "intervals": (),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
@@ -45,9 +46,11 @@ DETAILS = f"""\
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
+  {"intervals":11}{"E8":7}the query "last {batch_intervals.WINDOW}" under intervals of snapshots and of micro-batches
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, start and memory
+  {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
+  {"":18}start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -133,6 +136,8 @@ def run(options: argparse.Namespace) -> int:
         return _crowd(options)
     if options.name == "idle":
         return _idle(options)
+    if options.name == "intervals":
+        return _intervals(options)
     if options.name == "dashboard":
         return _dashboard(options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
@@ -209,6 +214,14 @@ def _idle(options: argparse.Namespace) -> int:
             say(found.to_json() if options.json else found.describe())
             kept_up &= found.kept_up
     return 0 if kept_up else 1
+
+
+def _intervals(options: argparse.Namespace) -> int:
+    as_told = True
+    for found in batch_intervals.intervals():
+        say(found.to_json() if options.json else found.describe())
+        as_told &= found.as_told
+    return 0 if as_told else 1
 
 
 def _dashboard(options: argparse.Namespace) -> int:

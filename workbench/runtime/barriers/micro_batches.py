@@ -12,6 +12,8 @@ from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 
 BatchState = Literal["transactional", "opaque"]
 STATES: tuple[BatchState, ...] = get_args(BatchState)
+BatchWindows = Literal["reject", "stretch"]
+WINDOWS: tuple[BatchWindows, ...] = get_args(BatchWindows)
 WAITING_MAX = 4
 """Batches that may wait behind those that are processed; while there are as many, the one that is collected grows."""
 
@@ -25,12 +27,14 @@ class Batched:
         size: records in a batch, at most, for each subtask of a source.
         max_pending: batches that are processed at a time.
         same: a batch that failed is read again with the same records.
+        stretches: windows become multiples of the interval.
     """
 
     interval_us: int = 1_000_000
     size: int = 1_000_000
     max_pending: int = 1
     same: bool = True
+    stretches: bool = False
 
     @property
     def most(self) -> int:
@@ -55,6 +59,7 @@ def micro_batches(
     batch_size: int | str = DEFAULT.size,
     max_pending: int | str = DEFAULT.max_pending,
     state: str = "transactional",
+    windows: str = "reject",
 ) -> FaultTolerance:
     """Collect records for an interval, and process them as a batch that takes effect as a whole (Trident, Spark).
 
@@ -78,12 +83,14 @@ def micro_batches(
             one before is committed. Can be tuned.
         state: ``"transactional"``: a batch that failed has the same records when it is read again; ``"opaque"``: it
             may have others, as it does if its source offers others now.
+        windows: what happens to windows that are no multiple of the interval; ``"reject"``: the run is rejected;
+            ``"stretch"``: they become the next multiple, so results depend on the interval (E8).
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.
 
     Raises:
-        SettingError: not a duration or a number above zero, or no such state.
+        SettingError: not a duration or a number above zero, or no such state or treatment of windows.
 
     Example:
         >>> print(micro_batches("500ms", max_pending=2), micro_batches().guarantee)
@@ -94,12 +101,15 @@ def micro_batches(
         raise SettingError("batch_interval is 0: a batch needs time to collect records, so write a time such as '1s'")
     if state not in STATES:
         raise SettingError(unknown("state", str(state), STATES))
+    if windows not in WINDOWS:
+        raise SettingError(unknown("windows", str(windows), WINDOWS))
     size, pending = _number(batch_size, "batch_size"), _number(max_pending, "max_pending")
-    found = Batched(interval_us, size, pending, state == "transactional")
+    found = Batched(interval_us, size, pending, state == "transactional", windows == "stretch")
     given = (
         ("batch_size", found.size, DEFAULT.size, str(found.size)),
         ("max_pending", found.max_pending, DEFAULT.max_pending, str(found.max_pending)),
         ("state", found.same, DEFAULT.same, state),
+        ("windows", found.stretches, DEFAULT.stretches, windows),
     )
     knobs = tuple((name, text) for name, value, usual, text in given if value != usual)
     knobs = (("batch_interval", format_duration(interval_us)), *knobs)

@@ -35,6 +35,7 @@ ARCHITECTURES = (
     "acks",
     "stop-the-world",
     "changelog:offset_interval=2s",
+    f"micro-batches:batch_interval={INTERVAL}",
     "at-most-once",
     "transactions:coalesce=1000",
     "transactions",

@@ -1,0 +1,48 @@
+"""E8: the interval of micro-batches changes the answers to "the last five seconds", that of snapshots does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from workbench.cli.entry import main
+from workbench.lab.bench.works import batch_intervals
+from workbench.lab.bench.works.batch_intervals import answers, intervals
+
+SECOND_US = 1_000_000
+RIGHT = {second * SECOND_US: 750 if second % 10 else 250 for second in range(0, 60, 5)}
+
+
+@pytest.mark.parametrize("interval", ["1s", "5s", "10s"])
+def test_the_interval_of_snapshots_changes_nothing(interval: str) -> None:
+    assert answers("snapshots", interval) == RIGHT
+
+
+def test_a_batch_of_five_seconds_answers_as_snapshots_do() -> None:
+    assert answers("micro-batches:batch_interval=5s,windows=stretch", None) == RIGHT
+    assert answers("micro-batches:batch_interval=5s", None) == RIGHT
+
+
+def test_a_batch_of_ten_seconds_makes_other_answers() -> None:
+    found = answers("micro-batches:batch_interval=10s,windows=stretch", None)
+    assert found == dict.fromkeys(range(0, 60 * SECOND_US, 10 * SECOND_US), 1_000)
+
+
+def test_only_the_longest_batches_are_wrong() -> None:
+    found = list(intervals())
+    assert [each.wrong > 0 for each in found] == [False, False, False, False, False, True]
+    assert {each.peak for each in found} == {750, 1_000}
+
+
+def test_the_command_prints_the_table_and_judges_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["bench", "intervals", "--json"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["wrong"] for line in lines] == [0, 0, 0, 0, 0, 12]
+    assert all(line["checked"] for line in lines)
+    monkeypatch.setattr(batch_intervals, "WINDOW", "10s")  # answers to another question, under each architecture
+    monkeypatch.setattr(batch_intervals, "RUNS", batch_intervals.RUNS[:1])
+    assert main(["bench", "intervals"]) == 1
+    assert "12 wrong, peak 1,000 (unexpected)" in capsys.readouterr().out

@@ -1,0 +1,114 @@
+"""E8: what was counted in the last five seconds, under snapshots and under micro-batches of several intervals.
+
+A batch is the smallest unit of a micro-batch engine, so "the last five seconds" becomes the last batch when that is
+longer. The interval of snapshots changes nothing (E7). Virtual time, so each run takes moments and is the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pyarrow as pa
+
+import workbench as wb
+from workbench.elements import Int64s
+
+WINDOW = "5s"
+SECONDS = 60
+RATE = 100
+"""Records a second on average; every other five seconds have three times as many as the rest."""
+RUNS = (
+    ("snapshots", "1s"),
+    ("snapshots", "5s"),
+    ("snapshots", "10s"),
+    ("micro-batches:batch_interval=1s,windows=stretch", None),
+    ("micro-batches:batch_interval=5s,windows=stretch", None),
+    ("micro-batches:batch_interval=10s,windows=stretch", None),
+)
+_SECOND_US = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The answers of one run.
+
+    Attributes:
+        architecture: as users write it.
+        checkpoint_interval: of snapshots; None: batches have their own.
+        answers: how many windows were answered.
+        wrong: windows of five seconds without the true answer, and answers to others.
+        peak: the largest count in "the last five seconds".
+        expected: whether they should be right: always, unless a batch is longer than the window.
+    """
+
+    architecture: str
+    checkpoint_interval: str | None
+    answers: int
+    wrong: int
+    peak: int
+    expected: bool
+
+    @property
+    def as_told(self) -> bool:
+        """Whether the answers are right exactly if they should be."""
+        return (self.wrong == 0) is self.expected
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps({"peer": "workbench", "workload": "intervals", **asdict(self), "checked": self.as_told})
+
+    def describe(self) -> str:
+        """One line."""
+        run = self.architecture + ("" if self.checkpoint_interval is None else f" every {self.checkpoint_interval}")
+        verdict = "all right" if not self.wrong else f"{self.wrong} wrong"
+        return (
+            f"{run}: {self.answers} answers for the last {WINDOW}, {verdict}, peak {self.peak:,}"
+            f"{'' if self.as_told else ' (unexpected)'}"
+        )
+
+
+def input_times() -> Int64s:
+    """Event times in microseconds, in order: three quarters of the records in every other five seconds."""
+    slots = SECONDS // 5
+    counts = [5 * RATE // 2 * (3 if slot % 2 else 1) for slot in range(slots)]
+    return np.concatenate([slot * 5 * _SECOND_US + np.arange(n) * 5 * _SECOND_US // n for slot, n in enumerate(counts)])
+
+
+def answers(architecture: str, checkpoint_interval: str | None) -> dict[int, int]:
+    """By the start of each window in microseconds: the count that the run emits.
+
+    Example:
+        >>> answers("snapshots", "10s")[5_000_000]
+        750
+    """
+    times = pa.table({"t": pa.array(input_times(), pa.timestamp("us"))})
+    stream = wb.Stream.from_table(times, event_time="t", rate=RATE)
+    counted = stream.window(wb.tumbling(WINDOW)).aggregate(n=wb.count())
+    settings = {} if checkpoint_interval is None else {"checkpoint_interval": checkpoint_interval}
+    job = counted.sink_to(wb.TableSink("last")).run(
+        "bench-intervals", driver="stepping", fault_tolerance=architecture, **settings
+    )
+    job.wait()
+    table = job.table("last")
+    starts = table.column("window_start").cast(pa.int64()).to_pylist()
+    return dict(zip(starts, table.column("n").to_pylist(), strict=True))
+
+
+def truth() -> dict[int, int]:
+    """By the start of each five seconds in microseconds: the number of records, counted from the input."""
+    size = 5 * _SECOND_US
+    slots, counts = np.unique(input_times() // size, return_counts=True)
+    return {int(slot) * size: int(n) for slot, n in zip(slots, counts, strict=True)}
+
+
+def intervals() -> Iterator[Answered]:
+    """Run the query under each architecture and interval."""
+    right = truth()
+    for architecture, interval in RUNS:
+        found = answers(architecture, interval)
+        wrong = sum(found.get(start) != right.get(start) for start in found.keys() | right.keys())
+        expected = "batch_interval=10s" not in architecture
+        yield Answered(architecture, interval, len(found), wrong, max(found.values()), expected)
