@@ -210,6 +210,7 @@ DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "changelog(changelog_interval)": lambda d, _: wb.changelog(d, "1d"),
     "changelog(offset_interval)": lambda d, _: wb.changelog("1us", d),
     "at_most_once(flush_interval)": lambda d, _: wb.at_most_once(d),
+    "micro_batches(batch_interval)": lambda d, _: wb.micro_batches(d),
     "stop_the_world(interval)": lambda d, _: wb.stop_the_world(d),
     "fixed_delay(delay)": lambda d, _: wb.restart.fixed_delay(3, d),
     "failure_rate(delay)": lambda d, _: wb.restart.failure_rate(delay=d),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
 from workbench.telemetry.acking.roots import AcksFrame
+from workbench.telemetry.batches.queue import BatchesFrame
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame
 from workbench.telemetry.effects.interruption_frames import InterruptionFrame
@@ -328,6 +329,7 @@ class Frame:
         findings: sentences on what holds the job back besides backpressure: a split that is idle, skewed keys.
         failure: the message of the failure that ended or restarted the job, or None.
         acks: the roots that sources wait for; None where records are not acknowledged.
+        batches: the queue of micro-batches; None where there are none.
     """
 
     job: str
@@ -359,6 +361,7 @@ class Frame:
     effects: dict[str, str] = field(default_factory=dict)
     findings: tuple[str, ...] = ()
     acks: AcksFrame | None = None
+    batches: BatchesFrame | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

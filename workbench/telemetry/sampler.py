@@ -17,6 +17,7 @@ from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.acking.roots import acks_frame
+from workbench.telemetry.batches.queue import batches_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
@@ -250,6 +251,7 @@ class Sampler(JobObserver):
             findings=findings,
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
             acks=acks_frame(master),
+            batches=batches_frame(master, now),
         )
         self._sequence += 1
         if execution is None or master.over:

@@ -138,5 +138,9 @@ for _view in (
         "roots", "Pending roots", "With acks: roots that are not acknowledged, by age, at the sources and the ackers",
         f"{_HERE}.roots:RootsPart", in_dashboard=False,
     ),
+    ViewSpec(
+        "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",
+        f"{_HERE}.batches.batches_part:BatchesPart", in_dashboard=False,
+    ),
 ):  # fmt: skip
     add_view(_view)
