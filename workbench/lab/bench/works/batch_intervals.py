@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -87,7 +88,7 @@ def answers(architecture: str, checkpoint_interval: str | None) -> dict[int, int
     times = pa.table({"t": pa.array(input_times(), pa.timestamp("us"))})
     stream = wb.Stream.from_table(times, event_time="t", rate=RATE)
     counted = stream.window(wb.tumbling(WINDOW)).aggregate(n=wb.count())
-    settings = {} if checkpoint_interval is None else {"checkpoint_interval": checkpoint_interval}
+    settings: dict[str, Any] = {} if checkpoint_interval is None else {"checkpoint_interval": checkpoint_interval}
     job = counted.sink_to(wb.TableSink("last")).run(
         "bench-intervals", driver="stepping", fault_tolerance=architecture, buffer_timeout="1s", **settings
     )
