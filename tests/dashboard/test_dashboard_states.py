@@ -20,6 +20,7 @@ import workbench as wb
 from workbench.api.pictures.scene_svg import scene_svg
 from workbench.dashboard.charts import wording
 from workbench.dashboard.measured.chaos import ChaosRun, chaos_page
+from workbench.dashboard.measured.stalls import StallRun, stalls_page
 from workbench.dashboard.measured.sweep import sweep_page
 from workbench.dashboard.shown import header
 from workbench.dashboard.shown.show import Dashboard
@@ -190,7 +191,9 @@ def test_a_page_of_its_own_has_the_ground_of_its_theme(tmp_path) -> None:
 
 
 def test_pictures_in_light_colours_bring_their_ground_into_a_dark_notebook() -> None:
-    for page in (sweep_page([], 1000), chaos_page([ChaosRun("a", "b", [], [1.0], [2.0], [3.0], [0])])):
+    stalled = StallRun("a", 10, 1.0, 2.0, 3.0, [0.0], [2.0])
+    chaos = ChaosRun("a", "b", [], [1.0], [2.0], [3.0], [0])
+    for page in (sweep_page([], 1000), chaos_page([chaos]), stalls_page([stalled], 1000)):
         assert "<style>body { background: #fff; }</style>" in page
 
 

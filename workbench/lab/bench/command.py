@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 
 from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
 from workbench.lab.bench.looking import looking
-from workbench.lab.bench.measuring import chaos, starting
+from workbench.lab.bench.measuring import chaos, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
@@ -21,7 +22,6 @@ from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, c
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 
-NAMES = (*SUITES, "architectures", "chaos", "crowd", "dashboard", "idle", "intervals", "start", "memory", "all")
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
     "architectures": ("repeats", "seconds"),
@@ -32,6 +32,7 @@ TAKEN = {
     "dashboard": ("repeats", "seconds", "page"),
     "idle": ("repeats", "seconds"),
     "intervals": (),
+    "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
@@ -47,10 +48,11 @@ DETAILS = f"""\
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"intervals":11}{"E8":7}the query "last {batch_intervals.WINDOW}" under intervals of snapshots and of micro-batches
+  {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
-  {"":18}start and memory
+  {"":18}stalls, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -108,7 +110,7 @@ def declare(parser: Parser) -> None:
         "--html",
         type=new_file("--html"),
         metavar="FILE",
-        help="file for the picture of sweep or chaos (default: sweep.html, chaos.html)",
+        help="file for the picture of sweep, chaos or stalls (default: sweep.html, chaos.html, stalls.html)",
     )
 
 
@@ -124,22 +126,8 @@ def run(options: argparse.Namespace) -> int:
     if not options.peers:
         refuse_given(options, ("peer",), "chooses among the scripts of --peers: name their folder, too")
     options.repeats = options.repeats or REPEATS
-    if options.name == "start":
-        return _start(options)
-    if options.name == "memory":
-        return _memory(options)
-    if options.name == "chaos":
-        return _chaos(options)
-    if options.name == "architectures":
-        return _architectures(options)
-    if options.name == "crowd":
-        return _crowd(options)
-    if options.name == "idle":
-        return _idle(options)
-    if options.name == "intervals":
-        return _intervals(options)
-    if options.name == "dashboard":
-        return _dashboard(options)
+    if options.name in APART_RUNS:
+        return APART_RUNS[options.name](options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
     results: list[Result] = []
     with ExitStack() as stack:
@@ -224,6 +212,15 @@ def _intervals(options: argparse.Namespace) -> int:
     return 0 if as_told else 1
 
 
+def _stalls(options: argparse.Namespace) -> int:
+    found: list[stalls.Stalled] = []
+    for one in stalls.stalls(lambda passed: None, seconds=options.seconds or stalls.SECONDS):
+        found.append(one)
+        say(one.to_json() if options.json else one.describe())
+    sys.stderr.write(f"The picture is in {stalls.save(found, options.html or Path('stalls.html'))}\n")
+    return 0 if all(one.exact for one in found) else 1
+
+
 def _dashboard(options: argparse.Namespace) -> int:
     exact = True
     for _ in range(options.repeats):
@@ -235,6 +232,21 @@ def _dashboard(options: argparse.Namespace) -> int:
 
 def _tell(phase: str) -> None:
     sys.stderr.write(f"{phase} ...\n")
+
+
+APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "architectures": _architectures,
+    "chaos": _chaos,
+    "crowd": _crowd,
+    "dashboard": _dashboard,
+    "idle": _idle,
+    "intervals": _intervals,
+    "stalls": _stalls,
+    "start": _start,
+    "memory": _memory,
+}
+"""The benchmarks that are no suite of cases."""
+NAMES = (*SUITES, *APART_RUNS, "all")
 
 
 def _peers(folder: Folder, options: argparse.Namespace) -> list[Result]:

@@ -52,6 +52,11 @@ class Events:
     types: Int64s
     times_ms: Int64s
 
+    def keyed(self, keys: int) -> Int64s:
+        """A column of so many keys, each as often as the others unless it is one of `keys`."""
+        found = self.keys.get(keys)
+        return self.keys[BLOCK] % keys if found is None else found
+
 
 @cache
 def events() -> Events:

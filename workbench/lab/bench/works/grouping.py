@@ -27,7 +27,7 @@ class Grouping(Work):
     Every record carries its creation time as its event time, from which the sink computes latencies.
 
     Args:
-        keys: 10,000 or a million.
+        keys: at most a million.
         parallelism: the number of subtasks that share a rate.
         rate: records per second, 0 for full speed.
     """
@@ -40,7 +40,7 @@ class Grouping(Work):
         self._keys = keys
         self._rate = rate or None
         self._parallelism = parallelism
-        self._columns = [pa.array(continued(column)) for column in (block.keys[keys], block.values)]
+        self._columns = [pa.array(continued(column)) for column in (block.keyed(keys), block.values)]
         self._stamps = Stamps(rate / parallelism if rate else None)
         self._latencies = Latencies(1 if rate else SAMPLE)
         self._counts: Int64s = np.zeros(keys, np.int64)
@@ -93,7 +93,7 @@ class Grouping(Work):
     def expected(self) -> tuple[Int64s, Int64s]:
         """Shape (keys,) each: the count and the sum of each key, from the emitted events."""
         block = events()
-        key, times = block.keys[self._keys], self.emitted.times()
+        key, times = block.keyed(self._keys), self.emitted.times()
         counts: Int64s = np.zeros(self._keys, np.int64)
         sums: Int64s = np.zeros(self._keys, np.int64)
         np.add.at(counts, key, times)
