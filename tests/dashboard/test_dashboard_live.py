@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -536,16 +537,29 @@ def test_two_displays_of_one_job_both_live_and_one_thread_feeds_them():
     until(lambda: not feeder.is_running)
 
 
-def test_a_process_that_ends_takes_the_pump_with_it_so_that_the_kernels_socket_has_one_writer():
-    job, feeder = Job(FRAME), Pump(look_s=0.01)
-    board = Dashboard(job, pump=feeder)
-    board._repr_mimebundle_()
-    for thread in feeder.leave():
-        thread.join(10.0)
-        assert not thread.is_alive()
-    assert not feeder.is_running
-    assert feeder.leave() == []
-    board.close()
+def test_a_process_that_ends_ends_the_pump_and_only_then_what_large_messages_need():
+    program = """
+import sys
+from types import SimpleNamespace as Some
+import zmq
+from workbench.dashboard.shown.pump import Pump
+
+class Ending(Pump):
+    def end(self):
+        was_running, flush, flushed = self.is_running, sys.stdout.flush, []
+        sys.stdout.flush = lambda: flushed.append(self.is_running)  # a kernel's waits until everything is sent
+        super().end()
+        sys.stdout.flush = flush
+        print(was_running, self.is_running, flushed, gc._stay_down)
+
+nothing = lambda *given: None
+pace = Some(is_lost=nothing)
+pump = Ending()
+pump.add(Some(is_closed=False, pace=pace, is_due=nothing, fill=nothing))
+from zmq.utils.garbage import gc  # as with the first large message
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == ["True", "False", "[False]", "False"]
 
 
 def test_the_pump_shows_the_last_frame_and_ends():

@@ -57,7 +57,7 @@ def test_the_command_prints_each_way_and_draws_a_picture(
     page = tmp_path / "stalls.html"
     assert main(["bench", "stalls", "--json", "--html", str(page)]) == 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["config"]["mode"] for line in lines] == ["exactly-once", "stop-the-world"]
+    assert [line["config"]["mode"] for line in lines] == ["snapshots", "stop-the-world"]
     assert [line["worst_ms"] for line in lines] == [5.0, 5.0]
     assert "distributed snapshots" in page.read_text()
     monkeypatch.setattr(stalls, "stalls", lambda on_progress, seconds: found)

@@ -45,7 +45,7 @@ def _live(browser: Any) -> Iterator[Path]:
     enough = _completed(job) + 6
     _until(lambda: _completed(job) >= enough)
     for scheme in SCHEMES:
-        yield _picture(browser, job, None, f"dashboard-{scheme}", scheme, (1500, 1720))
+        yield _picture(browser, job, None, f"dashboard-{scheme}", scheme, (1500, 990))
     yield _picture(browser, job, "checkpoints", "view-checkpoints", "light", (900, 1120), tab="History")
     yield _picture(browser, job, "subtasks", "view-subtasks", "light", (1250, 362))
     yield _picture(browser, job, "watermarks", "view-watermarks", "light", (900, 900))

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+import importlib
 import logging
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from threading import Event, Lock, Thread
 from time import monotonic
 
 from workbench.dashboard.page.pace import Share
 from workbench.dashboard.shown.display import Display
-from workbench.drivers.contract.leaving import end_with_process
 
 LOOK_S = 0.03
 """How often the pump checks whether a page can take a frame."""
+
+PATIENCE_S = 5.0
+"""At the end of the process."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +62,7 @@ class Pump:
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="dashboard pump", daemon=True)
                 self._thread.start()
-                end_with_process(self)
+                _end_first(self.end)
 
     def remove(self, display: Display) -> None:
         """Stop feeding a display; the thread ends when there is none left."""
@@ -65,12 +71,15 @@ class Pump:
                 self._displays.remove(display)
         self._wake.set()
 
-    def leave(self) -> list[Thread]:
-        """The process ends: feed nothing more, since a kernel's socket takes messages of one thread only by then."""
+    def end(self) -> None:
+        """The process ends: feed nothing more, and wait until what is being sent is sent."""
         with self._lock:
             self._displays, thread = [], self._thread
         self._wake.set()
-        return [] if thread is None else [thread]
+        if thread is not None:
+            thread.join(PATIENCE_S)
+            with suppress(AttributeError, OSError, ValueError):  # there is none, or it is closed
+                sys.stdout.flush()  # a kernel's returns when everything is sent that was handed over before
 
     def _run(self) -> None:
         while self._has_work():
@@ -115,3 +124,15 @@ class Pump:
             display.line.close()
             return False
         return True
+
+
+def _end_first(end: Callable[[], None]) -> None:
+    """Call this at the end of the process, before whatever was registered until now.
+
+    That includes zmq's collector of large messages. Without it, a kernel's socket sends one half of such a message, and
+    its page takes the next message for the other half.
+    """
+    if "zmq" in sys.modules:
+        importlib.import_module("zmq.utils.garbage")  # it registers itself with the first large message at the latest
+    atexit.unregister(end)
+    atexit.register(end)

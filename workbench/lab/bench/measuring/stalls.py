@@ -18,10 +18,10 @@ from workbench.lab.bench.works.blocks import BLOCK
 from workbench.lab.bench.works.grouping import Grouping
 from workbench.lab.bench.works.latencies import now_us
 
-Mode = Literal["none", "exactly-once", "stop-the-world"]
+Mode = Literal["none", "snapshots", "stop-the-world"]
 MODES: dict[Mode, str] = {
     "none": "no checkpoints",
-    "exactly-once": "distributed snapshots",
+    "snapshots": "distributed snapshots",
     "stop-the-world": "stop the world",
 }
 """What is compared, with its name in words."""
@@ -143,7 +143,7 @@ def stalls(
 def _stalled(mode: Mode, keys: int, seconds: float, on_progress: Progress) -> Stalled:
     setting = Setting(seconds=seconds)
     if mode != "none":
-        setting = replace(setting, checkpoint_s=CHECKPOINT_S, checkpoint_mode=mode)
+        setting = replace(setting, checkpoint_s=CHECKPOINT_S, fault_tolerance=mode)
     watched = WatchedGrouping(keys, setting.parallelism, RATE)
     at_rate = run_trial(lambda: watched, replace(setting, rate=RATE), on_progress)
     full = run_trial(lambda: Grouping(keys, setting.parallelism, 0), setting, on_progress)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from workbench.api import Job
 from workbench.cli.scratch import scratch_folder
@@ -34,7 +33,7 @@ class Setting:
         seconds: of the run, warm-up included.
         buffer_timeout_ms: of every output.
         checkpoint_s: seconds between checkpoints, written to a temporary folder; 0 for none.
-        checkpoint_mode: of these checkpoints.
+        fault_tolerance: the architecture.
         rate: records per second; 0 for full speed.
     """
 
@@ -42,7 +41,7 @@ class Setting:
     seconds: float = 6.0
     buffer_timeout_ms: int = 100
     checkpoint_s: int = 0
-    checkpoint_mode: Literal["exactly-once", "stop-the-world"] = "exactly-once"
+    fault_tolerance: str = "snapshots"
     rate: int = 0
 
 
@@ -102,7 +101,7 @@ def _start(work: Work, setting: Setting, checkpoints: Path | None, limit: int | 
         parallelism=setting.parallelism,
         buffer_timeout=f"{setting.buffer_timeout_ms}ms",
         checkpoint_interval=f"{setting.checkpoint_s}s" if setting.checkpoint_s else None,
-        checkpoint_mode=setting.checkpoint_mode,
+        fault_tolerance=setting.fault_tolerance,
         checkpoint_dir=checkpoints,
     )
 
