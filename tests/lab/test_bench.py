@@ -31,7 +31,7 @@ from workbench.lab.bench.measuring.report import Report
 from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
-from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory
+from workbench.lab.bench.works import architectures, crowd, full_speed, idle, latencies, memory
 from workbench.lab.bench.works.ad_events import expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
@@ -45,6 +45,7 @@ from workbench.lab.bench.works.blocks import (
     events,
 )
 from workbench.lab.bench.works.campaigns import CAMPAIGN_OF, Campaigns
+from workbench.lab.bench.works.full_speed import FullSpeed
 from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep, matching_rows
 from workbench.lab.bench.works.grouping import Grouping
@@ -340,13 +341,23 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     )
     kept = replace(broken, observed="exactly-once", doubled_rows=0)
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept if name == "snapshots" else broken)
+    monkeypatch.setattr(full_speed, "full_speeds", lambda: [FullSpeed("acks", 8, 9, 0.25, None)])
     assert main(["bench", "architectures", "--repeats", "1", "--json"]) == 1
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    *lines, speed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (speed["config"]["architecture"], speed["eps_cpu_s"], speed["part"]) == ("acks", 9, 0.25)
     assert [line["checked"] for line in lines] == [True, *[False] * (len(architectures.ARCHITECTURES) - 1)]
     assert lines[0]["config"] == {"architecture": "snapshots", "claimed": "exactly-once"}
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept)
     assert main(["bench", "architectures", "--repeats", "1"]) == 0
-    assert "observed exactly-once; rows -0 +0" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "observed exactly-once; rows -0 +0" in printed
+    assert "acks: 8 records/s at full speed, 9 per CPU second, 25.00% of no mechanism\n" in printed
+
+
+def test_full_speed_is_that_of_records_which_were_counted() -> None:
+    alone, acked = full_speed.full_speeds(["none", "acks:granularity=record"], seconds=0.6)
+    assert min(alone.eps, acked.eps) > 0
+    assert (alone.part, acked.part) == (1.0, acked.eps_cpu_s / alone.eps_cpu_s)
 
 
 def test_what_jobs_without_much_to_do_take_is_measured() -> None:

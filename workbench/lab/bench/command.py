@@ -20,7 +20,7 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
+from workbench.lab.bench.works import architectures, batch_intervals, crowd, full_speed, idle, memory
 
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
@@ -183,6 +183,8 @@ def _architectures(options: argparse.Namespace) -> int:
             found = architectures.compare_one(architecture, seconds=options.seconds or architectures.SECONDS)
             say(found.to_json() if options.json else found.describe())
             kept &= found.kept
+        for speed in full_speed.full_speeds():
+            say(speed.to_json() if options.json else speed.describe())
     return 0 if kept else 1
 
 
