@@ -15,7 +15,9 @@ class Interruptions:
     def __init__(self) -> None:
         self._log = InterruptionLog()
         self._positions = Counts(
-            lambda task: (task.root,), lambda counters: counters.numRecordsIn, lambda ack: ack.records_in
+            lambda task: (task.root,),
+            lambda counters: counters.numRecordsIn,
+            lambda ack: ack.records_in - ack.early_records,  # a source may save an earlier position than the barrier's
         )
         self._late = Counts(
             lambda task: task.links, lambda counters: counters.numLateRecordsDropped, lambda ack: ack.late_records
