@@ -34,8 +34,20 @@ def test_results_and_costs_are_printed(own: str, capsys: pytest.CaptureFixture[s
         ["snapshots", "exactly-once", "exactly-once"],
         ["at-most-once", "at-most-once", "at-most-once"],
     ]
-    assert [line.split()[:2] for line in out[5:]] == [["reference", "0"], ["snapshots", "1"], ["at-most-once", "1"]]
-    assert max(map(len, out)) <= 80
+    assert [line.split()[:2] for line in out[5:8]] == [["reference", "0"], ["snapshots", "1"], ["at-most-once", "1"]]
+    assert max(map(len, out[:8])) <= 80
+    assert [line.partition(":")[0] for line in out[8:]] == ["snapshots", "at-most-once", "Every result exactly once"]
+
+
+def test_the_comparison_is_saved(own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "own.html"
+    assert main(["compare", own, "snapshots", "--json", "--save", str(page)]) == 0
+    assert "snapshots: each result once." in page.read_text()
+    capsys.readouterr()
+    assert main(["compare", own, "snapshots", "--save", str(tmp_path / "own.csv")]) == 2
+    refused = capsys.readouterr()
+    assert "end the name with .html, .arrow, .parquet" in refused.err
+    assert refused.out == ""  # before anything has run
 
 
 def test_json_has_a_line_for_each(own: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,7 +62,7 @@ def test_json_has_a_line_for_each(own: str, capsys: pytest.CaptureFixture[str]) 
 def test_a_broken_claim_is_the_exit_code(
     own: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(comparing, "breaks", lambda row: row["architecture"] == "snapshots")
+    monkeypatch.setattr(comparing, "keeps", lambda row: row["architecture"] != "snapshots")
     assert main(["compare", own, "snapshots", "--json"]) == 1
     capsys.readouterr()
 

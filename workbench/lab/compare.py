@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from workbench.cli.command import Parser, count, readable_file
+from workbench.cli.command import Parser, count, new_file, readable_file
 from workbench.lab.simulation.architecture_names import ARCHITECTURES
 
 DETAILS = """\
@@ -34,6 +34,12 @@ def declare(parser: Parser) -> None:
     parser.add_argument("--parallelism", type=count("--parallelism"), metavar="N", help="subtasks (default: 1)")
     parser.add_argument(
         "--checkpoint-interval", metavar="TIME", help="of architectures without an interval of their own (default: 5s)"
+    )
+    parser.add_argument(
+        "--save",
+        type=new_file("--save"),
+        metavar="FILE",
+        help="also write a page (.html) or a table (.arrow, .parquet)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON line per architecture and nothing else")
 

@@ -12,7 +12,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from workbench.api.running.architectures_compared import ArchitectureComparison
+from workbench.api.pictures.verdicts import keeps, sentences
+from workbench.api.running.architectures_compared import ArchitectureComparison, file_for
 from workbench.api.running.compare import compare
 from workbench.lab.simulation.user_pipeline import load_pipeline
 
@@ -38,30 +39,24 @@ def run(options: argparse.Namespace, architectures: Sequence[str]) -> int:
         for name in ("parallelism", "checkpoint_interval")
         if getattr(options, name) is not None
     }
+    if options.save is not None:
+        file_for(options.save)
     console = Console(highlight=False, soft_wrap=True, markup=False)
     with TemporaryDirectory(prefix="workbench-compare-") as folder:
         pipeline = load_pipeline(options.file).trial(Path(folder), lambda _: []).pipeline
         lanes: Any = compare(pipeline, list(architectures), faults=options.faults or None, **settings)
         rows = _rows(lanes, console, quiet=options.json)
+        if options.save is not None:
+            lanes.save(options.save)
     if options.json:
         for row in rows:
             console.print(json.dumps(row))
     else:
         console.print(_table(rows, RESULTS))
         console.print(_table(rows, COSTS))
-    return int(any(breaks(row) for row in rows))
-
-
-def breaks(row: dict[str, Any]) -> bool:
-    """Whether the results of an architecture do not agree with the guarantee that it claims.
-
-    Example:
-        >>> breaks({"claimed": "at-least-once", "observed": "exactly-once"})
-        False
-        >>> breaks({"claimed": "at-least-once", "observed": "at-most-once"})
-        True
-    """
-    return row["observed"] not in ("exactly-once", row["claimed"])
+        for sentence in sentences(rows):
+            console.print(sentence)
+    return int(not all(keeps(row) for row in rows))
 
 
 def _rows(lanes: ArchitectureComparison, console: Console, *, quiet: bool) -> list[dict[str, Any]]:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 
 from workbench.api.job.job import Job
+from workbench.api.pictures.verdicts import sentences, verdicts_html, verdicts_page
 from workbench.api.running.lanes import LiveComparison
 from workbench.connectors.contract.base import Guarantee
 from workbench.connectors.tables.table_sink import TableSink
-from workbench.errors import JobError
+from workbench.errors import JobError, SettingError
 from workbench.plan.logical import Node
 from workbench.telemetry.frames import end_latency
 
@@ -83,6 +86,22 @@ def difference(rows: pa.Table, truth: pa.Table, identity: Sequence[str] | None) 
     return Difference(lost, doubled, low, high)
 
 
+def file_for(path: str | Path) -> Path:
+    """The file to which a comparison is to be saved.
+
+    Raises:
+        SettingError: nothing can be saved under that name.
+
+    Example:
+        >>> file_for("compared.html").name
+        'compared.html'
+    """
+    target = Path(path)
+    if target.suffix not in _WRITERS:
+        raise SettingError(f"a comparison cannot be saved as {str(path)!r}: end the name with {', '.join(_WRITERS)}")
+    return target
+
+
 class ArchitectureComparison(LiveComparison):
     """Jobs of one pipeline under several architectures, with the same faults; made by `compare`.
 
@@ -124,14 +143,46 @@ class ArchitectureComparison(LiveComparison):
             raise JobError("the pipeline has no TableSink, so its results cannot be compared: add one")
         return pa.Table.from_pylist(list(self._rows()))
 
+    @property
+    def verdicts(self) -> list[str]:
+        """What the faults did under each architecture, a sentence each, and which of them did best.
+
+        Raises:
+            JobError: as for `table`.
+        """
+        return sentences(self.table().to_pylist())
+
+    def save(self, path: str | Path) -> Path:
+        """Write the comparison to a file: ``.html`` for sentences and table, ``.arrow`` or ``.parquet`` for the table.
+
+        Args:
+            path: of the file; an existing one is replaced. The page needs no network.
+
+        Raises:
+            SettingError: another suffix, or the file cannot be written.
+            JobError: as for `table`.
+        """
+        target = file_for(path)
+        table = self.table()
+        try:
+            _WRITERS[target.suffix](table, target)
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise SettingError(f"{str(path)!r} cannot be written: {reason}; name another folder") from error
+        return target
+
     def __repr__(self) -> str:
-        if not all(job.over for job in self.jobs.values()) or not self._tables:
-            return super().__repr__()
-        return "\n".join(
-            f"{row['architecture']}: claims {row['claimed']}, observed {row['observed']}; lost {row['lost']:,}, "
-            f"doubled {row['doubled']:,}, counts too low by {row['too_low']:,}, too high by {row['too_high']:,}"
-            for row in self._rows()
-        )
+        return "\n".join(self.verdicts) if self._can_be_compared else super().__repr__()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
+        """The lanes while they run; the verdicts once all have ended."""
+        if not self._can_be_compared:
+            return super()._repr_mimebundle_(include, exclude)
+        return {"text/html": verdicts_html(self.table().to_pylist()), "text/plain": repr(self)}
+
+    @property
+    def _can_be_compared(self) -> bool:
+        return bool(self._tables) and all(job.over for job in self.jobs.values())
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         records = int(self.jobs[REFERENCE].status()["records_in"])
@@ -147,6 +198,23 @@ class ArchitectureComparison(LiveComparison):
                 **asdict(found),
                 **_cost(job, records),
             }
+
+
+def _write_page(table: pa.Table, path: Path) -> None:
+    path.write_text(verdicts_page(table.to_pylist(), "Architectures of fault tolerance"), encoding="utf-8")
+
+
+def _write_arrow(table: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+
+
+def _write_parquet(table: pa.Table, path: Path) -> None:
+    parquet.write_table(table, path)
+
+
+_WRITERS = {".html": _write_page, ".arrow": _write_arrow, ".parquet": _write_parquet}
+"""By the end of the file's name."""
 
 
 def _cost(job: Job, records: int) -> dict[str, Any]:

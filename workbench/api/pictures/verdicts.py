@@ -1,0 +1,106 @@
+"""A comparison of architectures, as the table of the documents with what was observed, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from workbench.api.pictures.status import Table
+
+Row = Mapping[str, Any]
+EXACT = "exactly-once"
+COLUMNS = {
+    "architecture": "architecture",
+    "claimed": "claimed",
+    "observed": "observed",
+    "lost": "rows lost",
+    "doubled": "rows doubled",
+    "too_low": "counts too low by",
+    "too_high": "counts too high by",
+    "failures": "failures",
+    "records_again": "records read again",
+    "recovery_ms": "recovery, ms",
+    "records_per_second": "records/s",
+    "p50_ms": "latency p50, ms",
+    "p99_ms": "p99, ms",
+    "buffers": "buffers sent",
+    "checkpoints": "checkpoints",
+    "bytes": "bytes written",
+}
+"""The titles of the columns, by their names in the Arrow table."""
+_STYLE = "body{font:14px/1.5 system-ui,sans-serif;margin:24px;color-scheme:light dark}li{margin:3px 0}"
+
+
+def keeps(row: Row) -> bool:
+    """Whether results agree with the guarantee that their architecture claims.
+
+    Example:
+        >>> keeps({"claimed": "at-least-once", "observed": "exactly-once"})
+        True
+        >>> keeps({"claimed": "at-least-once", "observed": "at-most-once"})
+        False
+    """
+    return row["observed"] in (EXACT, row["claimed"])
+
+
+def sentences(rows: Sequence[Row]) -> list[str]:
+    """What the faults did under each architecture but the first row, which has none, and which of them did best."""
+    compared = rows[1:]
+    told = [_sentence(row) for row in compared]
+    exact = [row for row in compared if row["observed"] == EXACT]
+    others = [row["architecture"] for row in compared if row["observed"] != EXACT]
+    if not exact:
+        return [*told, "None of them has every result exactly once."]
+    names = _listed([row["architecture"] for row in exact])
+    best = f"Every result exactly once: {names}{f'; not {_listed(others)}' if others else ''}."
+    for column, what, unit in _PRIZES:
+        known = [row for row in exact if row[column] is not None]
+        if len(known) > 1:
+            first = min(known, key=lambda row: row[column])
+            best += f" {what}: {first['architecture']} ({first[column]:,.{0 if first[column] >= 100 else 1}f} {unit})."
+    return [*told, best]
+
+
+_PRIZES: tuple[tuple[str, str, str], ...] = (
+    ("p99_ms", "The lowest latency", "ms p99"),
+    ("recovery_ms", "The shortest recovery", "ms"),
+)
+"""What architectures with exact results are compared by: the column, in words, and its unit; less is better. Not by
+throughput: that of a paced source is its rate."""
+
+
+def _sentence(row: Row) -> str:
+    low = [_counted(row["lost"], "row", "lost"), row["too_low"] and f"counts too low by {row['too_low']:,}"]
+    high = [_counted(row["doubled"], "row", "doubled"), row["too_high"] and f"counts too high by {row['too_high']:,}"]
+    wrong = _listed([each for each in (*low, *high) if each]) or "each result once"
+    breaks = "" if keeps(row) else f", although it claims {row['claimed']}"
+    after = ""
+    if row["failures"]:
+        times = "a failure" if row["failures"] == 1 else f"{row['failures']} failures"
+        took = "" if row["recovery_ms"] is None else f", recovered in {row['recovery_ms']:,.0f} ms"
+        after = f" After {times} it read {row['records_again']:,} records again{took}."
+    return f"{row['architecture']}: {wrong}{breaks}.{after}"
+
+
+def _counted(number: int, what: str, fate: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'} {fate}" if number else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def verdicts_html(rows: Sequence[Row]) -> str:
+    """The sentences and the table, as a part of a page."""
+    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(rows))
+    table = Table([{title: row[name] for name, title in COLUMNS.items()} for row in rows])
+    return f"<ul>{told}</ul>{table._repr_html_()}"
+
+
+def verdicts_page(rows: Sequence[Row], title: str) -> str:
+    """A page with the sentences and the table, which needs no network."""
+    return (
+        f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{verdicts_html(rows)}</body></html>\n"
+    )
