@@ -291,7 +291,9 @@ class Stepper:
         driver = self.driver
         with driver.lock:
             words = driver.steps[-1].words if driver.steps else "Nothing has happened yet."
-            scene = scene_of(self._run.master, driver.execution, driver.taken, words, driver.dead, driver.copies)
+            scene = scene_of(
+                self._run.master, driver.execution, driver.taken, words, driver.dead, driver.copies, driver.narrator
+            )
             return SceneView(scene, reached)
 
     def _at(self, step: int, name: str) -> Job:

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from workbench.clock import VirtualClock
 from workbench.drivers.contract.serial import CLOCK, MASTER, WRITER, SerialDriver
 from workbench.drivers.contract.step import Move, Step
+from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.durations import MAX_TIME
 from workbench.elements import Element, Records
 from workbench.errors import JobError, unknown
@@ -63,6 +64,7 @@ class SteppingDriver(SerialDriver):
         clock: the job's.
         on_step: called after each step (telemetry samples here).
         held_by: tells what a task holds, as (what, value) pairs.
+        narrator: says what each step meant to the job's architecture of fault tolerance.
 
     Attributes:
         lock: held during a step, because a cell and a button may both request one.
@@ -82,12 +84,17 @@ class SteppingDriver(SerialDriver):
     """
 
     def __init__(
-        self, clock: VirtualClock, on_step: Callable[[], None], held_by: Callable[[Task], Held] = lambda task: ()
+        self,
+        clock: VirtualClock,
+        on_step: Callable[[], None],
+        held_by: Callable[[Task], Held] = lambda task: (),
+        narrator: Narrator = PLAIN,
     ) -> None:
         super().__init__(clock)
         self._on_step = on_step
         self._held_by = held_by
         self.copies: dict[str, tuple[int, Held]] = {}
+        self.narrator = narrator
         self._turn = 0
         self.lock = threading.RLock()
         self.steps: deque[Step] = deque(maxlen=TOLD)
@@ -160,6 +167,7 @@ class SteppingDriver(SerialDriver):
         with self.lock:
             self._check_stop()
             self.choices[self.taken] = MASTER
+            self._look()
             self.master.step()
             self._note(self._took(MASTER, self.master.state.lower()))
 
@@ -321,11 +329,13 @@ class SteppingDriver(SerialDriver):
         if name == MASTER:
             if not self._master_ready():
                 return None
+            self._look()
             self.master.step()
             return self._took(MASTER, self.master.state.lower())
         if name == WRITER:
             if not self._work:
                 return None
+            self._look()
             self._work.popleft()()
             return self._took(WRITER, "wrote")
         task = self._tasks()[place]
@@ -341,6 +351,7 @@ class SteppingDriver(SerialDriver):
         before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
         lengths = [len(channel.elements) for channel in outs]
         copied, held = task.snapshots.last_id, self._held_by(task) if isinstance(task, SourceTask) else ()
+        self._look(task)
         self._stepping = threading.get_ident()
         try:
             outcome = self._step_task(task)
@@ -367,8 +378,12 @@ class SteppingDriver(SerialDriver):
             return None
         if due > until_us:
             self.choices[self.taken] = due = until_us
+        self._look()
         self._pass_time(due)
         return self._took(CLOCK, "passed")
+
+    def _look(self, task: Task | None = None) -> None:
+        self.narrator.look(self.master, self.execution, task)
 
     def _took(self, actor: str, outcome: str) -> Step:
         return Step(actor, outcome, self.clock.now_us(), self.taken + 1)
@@ -376,6 +391,8 @@ class SteppingDriver(SerialDriver):
     def _note(self, step: Step | None) -> Step | None:
         """Record a step, and notify the observer."""
         if step is not None:
+            notes = self.narrator.tell(step, self.master, self.execution)
+            step = replace(step, notes=notes, names=self.narrator.element)
             self.steps.append(step)
             before = self.digests[-1] if self.digests else 0
             self.digests.append(zlib.crc32(f"{step.actor} {step.outcome} {step.time_us}".encode(), before))

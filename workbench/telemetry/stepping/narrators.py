@@ -1,0 +1,20 @@
+"""The narrator of each architecture of fault tolerance."""
+
+from __future__ import annotations
+
+from workbench.drivers.stepped.narrator import PLAIN, Narrator
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.telemetry.stepping.acks import AcksNarrator
+
+
+def narrator_for(policy: FaultTolerance) -> Narrator:
+    """The narrator of a run with this policy.
+
+    Example:
+        >>> from workbench.runtime.barriers.policies import fault_tolerance
+        >>> narrator_for(fault_tolerance("exactly-once"))
+        <Narrator>
+    """
+    if policy.acking is not None:
+        return AcksNarrator()
+    return PLAIN
