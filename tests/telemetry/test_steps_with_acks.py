@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
+from telling import words_until
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -30,16 +31,6 @@ def job() -> Iterator[Job]:
     if not job.over:
         job.cancel()
         job.wait()
-
-
-def words_until(job: Job, text: str, limit: int = 300) -> str:
-    """Steps until one says so; returns what it says."""
-    for _ in range(limit):
-        steps = job.stepper.step()
-        assert steps, f"the job stopped before {text!r}"
-        if text in steps[0].words:
-            return steps[0].words
-    raise AssertionError(f"no step said {text!r}")
 
 
 def test_the_life_of_a_root_is_told(job: Job) -> None:

@@ -282,9 +282,10 @@ def _numbered(channel: Channel, keys: Sequence[str], narrator: Narrator) -> list
     """What lies on a channel, its records numbered by what the channel has counted."""
     marbles = [marble for element in channel.elements for marble in marbles_of(element, keys, narrator)]
     number = channel.records_sent - sum(marble.kind == "record" for marble in marbles)
+    about = iter(narrator.about(channel))
     for place, marble in enumerate(marbles):
         if marble.kind == "record":
-            marbles[place] = replace(marble, number=number)
+            marbles[place] = replace(marble, number=number, about=next(about, marble.about))
             number += 1
     return marbles
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -21,6 +22,9 @@ from workbench.operators.contract.python_rows import python_rows
 
 WORDS = 96
 """The maximum number of characters of a record in a step's description."""
+
+FAILED = "failed"
+"""The outcome of a step in which a task has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,12 @@ class Step:
         did = []
         if self.took is not None:
             did.append(f"took {self.names(self.took.element)} from {self.took.task}")
-        targets: dict[str, list[str]] = {}
+        targets: dict[str, Counter[str]] = {}
         for move in self.sent:
-            targets.setdefault(self.names(move.element), []).append(move.task)
-        did += [f"sent {what} to {' and '.join(tasks)}" for what, tasks in targets.items()]
+            targets.setdefault(self.names(move.element), Counter())[move.task] += 1
+        for what, tasks in targets.items():
+            to = (task if times == 1 else f"{task} ({times} times)" for task, times in tasks.items())
+            did.append(f"sent {what} to {' and '.join(to)}")
         if not did:
             return "" if self.outcome == "progressed" and self.notes else f"{self.actor}: {self.outcome}."
         return f"{self.actor} {', then '.join([', '.join(did[:1]), *did[1:]])}."

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from workbench.drivers.contract.step import Step, told
 from workbench.elements import Element
+from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
@@ -45,6 +46,10 @@ class Narrator:
     def record(self, row: dict[str, Any]) -> Shown:
         """A record as it is drawn."""
         return Shown(row)
+
+    def about(self, channel: Channel) -> Iterable[str]:
+        """What it knows of each record on a channel, the next one to be received first; empty: nothing."""
+        return ()
 
     def beside(self, task: Task) -> Lines:
         """What the architecture keeps in a task, as (what, value) pairs."""

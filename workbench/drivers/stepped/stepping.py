@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from workbench.clock import VirtualClock
 from workbench.drivers.contract.serial import CLOCK, MASTER, WRITER, SerialDriver
-from workbench.drivers.contract.step import Move, Step
+from workbench.drivers.contract.step import FAILED, Move, Step
 from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.durations import MAX_TIME
 from workbench.elements import Element, Records
@@ -342,7 +342,7 @@ class SteppingDriver(SerialDriver):
         if task.name in self._asleep or not self._alive(task):
             return None
         step = self._task_step(task)
-        return None if task.name in self._asleep else step
+        return None if task.name in self._asleep and step.took is None else step
 
     def _task_step(self, task: Task) -> Step:
         self._asleep.pop(task.name, None)
@@ -369,7 +369,7 @@ class SteppingDriver(SerialDriver):
             for channel, length in zip(outs, lengths, strict=True)
             for element in list(channel.elements)[length:]
         ]
-        step = self._took(task.name, "failed" if outcome is None else outcome.value)
+        step = self._took(task.name, FAILED if outcome is None else outcome.value)
         return replace(step, took=took[0] if took else None, sent=tuple(sent))
 
     def _next_moment(self, until_us: int) -> Step | None:

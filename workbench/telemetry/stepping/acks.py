@@ -18,9 +18,8 @@ from workbench.runtime.tasks.acked_operator import AckerTask
 from workbench.runtime.tasks.acked_source import AckedSourceTask
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
+from workbench.telemetry.stepping.words import SHOWN, are, few, plural
 
-SHOWN = 6
-"""Roots of one task that are shown or told singly."""
 KNOWN = 100_000
 """Roots whose numbers are kept, those that were sent last."""
 
@@ -87,8 +86,8 @@ class AcksNarrator(Narrator):
         abandoned = sum(counts.abandoned for counts in master.services.roots.values()) - self._abandoned
         if abandoned:
             return (
-                f"{abandoned} pending {_s('root', abandoned)} ended with the attempt: the sources read again from the "
-                "position of the oldest root that was pending at the last checkpoint.",
+                f"{abandoned} pending {plural('root', abandoned)} ended with the attempt: the sources read again from "
+                "the position of the oldest root that was pending at the last checkpoint.",
             )
         return ()
 
@@ -100,9 +99,9 @@ class AcksNarrator(Narrator):
         heard = list(self._back[: len(self._back) - len(tuple(_returning(execution, task)))])
         done = [source.waiting.pop(root) for root in heard if root in source.waiting]
         if done:
-            yield f"{_roots(done)}{of} {_are(len(done))} acknowledged."
+            yield f"{_roots(done)}{of} {are(len(done))} acknowledged."
         if late:
-            yield f"{late} {_s('root', late)}{of} {_are(late)} acknowledged too late: the replay was needless."
+            yield f"{late} {plural('root', late)}{of} {are(late)} acknowledged too late: the replay was needless."
         if failed:
             gone = [root for root in source.waiting if root not in task.roots]
             numbers = [source.waiting.pop(root) for root in gone]
@@ -115,17 +114,17 @@ class AcksNarrator(Narrator):
             paired = len(again) == len(fresh)
             source.replaced.update(zip(fresh, again, strict=True) if paired else ())
             under = f" as {_roots(fresh).lower()}" if fresh else ", and nothing of it left the task"
-            yield f"{_roots(again)}{of} {_are(len(again))} replayed{under}: its records count again."
+            yield f"{_roots(again)}{of} {are(len(again))} replayed{under}: its records count again."
         at_once = acked - len(done)
         if emitted and at_once > 0:
-            yield f"{at_once} {_s('root', at_once)}{of} needed no acknowledgement: nothing was sent for it."
+            yield f"{at_once} {plural('root', at_once)}{of} needed no acknowledgement: nothing was sent for it."
 
     def _of_acker(self, task: AckerTask, step: Step) -> Iterable[str]:
         forgotten = task.acker.forgotten - self._forgotten
         if forgotten:
             acking = task.settings.policy.acking
             waited = format_duration(0 if acking is None else acking.message_timeout_us)
-            yield f"{task.name} forgot {forgotten} {_s('root', forgotten)} that did not become 0 in {waited}."
+            yield f"{task.name} forgot {forgotten} {plural('root', forgotten)} that did not become 0 in {waited}."
         element = None if step.took is None else step.took.element
         if not _has(element, ACK_SCHEMA):
             return
@@ -211,8 +210,8 @@ class AcksNarrator(Narrator):
         if source is None or source.task is not task:
             return ()
         pending, failed = tuple(source.waiting.values()), tuple(source.failed)
-        lines = [("pending roots", _few(pending))] if pending else []
-        return (*lines, *([("to be replayed", _few(failed))] if failed else []))
+        lines = [("pending roots", few(pending))] if pending else []
+        return (*lines, *([("to be replayed", few(failed))] if failed else []))
 
 
 def _counts(task: AckedSourceTask) -> tuple[int, int, int, int, int]:
@@ -233,19 +232,5 @@ def _has(element: Element | None, schema: Any) -> bool:
     return isinstance(element, Records) and bool(element.batch.schema.equals(schema))
 
 
-def _few(numbers: Sequence[int]) -> str:
-    """The first numbers, and how many further ones there are."""
-    more = len(numbers) - SHOWN
-    return ", ".join(map(str, numbers[:SHOWN])) + (f" and {more} more" if more > 0 else "")
-
-
 def _roots(numbers: Sequence[int]) -> str:
-    return f"{_s('Root', len(numbers))} {_few(numbers)}"
-
-
-def _s(word: str, count: int) -> str:
-    return word if count == 1 else f"{word}s"
-
-
-def _are(count: int) -> str:
-    return "is" if count == 1 else "are"
+    return f"{plural('Root', len(numbers))} {few(numbers)}"
