@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.telemetry.stepping.acks import AcksNarrator
+from workbench.telemetry.stepping.batches import BatchesNarrator
 from workbench.telemetry.stepping.transactions import TransactionsNarrator
 
 
@@ -18,6 +19,8 @@ def narrator_for(policy: FaultTolerance) -> Narrator:
     """
     if policy.acking is not None:
         return AcksNarrator()
+    if policy.batches is not None:
+        return BatchesNarrator()
     if policy.transactions is not None:
         return TransactionsNarrator()
     return PLAIN
