@@ -13,7 +13,7 @@ from workbench.runtime.batches.source import BatchSourceTask, Collection
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.task import Task
-from workbench.telemetry.stepping.words import plural
+from workbench.telemetry.stepping.words import records
 
 
 class BatchesNarrator(Narrator):
@@ -58,18 +58,18 @@ class BatchesNarrator(Narrator):
     def _of_source(self, task: BatchSourceTask, step: Step) -> Iterator[str]:
         before, (*closed, collecting) = self._collections, task.collections
         mine = before[-1]
-        read = _records(mine.records - self._records)
+        read = records(mine.records - self._records)
         if mine.records > self._records and self._is_again(self._txid):
             yield f"{task.name} read {read} of batch {self._txid} again: {mine.records} so far."
         elif mine.records > self._records:
             yield f"{task.name} collected {read}, not sent yet: batch {self._txid} has {mine.records} so far."
         if collecting is not mine:
             yield (
-                f"{task.name} ends batch {self._txid} with {_records(mine.records)}; nothing is sent before the "
+                f"{task.name} ends batch {self._txid} with {records(mine.records)}; nothing is sent before the "
                 "offsets are durable."
             )
             if collecting.records:
-                yield f"It collects batch {self._collects(task)} meanwhile: {_records(collecting.records)} so far."
+                yield f"It collects batch {self._collects(task)} meanwhile: {records(collecting.records)} so far."
         sending = before[0]
         number = None if sending.barrier is None else self._number(sending.barrier.checkpoint_id)
         if number is None or not step.sent:
@@ -77,7 +77,7 @@ class BatchesNarrator(Narrator):
         if sending not in closed:
             yield f"Batch {number} is sent, and its barrier behind it."
         elif sending.unsent:
-            yield f"Of batch {number}, {_records(sending.unsent)} and the barrier are to be sent."
+            yield f"Of batch {number}, {records(sending.unsent)} and the barrier are to be sent."
         else:
             yield f"Of batch {number}, only the barrier is to be sent."
 
@@ -86,8 +86,8 @@ class BatchesNarrator(Narrator):
         name = f"Batch {batch.txid}"
         before, reports = self._batches.get(batch.checkpoint_id, (None, 0))
         if before is None and batch.replayed:
-            records = "the same records" if same else "records that are cut anew"
-            yield f"{name} is replayed: {records} under the same txid, with checkpoint {batch.checkpoint_id}."
+            which = "the same records" if same else "records that are cut anew"
+            yield f"{name} is replayed: {which} under the same txid, with checkpoint {batch.checkpoint_id}."
         elif before is None:
             yield f"{name} is cut; it will be committed with checkpoint {batch.checkpoint_id}."
         if batch.state in ("waiting", "running") and before in (None, "collecting"):
@@ -152,7 +152,3 @@ class BatchesNarrator(Narrator):
             (f"batch {batch.txid}", f"{batch.state}{' again' if batch.replayed else ''}") for batch in queue.open
         )
         return (("committed up to batch", str(queue.committed_txid)), *batches)
-
-
-def _records(count: int) -> str:
-    return f"{count} {plural('record', count)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.telemetry.stepping.acks import AcksNarrator
+from workbench.telemetry.stepping.barriers import AtMostOnceNarrator, ChangelogNarrator, StopTheWorldNarrator
 from workbench.telemetry.stepping.batches import BatchesNarrator
 from workbench.telemetry.stepping.transactions import TransactionsNarrator
 
@@ -23,4 +24,8 @@ def narrator_for(policy: FaultTolerance) -> Narrator:
         return BatchesNarrator()
     if policy.transactions is not None:
         return TransactionsNarrator()
-    return PLAIN
+    if policy.offset_interval_us is not None:
+        return ChangelogNarrator()
+    if not policy.replays:
+        return AtMostOnceNarrator()
+    return StopTheWorldNarrator() if policy.stops_sources else PLAIN

@@ -47,3 +47,13 @@ def run(first: int, count: int) -> str:
         ('id 3', 'ids 3–4')
     """
     return f"id {first}" if count == 1 else f"ids {first}–{first + count - 1}"
+
+
+def records(count: int) -> str:
+    """A number of records.
+
+    Example:
+        >>> records(1), records(1_000)
+        ('1 record', '1,000 records')
+    """
+    return f"{count:,} {plural('record', count)}"
