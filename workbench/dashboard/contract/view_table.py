@@ -142,5 +142,13 @@ for _view in (
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",
         f"{_HERE}.batches.batches_part:BatchesPart", in_dashboard=False,
     ),
+    ViewSpec(
+        "transactions", "Transactions", "With transactions: what each task has written and sent, and duplicates",
+        f"{_HERE}.architectures.transactions_part:TransactionsPart", in_dashboard=False,
+    ),
+    ViewSpec(
+        "changelog", "Changelog", "With a changelog: the log against the positions, and what a failure applies twice",
+        f"{_HERE}.architectures.changelog_part:ChangelogPart", in_dashboard=False,
+    ),
 ):  # fmt: skip
     add_view(_view)

@@ -99,6 +99,11 @@ class Transaction:
         return self._taken
 
     @property
+    def state_bytes(self) -> int:
+        """Bytes of the state that the store holds."""
+        return sum(map(len, tuple(self._last.values())))
+
+    @property
     def open(self) -> bool:
         """Whether there is something to write."""
         if self._touched or self._taken:
