@@ -92,6 +92,16 @@ def test_an_acknowledgement_after_the_replay_is_told(job: Job) -> None:
     assert "acknowledged too late: the replay was needless" in words_until(job, "too late")
 
 
+def test_a_snapshot_holds_the_position_of_the_oldest_pending_root(job: Job) -> None:
+    job.stepper.step(8)
+    job.checkpoint()
+    words_until(job, "sent barrier")
+    scene = job.stepper.scene().scene
+    oldest = int(dict(scene.task("table[0]").beside)["pending roots"].split(",")[0])
+    assert scene.task("table[0]").copied == (("offset", str(oldest - 1)),)
+    assert int(dict(scene.task("table[0]").state)["offset"]) > oldest - 1
+
+
 def test_a_failed_task_ends_pending_roots(job: Job) -> None:
     job.stepper.step(4)
     job.faults.fail("aggregate[0]")

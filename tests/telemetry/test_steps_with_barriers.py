@@ -44,6 +44,9 @@ def test_positions_fall_behind_the_log(start: Starts) -> None:
     told = words_until(job, "sent barrier 2")
     assert "table[0] saves its old position with entry 2: 5, although it has read 5 records more." in told
     assert job.stepper.scene().scene.task("table[0]").beside == (("position saved", "5"), ("read since", "6"))
+    assert job.stepper.scene().scene.task("table[0]").copied == (
+        ("offset", "5"),
+    )  # what it saves, not what it has read
     told = words_until(job, "Entry 2 of the log")
     assert "a failure now would apply twice: aggregate[0] 5 records, table[0] 5 records." in told
     assert ("a failure applies twice", "aggregate[0] 5 records, table[0] 5 records") in job.stepper.scene().scene.facts
@@ -70,6 +73,10 @@ def test_what_is_lost_is_told(start: Starts) -> None:
     job = start(wb.at_most_once("50ms"))
     told = words_until(job, "Flush 1")
     assert told.endswith("Flush 1 is complete: sinks have committed their rows; no state was saved.")
+    scene = job.stepper.scene().scene
+    assert scene.task("aggregate[0]").state[0] == ("a", "n=3")
+    assert (scene.task("aggregate[0]").snapshot, scene.task("aggregate[0]").copied) == (1, ())
+    assert scene.task("table[0]").copied == (("offset", "5"),)
     words_until(job, "table[0] sent record")
     facts = (("a failure now loses", "1 record on the way, the state of 3 keys, and rows not flushed"),)
     assert job.stepper.scene().scene.facts == facts

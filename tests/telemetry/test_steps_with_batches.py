@@ -47,6 +47,8 @@ def test_the_way_of_a_batch_is_told(job: Job) -> None:
     assert told.endswith("Of batch 1, 3 records and the barrier are to be sent.")
     assert words_until(job, "sent record k=c").endswith("Of batch 1, only the barrier is to be sent.")
     assert words_until(job, "sent barrier 1").endswith("Batch 1 is sent, and its barrier behind it.")
+    scene = job.stepper.scene().scene
+    assert (scene.task("table[0]").state, scene.task("table[0]").copied) == ((("offset", "8"),), (("offset", "4"),))
     assert "Batch 1 is committed: state, positions and rows at once." in words_until(job, "is committed")
     assert ("committed up to batch", "1") in job.stepper.scene().scene.facts
     assert "committed up to batch: 1" in repr(job.stepper.scene())

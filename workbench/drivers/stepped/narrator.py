@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from workbench.drivers.contract.step import Step, told
-from workbench.elements import Element
+from workbench.elements import CheckpointBarrier, Element
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
@@ -39,6 +39,10 @@ class Narrator:
         """Sentences about the step that has just been taken."""
         return ()
 
+    def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
+        """What the snapshot that a task has just taken contains, given what it held then."""
+        return held
+
     def element(self, element: Element) -> str:
         """An element in words."""
         return told(element)
@@ -65,6 +69,16 @@ class Narrator:
 
 PLAIN = Narrator()
 """For architectures that move nothing but records and barriers."""
+
+
+def at_offset(held: Lines, offset: int | None) -> Lines:
+    """What a source holds, as of another offset; None: as it is.
+
+    Example:
+        >>> at_offset((("offset", "7"),), 5)
+        (('offset', '5'),)
+    """
+    return held if offset is None else tuple((what, str(offset) if what == "offset" else value) for what, value in held)
 
 
 def listed(things: Mapping[str, str], most: int) -> Lines:

@@ -27,7 +27,7 @@ from workbench.drivers.contract.serial import CLOCK, MASTER, WRITER, SerialDrive
 from workbench.drivers.contract.step import FAILED, Move, Step
 from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.durations import MAX_TIME
-from workbench.elements import Element, Records
+from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.errors import JobError, unknown
 from workbench.expressions import Expression, compile_expression
 from workbench.runtime.exchange.channel import Channel
@@ -357,8 +357,6 @@ class SteppingDriver(SerialDriver):
             outcome = self._step_task(task)
         finally:
             self._stepping = None
-        if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
-            self.copies[task.name] = task.snapshots.last_id, held or self._held_by(task)
         took = [
             Move(channel.source, seen.head)
             for channel, seen in zip(ins, before, strict=True)
@@ -369,6 +367,11 @@ class SteppingDriver(SerialDriver):
             for channel, length in zip(outs, lengths, strict=True)
             for element in list(channel.elements)[length:]
         ]
+        if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
+            moved = [move.element for move in (*took[:1], *sent)]
+            barrier = next((each for each in moved if isinstance(each, CheckpointBarrier)), None)
+            held = self.narrator.copied(task, held or self._held_by(task), barrier)
+            self.copies[task.name] = task.snapshots.last_id, held
         step = self._took(task.name, FAILED if outcome is None else outcome.value)
         return replace(step, took=took[0] if took else None, sent=tuple(sent))
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.drivers.contract.step import Step, told
-from workbench.drivers.stepped.narrator import Lines, Narrator, Shown, listed
+from workbench.drivers.stepped.narrator import Lines, Narrator, Shown, at_offset, listed
 from workbench.durations import format_duration
-from workbench.elements import Element, Records
+from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.operators.acking.acker import ACK_SCHEMA, DONE_SCHEMA
 from workbench.plan.acking import IDS
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.acked_operator import AckerTask
 from workbench.runtime.tasks.acked_source import AckedSourceTask
@@ -65,6 +66,7 @@ class AcksNarrator(Narrator):
         self._back: tuple[int, ...] = ()
         self._abandoned = self._forgotten = 0
         self._several = False
+        self._since_oldest = 0
 
     # what happened -----------------------------------------------------------------------------------------------
 
@@ -76,6 +78,7 @@ class AcksNarrator(Narrator):
             self._several = execution is not None and len(execution.sources) > 1
             self._before = _counts(task)
             self._back = tuple(_returning(execution, task))
+            self._since_oldest = task.since_oldest
 
     def tell(self, step: Step, master: Master, execution: Execution | None) -> tuple[str, ...]:
         task = None if execution is None else execution.task(step.actor)
@@ -135,6 +138,11 @@ class AcksNarrator(Narrator):
                 yield f"The XOR of {self._name(root)} is 0: everything that was made of it is processed."
             else:
                 yield f"The XOR of {self._name(root)} is {short(entry.value)} now."
+
+    def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
+        if not isinstance(task, AckedSourceTask) or (barrier is not None and policy_of(barrier.mode).acking is None):
+            return held
+        return at_offset(held, int(dict(held)["offset"]) - self._since_oldest if "offset" in dict(held) else None)
 
     # names -------------------------------------------------------------------------------------------------------
 

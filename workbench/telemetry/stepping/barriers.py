@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from workbench.drivers.contract.step import FAILED, Step
-from workbench.drivers.stepped.narrator import Lines, Narrator
+from workbench.drivers.stepped.narrator import Lines, Narrator, at_offset
 from workbench.elements import CheckpointBarrier, Records
 from workbench.plan.regions import regions_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
@@ -88,6 +88,12 @@ class ChangelogNarrator(BarriersNarrator):
                 f"read {records(self.records_in - saved_at)} more. The log will hold them, the position does not."
             )
 
+    def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
+        saved_at = task.snapshots.saved_at
+        if not isinstance(task, SourceTask) or barrier is None or barrier.offsets is None or saved_at is None:
+            return held
+        return at_offset(held, _saved(task, saved_at))
+
     def at_complete(self, record: CheckpointRecord) -> Iterable[str]:
         told = _doubled(record)
         yield f"Entry {record.checkpoint_id} of the log is complete: " + (
@@ -147,6 +153,10 @@ class AtMostOnceNarrator(BarriersNarrator):
             told = (*told, f"Lost for good: {self._lost}. Sources will go on with the next record.")
             self._failed, self._running = set(), None
         return told
+
+    def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
+        is_source = isinstance(task, SourceTask)
+        return held if is_source or barrier is None or not barrier.outputs_only else ()
 
     def at_complete(self, record: CheckpointRecord) -> Iterable[str]:
         yield f"Flush {record.checkpoint_id} is complete: sinks have committed their rows; no state was saved."

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from workbench.drivers.contract.serial import WRITER
 from workbench.drivers.contract.step import FAILED, Step
-from workbench.drivers.stepped.narrator import Lines, Narrator
+from workbench.drivers.stepped.narrator import Lines, Narrator, at_offset
+from workbench.elements import CheckpointBarrier
 from workbench.runtime.batches.offsets import LOG
 from workbench.runtime.batches.queue import Batch, BatchQueue
 from workbench.runtime.batches.source import BatchSourceTask, Collection
@@ -105,6 +106,12 @@ class BatchesNarrator(Narrator):
             yield f"{name} is committed: state, positions and rows at once."
         elif batch.state == "failed":
             yield f"{name} failed: nothing of it has taken effect."
+
+    def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
+        if not isinstance(task, BatchSourceTask) or barrier is None or self._queue is None:
+            return held
+        spans = [each.spans.get(task.name) for each in self._queue.open if each.checkpoint_id == barrier.checkpoint_id]
+        return at_offset(held, spans[0].end if spans and spans[0] is not None else None)
 
     # names -------------------------------------------------------------------------------------------------------
 
