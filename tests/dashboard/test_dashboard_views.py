@@ -32,6 +32,7 @@ from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, s
 from workbench.dashboard.views.state_part import Held
 from workbench.errors import JobError, SettingError
 from workbench.jupyter.verbs import run_verb
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
 from workbench.telemetry.effects.interruption_log import InterruptionLog
@@ -429,7 +430,8 @@ def test_the_size_of_state_is_that_of_the_last_complete_checkpoint_though_the_hi
 
 
 def test_each_slider_stands_in_the_card_of_what_it_changes():
-    view = shown(Job(FRAME))
+    knobs = dict.fromkeys(ARCHITECTURE_KNOBS, "1")
+    view = shown(Job(replace(FRAME, knobs=knobs)))
     root = view.view.root
     cards = {name: next(iter(root.select({"css_classes": ["wb-card", f"wb-{name}"]}))) for name in view.view.parts}
     places = {
@@ -441,6 +443,7 @@ def test_each_slider_stands_in_the_card_of_what_it_changes():
         **dict.fromkeys(("buffer_timeout", "buffer_size"), "latency"),
         **dict.fromkeys(("checkpoint_interval", "checkpoint_mode", "aligned_checkpoint_timeout"), "checkpoints"),
         "speed": "watermarks", "rate": "buffers", "parallelism": "graph", "restart_delay": "controls",
+        **dict.fromkeys(knobs, "controls"),
     }  # fmt: skip
     assert set(places) == {knob.name for knob in KNOBS}, "every setting has its slider once"
 

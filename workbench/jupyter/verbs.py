@@ -110,7 +110,8 @@ def set_settings(words: Sequence[str]) -> Any:
     if not changes:
         return before
     after = job.tune(**changes)
-    return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in changes))
+    shown = dict.fromkeys("fault_tolerance" if name in KNOBS else name for name in changes)
+    return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in shown))
 
 
 def _flat(words: Sequence[str]) -> list[str]:

@@ -332,6 +332,8 @@ class Frame:
         failure: the message of the failure that ended or restarted the job, or None.
         acks: the roots that sources wait for; None where records are not acknowledged.
         batches: the queue of micro-batches; None where there are none.
+        knobs: arguments of the architecture of fault tolerance that can be tuned, as users write them; None for a
+            setting without effect under it.
         transactions: of the tasks; None where there are none.
         changelog: the log of the state, and the positions; None where there is none.
     """
@@ -366,6 +368,7 @@ class Frame:
     findings: tuple[str, ...] = ()
     acks: AcksFrame | None = None
     batches: BatchesFrame | None = None
+    knobs: dict[str, str | None] = field(default_factory=dict)
     transactions: TransactionsFrame | None = None
     changelog: ChangelogFrame | None = None
 

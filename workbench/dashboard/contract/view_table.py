@@ -136,19 +136,21 @@ for _view in (
     ),
     ViewSpec(
         "roots", "Pending roots", "With acks: roots that are not acknowledged, by age, at the sources and the ackers",
-        f"{_HERE}.roots:RootsPart", in_dashboard=False,
+        f"{_HERE}.roots:RootsPart", knobs=("message_timeout", "max_spout_pending"), in_dashboard=False,
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",
-        f"{_HERE}.batches.batches_part:BatchesPart", in_dashboard=False,
+        f"{_HERE}.batches.batches_part:BatchesPart",
+        knobs=("batch_interval", "batch_size", "max_pending"), in_dashboard=False,
     ),
     ViewSpec(
         "transactions", "Transactions", "With transactions: what each task has written and sent, and duplicates",
-        f"{_HERE}.architectures.transactions_part:TransactionsPart", in_dashboard=False,
+        f"{_HERE}.architectures.transactions_part:TransactionsPart", knobs=("coalesce",), in_dashboard=False,
     ),
     ViewSpec(
         "changelog", "Changelog", "With a changelog: the log against the positions, and what a failure applies twice",
-        f"{_HERE}.architectures.changelog_part:ChangelogPart", in_dashboard=False,
+        f"{_HERE}.architectures.changelog_part:ChangelogPart",
+        knobs=("changelog_interval", "offset_interval"), in_dashboard=False,
     ),
 ):  # fmt: skip
     add_view(_view)
