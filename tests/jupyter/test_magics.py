@@ -254,6 +254,15 @@ def test_set_tunes(shell: InteractiveShell, jobs: dict[str, RecordingJob], line:
     assert jobs["delays"].calls == [("status",), ("tune", changes)]
 
 
+def test_set_of_an_architectures_argument_tells_the_architecture(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob]
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    told = run(shell, "%stream set message_timeout=5s max_spout_pending=3")
+    assert told.splitlines() == [f"delays: fault_tolerance {STATUS.get('fault_tolerance')} → None"]
+    assert jobs["delays"].calls == [("status",), ("tune", {"message_timeout": "5s", "max_spout_pending": "3"})]
+
+
 def test_set_without_settings_shows_them(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
     jobs["delays"] = RecordingJob("delays")
     for line in ("%stream set delays", "%stream set"):
@@ -600,6 +609,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream help savep", {"savepoint", "savepoints"}),
         ("%stream set speed = m", {"max"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
+        ("%stream set batch", {"batch_interval=", "batch_size="}),
         ("%stream set delays sp", {"speed="}),
         ("%stream set de", {"delays"}),
         ("%stream show delays s", {"sink", "state", "stepper", "subtasks"}),
