@@ -213,6 +213,7 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("step back", ("stepper.back",)),
         ("step back 4", ("stepper.back", 4)),
         ('step until "total > 5" sum', ("stepper.until", "total > 5", "sum")),
+        ('step told "is replayed"', ("stepper.until_told", "is replayed")),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail tm-1", ("faults.fail", {"taskmanager": "tm-1"})),
@@ -322,7 +323,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         (
             "step three",
             "%stream step cannot take 'three': write a number of steps, one of record, buffer, barrier, watermark, "
-            "aligned, checkpoint, window, 'back STEPS', or 'until \"CONDITION\" OPERATOR'",
+            "aligned, checkpoint, window, 'back STEPS', 'until \"CONDITION\" OPERATOR', or 'told \"WORDS\"'",
         ),
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),

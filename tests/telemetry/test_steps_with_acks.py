@@ -11,6 +11,7 @@ from telling import words_until
 
 import workbench as wb
 from workbench.api.job.job import Job
+from workbench.errors import JobError
 
 
 def run(name: str, granularity: str = "record", keys: str = "abac") -> Job:
@@ -107,6 +108,18 @@ def test_a_failed_task_ends_pending_roots(job: Job) -> None:
     job.faults.fail("aggregate[0]")
     assert "2 pending roots ended with the attempt" in words_until(job, "ended with the attempt")
     assert "(root 3)" in words_until(job, "table[0] sent record k=a, n=0")  # read again, under a new number
+
+
+def test_it_steps_until_something_is_told(job: Job) -> None:
+    view = job.stepper.until_told("root 2 IS acknowledged")
+    assert view
+    assert view.scene.words.endswith("Root 2 is acknowledged.")
+    step = view.scene.step
+    assert not job.stepper.until_told("root 99")
+    assert job.over
+    assert step == 13
+    with pytest.raises(JobError, match="the text that a step should say is empty"):
+        job.stepper.until_told(" ")
 
 
 def test_a_batch_is_one_root() -> None:

@@ -126,7 +126,7 @@ def _others(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     if len(own) == 2 and own[0] == "until":
         return _operators(meant, ())
-    return () if own else (*UNTIL, "back", "until")
+    return () if own else (*UNTIL, "back", "told", "until")
 
 
 def _frames(meant: Sequence[Any]) -> list[Any]:

@@ -249,6 +249,11 @@ class SteppingDriver(SerialDriver):
         asked = compile_expression(condition, nodes[operator].schema)
         return self._until_heard(self._tapped([operator], lambda uid, records: _any(asked, records)))
 
+    def until_told(self, text: str) -> bool:
+        """Continue until a step says this in its words, in capitals or not; False if the job ended before."""
+        before, wanted = self.taken, text.lower()
+        return self.run_until(lambda: self.taken > before and wanted in self.steps[-1].words.lower())
+
     def until_changed(self, look: Callable[[], object]) -> bool:
         """Continue until `look` returns a different value; False if the job ended before."""
         before = look()
