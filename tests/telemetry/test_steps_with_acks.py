@@ -57,12 +57,13 @@ def test_the_picture_shows_what_waits(job: Job) -> None:
     assert re.fullmatch("XOR ....…", value)
     job.stepper.step()
     [record] = job.stepper.scene().scene.channel("table[0]", "acker[0]").marbles
-    assert (record.text, record.values["ids of"]) == ("⊕2", "root 2")
+    assert (record.text, record.values["of"]) == ("2", "root 2")
+    assert re.fullmatch("⊕....…", record.about)
     job.stepper.step()
     [sent] = [m for m in job.stepper.scene().scene.channel("table[0]", "aggregate[0]").marbles if m.kind == "record"]
     assert (sent.key, sent.text, sent.about, sent.values) == ("a", "2", "root 3", {"k": "a", "n": 2})
     svg = job.stepper.scene().svg
-    for text in ("pending roots: 2, 3", ">root 3<", ">⊕2<"):
+    for text in ("pending roots: 2, 3", ">root 3<", ">⊕"):
         assert text in svg
     assert "pending roots: 2, 3" in repr(job.stepper.scene())
 

@@ -201,7 +201,7 @@ class AcksNarrator(Narrator):
         if tuple(row) == tuple(ACK_SCHEMA.names):
             name = self._name(row["root"])
             number = name.split()[1] if row["root"] in self._names else ""
-            return Shown({"ids of": name, "XOR": short(row["value"])}, f"⊕{number}")
+            return Shown({"XOR of ids": short(row["value"]), "of": name}, number, f"⊕{short(row['value'])}")
         if _ROOT not in row:
             return Shown(row)
         values = {name: value for name, value in row.items() if name not in (_ROOT, _ID)}
