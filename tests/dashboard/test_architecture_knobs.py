@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -37,10 +38,12 @@ def start() -> Iterator[Any]:
     """Starts a count by key under an architecture."""
     started: list[Job] = []
 
-    def start(architecture: str) -> Job:
+    def start(architecture: str, **settings: Any) -> Job:
         stream = wb.Stream.from_table(pa.table({"k": list("abac") * 15}), rate=100)
         counts = stream.key_by("k").aggregate(n=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
-        job = counts.run(f"knobs-{len(started)}", driver="stepping", fault_tolerance=architecture, buffer_timeout="0ms")
+        job = counts.run(
+            f"knobs-{len(started)}", driver="stepping", fault_tolerance=architecture, buffer_timeout="0ms", **settings
+        )
         started.append(job)
         job.stepper.step(5)
         return job
@@ -160,3 +163,13 @@ def test_without_a_value_of_its_own_the_checkpoint_interval_is_in_force() -> Non
         "message_timeout": "30s", "max_spout_pending": "none", "checkpoint_mode": None,
         "aligned_checkpoint_timeout": None,
     }  # fmt: skip
+
+
+def test_what_was_tuned_holds_after_a_restore(start: Any, tmp_path: Path) -> None:
+    job = start("acks:message_timeout=5s", checkpoint_dir=tmp_path)
+    job.tune(message_timeout="7s")
+    job.savepoint("half")
+    again = job.restore("half")
+    assert again.status()["fault_tolerance"] == "acks:message_timeout=7s"
+    again.cancel()
+    again.wait()

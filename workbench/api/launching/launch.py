@@ -262,10 +262,7 @@ class Launch:
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
         """Run the pipeline again with the present settings."""
         master, values = self._driver.master, self._request.values
-        changes = OF_TUNE.keys() & values.keys() | {
-            "max_parallelism",
-            "fault_tolerance",
-        }  # everything else is as requested
+        changes = {"max_parallelism", "fault_tolerance", *(OF_TUNE.keys() & values.keys())}  # the rest is as requested
         in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
         directory = self._resources.directory
         with started_from(self._cell):
