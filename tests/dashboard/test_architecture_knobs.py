@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from bokeh.models import Slider
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -82,6 +83,22 @@ def test_the_controls_show_the_arguments_of_the_architecture_that_runs(start: An
     assert not others["checkpoint_mode"].model.visible  # it has no effect under an architecture
     assert others["checkpoint_interval"].model.visible == (name in ("acks", "transactions"))
     assert others["buffer_timeout"].model.visible
+
+
+VIEW_OF = {"acks": "roots", "micro-batches": "batches", "transactions": "transactions", "changelog": "changelog"}
+
+
+@pytest.mark.parametrize("name", GIVEN)
+def test_the_dashboard_shows_the_view_of_the_architecture_with_its_sliders(start: Any, name: str) -> None:
+    text, knobs = GIVEN[name]
+    job = start(text)
+    view = View(job, job.recorder.frames())
+    card = VIEW_OF.get(name, "controls")
+    assert view.parts.keys() & set(VIEW_OF.values()) == {card} - {"controls"}
+    sliders = [slider for slider in view.root.select({"type": Slider}) if slider.name in knobs]
+    assert sorted(slider.name for slider in sliders) == sorted(knobs)  # each once
+    [model] = view.root.select({"css_classes": ["wb-card", f"wb-{card}"]})
+    assert {slider.name for slider in model.select({"type": Slider})} >= knobs.keys()
 
 
 def test_snapshots_have_none(start: Any) -> None:
