@@ -52,6 +52,7 @@ def test_it_shows_the_queue_behind_a_slow_operator() -> None:
     assert [int(row[0]) for row in shown[: len(states)]] == [batch.txid for batch in reversed(queue.open)]
     slow = next(row for row in shown if row[2] == "running")
     assert "bad" in slow[5]  # it takes longer than its interval
+    assert "<b>the queue grows</b>: processing takes " in html(latest(job))
     job.cancel()
 
 
@@ -61,6 +62,7 @@ def test_it_shows_which_batch_has_failed_and_is_processed_again() -> None:
     until(job, lambda: queue.counts(None)["running"] == 1 and queue.committed == 1)
     job.stepper.driver.master.crash("filter[0]")
     assert job.wait() == "FINISHED"
+    assert re.search(r"<p>processing takes \d+ % of the interval</p>", html(latest(job)))
     shown = rows(html(latest(job)))
     assert [row[2] for row in shown if row[0] == "2"] == ["committed, again", "failed"]
     assert len({row[1] for row in shown if row[0] == "2"}) == 2  # with another checkpoint

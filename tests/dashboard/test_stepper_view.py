@@ -89,6 +89,45 @@ def test_a_condition_on_the_data_is_waited_for(hand: Hand) -> None:
     assert "unknown source or operator 'summ'" in hand.answer.replace("&#x27;", "'").replace("&#39;", "'")
 
 
+def test_words_of_a_step_are_waited_for(hand: Hand) -> None:
+    hand.fill("is replayed", "sum[0] took record")
+    assert "sum[0] took record" in hand.press("until told")
+    hand.fill("is replayed", "")
+    hand.press("until told")
+    assert "the text that a step should say is empty" in hand.answer
+
+
+@pytest.mark.parametrize(
+    ("architecture", "told"),
+    [
+        ("acks:granularity=record", "Root 1 is acknowledged"),
+        ("transactions", "Durable, not sent yet"),
+        ("micro-batches:batch_interval=50ms", "Batch 1 is released"),
+        ("changelog:changelog_interval=50ms", "saves a new position"),
+        ("at-most-once:flush_interval=50ms", "Flush 1 is complete"),
+        ("stop-the-world:interval=50ms", "reads nothing until checkpoint 1"),
+    ],
+)
+def test_the_slider_goes_back_and_on_in_each_architecture(architecture: str, told: str) -> None:
+    numbers = wb.Stream.from_table(pa.table({"k": list("abac") * 5, "n": range(20)}), rate=100)
+    sums = numbers.key_by("k").aggregate(total=wb.sum("n")).sink_to(wb.TableSink("sums"))
+    job = sums.run("slid", driver="stepping", buffer_size=1, buffer_timeout="0ms", fault_tolerance=architecture)
+    hand = Hand(job)
+    document = hand.view.document()
+    hand.view.document = lambda: document  # type: ignore[method-assign]
+    hand.fill("is replayed", told)
+    picture = hand.press("until told")
+    assert told in picture
+    taken = job.stepper.scene().scene.step
+    slider = hand.view.parts["stepper"].slider
+    slider.trigger("value_throttled", taken, 2)
+    assert "<b>Step 2</b>" in hand.picture
+    slider.trigger("value_throttled", 2, taken)
+    assert hand.picture == picture
+    job.cancel()
+    job.wait()
+
+
 def test_what_does_not_happen_is_said(hand: Hand) -> None:
     hand.press("window")
     assert "the pipeline has no windows" in hand.answer

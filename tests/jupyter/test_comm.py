@@ -152,6 +152,17 @@ def test_what_cannot_be_done_is_answered_with_the_golden_sentence(case):
     assert reply == {"id": sent["id"] if sent else "", "ok": False, "version": PROTOCOL_VERSION, "error": case["error"]}
 
 
+def test_the_front_end_offers_the_arguments_of_the_architecture_that_runs():
+    """It offers the settings of its list that have a value in the job."""
+    job = FakeJob(replace(FRAME, knobs={"batch_interval": "1s", "buffer_timeout": None}))
+    summary = summarise("delays", job)
+    message = jobs_message([summary])
+    offered = [each["name"] for each in message["settings"] if summary.settings.get(each["name"]) is not None]
+    assert "batch_interval" in offered
+    assert summary.settings["batch_interval"] == "1s"
+    assert not {"buffer_timeout", "message_timeout"} & set(offered)
+
+
 def test_golden_telemetry_is_what_a_frame_becomes():
     jobs = {"delays": FakeJob(), "<b>new</b>": FakeJob(frame=None, state="CREATED")}
     summaries = [summarise(name, job) for name, job in jobs.items()]

@@ -213,6 +213,7 @@ def failure(shell: InteractiveShell, cell: str) -> str:
         ("step back", ("stepper.back",)),
         ("step back 4", ("stepper.back", 4)),
         ('step until "total > 5" sum', ("stepper.until", "total > 5", "sum")),
+        ('step told "is replayed"', ("stepper.until_told", "is replayed")),
         ("fail aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail delays aggregate[1]", ("fail", {"task": "aggregate[1]"})),
         ("fail tm-1", ("faults.fail", {"taskmanager": "tm-1"})),
@@ -252,6 +253,15 @@ def test_set_tunes(shell: InteractiveShell, jobs: dict[str, RecordingJob], line:
     told = run(shell, f"%stream {line}")
     assert told.splitlines() == [f"delays: {name} {STATUS.get(name)} → {value}" for name, value in changes.items()]
     assert jobs["delays"].calls == [("status",), ("tune", changes)]
+
+
+def test_set_of_an_architectures_argument_tells_the_architecture(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob]
+) -> None:
+    jobs["delays"] = RecordingJob("delays")
+    told = run(shell, "%stream set message_timeout=5s max_spout_pending=3")
+    assert told.splitlines() == [f"delays: fault_tolerance {STATUS.get('fault_tolerance')} → None"]
+    assert jobs["delays"].calls == [("status",), ("tune", {"message_timeout": "5s", "max_spout_pending": "3"})]
 
 
 def test_set_without_settings_shows_them(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
@@ -313,7 +323,7 @@ def test_list(shell: InteractiveShell, jobs: dict[str, RecordingJob]) -> None:
         (
             "step three",
             "%stream step cannot take 'three': write a number of steps, one of record, buffer, barrier, watermark, "
-            "aligned, checkpoint, window, 'back STEPS', or 'until \"CONDITION\" OPERATOR'",
+            "aligned, checkpoint, window, 'back STEPS', 'until \"CONDITION\" OPERATOR', or 'told \"WORDS\"'",
         ),
         ("fail", "%stream fail needs WHAT: write '%stream fail [NAME] WHAT'"),
         ("restore delays before-fix", "there is no savepoint 'before-fix'"),
@@ -600,6 +610,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream help savep", {"savepoint", "savepoints"}),
         ("%stream set speed = m", {"max"}),
         ("%stream set buf", {"buffer_timeout=", "buffer_size="}),
+        ("%stream set batch", {"batch_interval=", "batch_size="}),
         ("%stream set delays sp", {"speed="}),
         ("%stream set de", {"delays"}),
         ("%stream show delays s", {"sink", "state", "stepper", "subtasks"}),

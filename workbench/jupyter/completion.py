@@ -17,6 +17,7 @@ from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.jupyter.docked import PLACES
 from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.settings import TABLE
 
 VALUES: Mapping[str, Collection[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
@@ -81,7 +82,7 @@ def _settings(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     """Settings, and after a setting its values."""
     if len(own) % 2:
         return VALUES.get(own[-1].replace("-", "_"), ())
-    return [f"{setting}=" for setting in sorted(wb.SETTINGS)]
+    return [f"{setting}=" for setting in sorted((*wb.SETTINGS, *ARCHITECTURE_KNOBS))]
 
 
 def _fork(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
@@ -125,7 +126,7 @@ def _others(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     if len(own) == 2 and own[0] == "until":
         return _operators(meant, ())
-    return () if own else (*UNTIL, "back", "until")
+    return () if own else (*UNTIL, "back", "told", "until")
 
 
 def _frames(meant: Sequence[Any]) -> list[Any]:

@@ -17,6 +17,7 @@ from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.jupyter.docked import is_docked
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.settings import OF_TUNE
 from workbench.telemetry.frames import Frame
 
@@ -146,7 +147,7 @@ def jobs_message(jobs: Iterable[JobSummary]) -> dict[str, Any]:
     that each of them has, and the settings that have usual values.
     """
     views = [{"name": view.name, "title": view.title, "help": view.help} for view in VIEWS.values()]
-    usual = ((name, each) for name, each in OF_TUNE.items() if each.steps)
+    usual = ((name, each) for name, each in {**OF_TUNE, **ARCHITECTURE_KNOBS}.items() if each.steps)
     settings = [{"name": name, "title": each.title, "values": list(each.choices)} for name, each in usual]
     return {"version": PROTOCOL_VERSION, "jobs": [asdict(job) for job in jobs], "settings": settings, "views": views}
 
@@ -179,7 +180,7 @@ def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) 
         lastCompletedCheckpointId=_whole(frame.metrics.get("lastCompletedCheckpointId")),
         watermarkLag=int(max(lags)) if lags else None,
         backpressure=frame.backpressure,
-        settings=dict(frame.settings),
+        settings={**frame.settings, **frame.knobs},
         failure=failure_now(frame),
         dock=is_docked(name),
         tasks=[task.name for task in frame.tasks],

@@ -110,7 +110,8 @@ def set_settings(words: Sequence[str]) -> Any:
     if not changes:
         return before
     after = job.tune(**changes)
-    return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in changes))
+    shown = dict.fromkeys("fault_tolerance" if name in KNOBS else name for name in changes)
+    return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in shown))
 
 
 def _flat(words: Sequence[str]) -> list[str]:
@@ -149,12 +150,14 @@ def _step(job: Any, words: Sequence[str]) -> Any:
     if what == "until" and len(rest) == 2:
         condition, operator = rest
         return job.stepper.until(condition, operator)
+    if what == "told" and len(rest) == 1:
+        return job.stepper.until_told(rest[0])
     if what == "back" and len(rest) <= 1 and all(map(str.isdecimal, rest)):
         return job.stepper.back(*map(_steps, rest))
     if not what.isdecimal() or rest:
         raise SettingError(
             f"%stream step cannot take {' '.join(words)!r}: write a number of steps, one of {', '.join(UNTIL)}, "
-            "'back STEPS', or 'until \"CONDITION\" OPERATOR'"
+            "'back STEPS', 'until \"CONDITION\" OPERATOR', or 'told \"WORDS\"'"
         )
     return job.stepper.step(_steps(what))
 

@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from workbench.durations import MAX_TIME
 from workbench.telemetry.acking.roots import AcksFrame
+from workbench.telemetry.architectures.changelog import ChangelogFrame
+from workbench.telemetry.architectures.transactions import TransactionsFrame
 from workbench.telemetry.batches.queue import BatchesFrame
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, CheckpointingFrame, RestoreFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame
@@ -330,6 +332,10 @@ class Frame:
         failure: the message of the failure that ended or restarted the job, or None.
         acks: the roots that sources wait for; None where records are not acknowledged.
         batches: the queue of micro-batches; None where there are none.
+        knobs: arguments of the architecture of fault tolerance that can be tuned, as users write them; None for a
+            setting without effect under it.
+        transactions: of the tasks; None where there are none.
+        changelog: the log of the state, and the positions; None where there is none.
     """
 
     job: str
@@ -362,6 +368,9 @@ class Frame:
     findings: tuple[str, ...] = ()
     acks: AcksFrame | None = None
     batches: BatchesFrame | None = None
+    knobs: dict[str, str | None] = field(default_factory=dict)
+    transactions: TransactionsFrame | None = None
+    changelog: ChangelogFrame | None = None
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

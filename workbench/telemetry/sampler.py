@@ -15,8 +15,11 @@ from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
 from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
+from workbench.runtime.settings.architecture_knobs import knobs_in_force
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.acking.roots import acks_frame
+from workbench.telemetry.architectures.changelog import changelog_frame
+from workbench.telemetry.architectures.transactions import transactions_frame
 from workbench.telemetry.batches.queue import batches_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
@@ -252,6 +255,9 @@ class Sampler(JobObserver):
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
             acks=acks_frame(master),
             batches=batches_frame(master, now),
+            knobs=knobs_in_force(master.settings),
+            transactions=transactions_frame(master),
+            changelog=changelog_frame(master),
         )
         self._sequence += 1
         if execution is None or master.over:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from workbench.connectors.contract.base import table_of
 from workbench.connectors.tables.tables import Tables
+from workbench.drivers.stepped.narrator import PLAIN, Narrator, Shown
 from workbench.durations import MAX_TIME, NO_TIME, format_instant
 from workbench.elements import (
     CheckpointBarrier,
@@ -55,6 +56,7 @@ class Marble:
         time_us: event time, None where there is none.
         values: of a record, by column.
         number: of a record: how many were sent on its channel before it; -1 for what is no record.
+        about: of a record: what the architecture of fault tolerance knows of it.
     """
 
     kind: Literal["record", "watermark", "barrier", "status", "end", "other"]
@@ -63,6 +65,7 @@ class Marble:
     time_us: int | None = None
     values: dict[str, Any] | None = None
     number: int = -1
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,7 @@ class TaskScene:
         snapshot: the checkpoint of its last snapshot, 0 before the first.
         copied: what that snapshot contains: (what, value) pairs as in `state`.
         status: ``CREATED``, ``RUNNING``, ``FINISHED`` or ``FAILED``.
+        beside: what the architecture of fault tolerance keeps in it: (what, value) pairs, such as pending roots.
     """
 
     name: str
@@ -112,6 +116,7 @@ class TaskScene:
     snapshot: int = 0
     copied: Lines = ()
     status: str = "RUNNING"
+    beside: Lines = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,7 @@ class Scene:
         in_progress: checkpoints under way, each with the tasks that have acknowledged it.
         completed: the latest complete checkpoint, 0 before the first.
         tables: committed rows of each TableSink.
+        facts: what the architecture of fault tolerance keeps for the job: (what, value) pairs.
     """
 
     job: str
@@ -140,6 +146,7 @@ class Scene:
     in_progress: tuple[tuple[int, tuple[str, ...]], ...] = ()
     completed: int = 0
     tables: tuple[tuple[str, int], ...] = ()
+    facts: Lines = ()
 
     def task(self, name: str) -> TaskScene:
         """The task of that name."""
@@ -157,6 +164,7 @@ def scene_of(
     words: str,
     dead: Collection[str] = (),
     copies: Mapping[str, tuple[int, Lines]] | None = None,
+    narrator: Narrator = PLAIN,
 ) -> Scene:
     """What there is to see now; nobody may be stepping the job meanwhile.
 
@@ -167,6 +175,7 @@ def scene_of(
         words: what the last one did.
         dead: tasks that have failed and are not yet replaced.
         copies: of each task the checkpoint of its last snapshot, and what that contains.
+        narrator: tells what the job's architecture of fault tolerance keeps.
     """
     graph, tables, coordinator = master.graph, master.services.tables, master.coordinator
     running = {} if execution is None else {task.name: task for task in execution.tasks}
@@ -174,7 +183,7 @@ def scene_of(
     for vertex in graph.vertices:
         for subtask, name in enumerate(vertex.tasks):
             empty = TaskScene(name, tuple(vertex.uids), vertex.x, vertex.y, subtask, vertex.parallelism)
-            task = _task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables))
+            task = _task(empty, running.get(name), name in dead, _committed(vertex, subtask, tables), narrator)
             number, copied = (copies or {}).get(name, (0, ()))
             tasks.append(replace(task, copied=copied) if number == task.snapshot else task)
     done = [record.checkpoint_id for record in coordinator.history if record.state == "COMPLETED"]
@@ -185,13 +194,14 @@ def scene_of(
         words=words,
         time_us=master.services.clock.now_us(),
         tasks=tuple(tasks),
-        channels=tuple(_channels(graph, running)),
+        channels=tuple(_channels(graph, running, narrator)),
         in_progress=tuple(
             (record.checkpoint_id, tuple(name for name, ack in record.acknowledgements.items() if ack.file is not None))
             for record in coordinator.in_progress.values()
         ),
         completed=max(done, default=0),
         tables=tuple((name, tables.rows(name)) for name in tables.names()),
+        facts=narrator.facts(master, execution),
     )
 
 
@@ -201,7 +211,7 @@ def _committed(vertex: Vertex, subtask: int, tables: Tables) -> Lines:
     return tuple(("committed", str(tables.rows(name))) for name in names if name in tables.names())
 
 
-def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines) -> TaskScene:
+def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines, narrator: Narrator) -> TaskScene:
     if task is None:
         return replace(empty, state=lines, status="CREATED")
     return replace(
@@ -210,6 +220,7 @@ def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines) -> Task
         watermark_us=task.output_watermark_us,
         snapshot=task.snapshots.last_id,
         status="FAILED" if dead else "FINISHED" if task.finished else "RUNNING",
+        beside=narrator.beside(task),
     )
 
 
@@ -245,7 +256,7 @@ def _value(held: Mapping[str, object]) -> str:
     return "; ".join([*parts, *(["…"] if len(windows) > WINDOWS else [])])
 
 
-def _channels(graph: PhysicalGraph, running: Mapping[str, Task]) -> Iterator[ChannelScene]:
+def _channels(graph: PhysicalGraph, running: Mapping[str, Task], narrator: Narrator) -> Iterator[ChannelScene]:
     grouped = frozenset(key for edge in graph.edges for key in edge.keys)
     ends = {
         (item.channel.edge, item.channel.source, item.channel.target): item
@@ -261,34 +272,35 @@ def _channels(graph: PhysicalGraph, running: Mapping[str, Task]) -> Iterator[Cha
                 yield ChannelScene(source, target, ())
                 continue
             keys = edge.keys or tuple(name for name in edge.schema.names if name in grouped)
-            marbles = _numbered(item.channel, keys)
+            marbles = _numbered(item.channel, keys, narrator)
             watermark_us = None if item.watermark_us == NO_TIME else item.watermark_us
             more = max(0, len(marbles) - MARBLES)
             yield ChannelScene(source, target, tuple(marbles[:MARBLES]), more, item.blocked, watermark_us)
 
 
-def _numbered(channel: Channel, keys: Sequence[str]) -> list[Marble]:
+def _numbered(channel: Channel, keys: Sequence[str], narrator: Narrator) -> list[Marble]:
     """What lies on a channel, its records numbered by what the channel has counted."""
-    marbles = [marble for element in channel.elements for marble in marbles_of(element, keys)]
+    marbles = [marble for element in channel.elements for marble in marbles_of(element, keys, narrator)]
     number = channel.records_sent - sum(marble.kind == "record" for marble in marbles)
+    about = iter(narrator.about(channel))
     for place, marble in enumerate(marbles):
         if marble.kind == "record":
-            marbles[place] = replace(marble, number=number)
+            marbles[place] = replace(marble, number=number, about=next(about, marble.about))
             number += 1
     return marbles
 
 
-def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
+def marbles_of(element: Element, keys: Sequence[str], narrator: Narrator = PLAIN) -> list[Marble]:
     """An element as it is drawn; each record of a buffer is a marble of its own.
 
     Example:
         >>> marbles_of(CheckpointBarrier(3, 0), ())
-        [Marble(kind='barrier', text='3', key=None, time_us=None, values=None, number=-1)]
+        [Marble(kind='barrier', text='3', key=None, time_us=None, values=None, number=-1, about='')]
     """
     match element:
         case Records(batch, timestamps):
             times = [None] * batch.num_rows if timestamps is None else timestamps.tolist()
-            rows = python_rows(batch)
+            rows = map(narrator.record, python_rows(batch))
             return [_record(row, keys, time_us) for row, time_us in zip(rows, times, strict=True)]
         case Watermark(timestamp_us):
             text = "∞" if timestamp_us == MAX_TIME else format_instant(timestamp_us).partition(" ")[2]
@@ -302,11 +314,12 @@ def marbles_of(element: Element, keys: Sequence[str]) -> list[Marble]:
     return [Marble("other", "latency marker" if isinstance(element, LatencyMarker) else "end of in-flight data")]
 
 
-def _record(row: dict[str, Any], keys: Sequence[str], time_us: int | None) -> Marble:
+def _record(shown: Shown, keys: Sequence[str], time_us: int | None) -> Marble:
+    row = shown.values
     key = " ".join(_short(row[name]) for name in keys if name in row) if keys else None
     free = [value for name, value in row.items() if name not in keys and not isinstance(value, date | datetime)]
-    text = _short(free[-1]) if free else key or ""
-    return Marble("record", text, key, None if time_us == NO_TIME else time_us, row)
+    text = shown.text if shown.text is not None else _short(free[-1]) if free else key or ""
+    return Marble("record", text, key, None if time_us == NO_TIME else time_us, row, about=shown.about)
 
 
 def _short(value: object) -> str:

@@ -210,6 +210,34 @@ class Stepper:
         """
         return self._pictured(self.driver.until(condition, operator))
 
+    def until_told(self, text: str) -> SceneView:
+        """Continue until a step says something, such as ``"is replayed"``; see `scene`.
+
+        Each step is told in words, also what it means to the job's architecture of fault tolerance: a root that is
+        acknowledged, a batch that is committed, a duplicate that is refused.
+
+        Source: C, D1 to D6, whose mechanisms are seen this way.
+
+        Args:
+            text: a part of a sentence, in capitals or not.
+
+        Raises:
+            JobError: the job runs live, or the text is empty.
+
+        Example:
+            >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]})).key_by("n").aggregate(m=wb.count())
+            >>> acks, counted = wb.acks(granularity="record"), numbers.sink_to(wb.DiscardSink())
+            >>> job = counted.run("told", driver="stepping", buffer_size=1, fault_tolerance=acks)
+            >>> job.stepper.until_told("root 2 is acknowledged").scene.words
+            '... Root 2 is acknowledged.'
+            >>> job.cancel()
+        """
+        if not text.strip():
+            raise JobError(
+                "the text that a step should say is empty: write a part of a sentence, such as 'is replayed'"
+            )
+        return self._pictured(self.driver.until_told(text.strip()))
+
     # back and forks ----------------------------------------------------------------------------------------------
 
     def back(self, count: int = 1) -> SceneView:
@@ -291,7 +319,9 @@ class Stepper:
         driver = self.driver
         with driver.lock:
             words = driver.steps[-1].words if driver.steps else "Nothing has happened yet."
-            scene = scene_of(self._run.master, driver.execution, driver.taken, words, driver.dead, driver.copies)
+            scene = scene_of(
+                self._run.master, driver.execution, driver.taken, words, driver.dead, driver.copies, driver.narrator
+            )
             return SceneView(scene, reached)
 
     def _at(self, step: int, name: str) -> Job:

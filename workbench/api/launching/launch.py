@@ -51,6 +51,7 @@ from workbench.runtime.tasks.stage import Stage
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 from workbench.telemetry.scene import held_by
+from workbench.telemetry.stepping.narrators import narrator_for
 
 
 def start_job(request: RunRequest) -> Job:
@@ -160,7 +161,7 @@ class Launch:
         clock: Clock
         if stepping:
             clock = stepped = VirtualClock(self._start_us)
-            self._driver = SteppingDriver(stepped, self._sampler.sample, held_by)
+            self._driver = SteppingDriver(stepped, self._sampler.sample, held_by, narrator_for(plan.settings.policy))
         else:
             clock = live = SystemClock()
             self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)
@@ -261,7 +262,7 @@ class Launch:
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
         """Run the pipeline again with the present settings."""
         master, values = self._driver.master, self._request.values
-        changes = OF_TUNE.keys() & values.keys() | {"max_parallelism"}  # everything else is as requested
+        changes = {"max_parallelism", "fault_tolerance", *(OF_TUNE.keys() & values.keys())}  # the rest is as requested
         in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
         directory = self._resources.directory
         with started_from(self._cell):

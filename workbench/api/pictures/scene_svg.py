@@ -24,6 +24,8 @@ LETTER = 5.0
 """The width of a letter below a marble."""
 RADIUS = 12
 BETWEEN = 22
+KNEE = 40
+"""The width of the way down of a channel that passes other columns."""
 MARGIN = 12
 KEY_COLOURS = ("#1a7f37", "#00706c", "#0a66c2", "#7a3fc2", "#b0174f", "#a34e00", "#6b5700", "#4f5b66")
 """All dark enough for white letters on them, in both themes."""
@@ -57,6 +59,7 @@ class _Box:
     x: float
     y: float
     height: float
+    place: int
 
 
 def colour_of(key: str) -> str:
@@ -93,7 +96,11 @@ def scene_svg(scene: Scene) -> str:
 
 
 def _places(scene: Scene) -> dict[str, _Box]:
-    """Columns from left to right, each with its tasks from top to bottom, all columns centred."""
+    """Columns from left to right, each with its tasks from top to bottom, all columns centred.
+
+    What receives from a column that is not next to its own, such as an acker, stands below all others, so that these
+    channels do not lead through boxes.
+    """
     ins: dict[str, int] = {}
     outs: dict[str, int] = {}
     for channel in scene.channels:
@@ -101,7 +108,7 @@ def _places(scene: Scene) -> dict[str, _Box]:
         outs[channel.source] = outs.get(channel.source, 0) + 1
     heights = {
         task.name: max(
-            26 + LINE * (len(task.state) + 1 + (len(task.operators) > 1)) + _copy_height(task),
+            26 + LINE * (len(task.state) + len(task.beside) + 1 + (len(task.operators) > 1)) + _copy_height(task),
             PORT * ins.get(task.name, 0),
             PORT * outs.get(task.name, 0),
         )
@@ -109,28 +116,42 @@ def _places(scene: Scene) -> dict[str, _Box]:
     }
     ordered = sorted(scene.tasks, key=lambda task: (task.x, task.y))  # stable: subtasks keep their order
     columns = [list(column) for _, column in groupby(ordered, key=lambda task: task.x)]
-    tallest = max(_total(column, heights) for column in columns)
+    places = {task.name: place for place, column in enumerate(columns) for task in column}
+    below = {
+        channel.target
+        for channel in scene.channels
+        if places[channel.target] - places[channel.source] > 1 and channel.target not in outs
+    }
+    beside = [[task for task in column if task.name not in below] for column in columns]
+    tallest = max(_total(column, heights) for column in beside)
     boxes = {}
     for place, column in enumerate(columns):
-        y = MARGIN + (tallest - _total(column, heights)) / 2
+        x = MARGIN + place * (BOX_WIDTH + GAP)
+        y = MARGIN + (tallest - _total(beside[place], heights)) / 2
+        y_below = MARGIN + tallest + BETWEEN
         for task in column:
-            boxes[task.name] = _Box(task, MARGIN + place * (BOX_WIDTH + GAP), y, heights[task.name])
-            y += heights[task.name] + BETWEEN
+            if task.name in below:
+                boxes[task.name] = _Box(task, x, y_below, heights[task.name], place)
+                y_below += heights[task.name] + BETWEEN
+            else:
+                boxes[task.name] = _Box(task, x, y, heights[task.name], place)
+                y += heights[task.name] + BETWEEN
     return boxes
 
 
 def _total(column: list[TaskScene], heights: dict[str, int]) -> float:
-    return sum(heights[task.name] for task in column) + BETWEEN * (len(column) - 1)
+    return sum(heights[task.name] for task in column) + BETWEEN * max(0, len(column) - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """A channel's line, from the sender to the receiver."""
+    """A channel's line, from the sender to the receiver, and the knee before it if it passes other columns."""
 
     x1: float
     y1: float
     x2: float
     y2: float
+    knee: tuple[float, float] | None = None
 
     @property
     def length(self) -> float:
@@ -156,10 +177,19 @@ def _lines(scene: Scene, boxes: dict[str, _Box]) -> Iterator[tuple[ChannelScene,
     for channel in scene.channels:
         source, target = boxes[channel.source], boxes[channel.target]
         out = sorted(leaving[channel.source], key=lambda one: boxes[one.target].y)
-        into = sorted(coming[channel.target], key=lambda one: boxes[one.source].y)
+        into = sorted(coming[channel.target], key=lambda one: (_passed(one, boxes), boxes[one.source].y))
         y1 = source.y + source.height * (out.index(channel) + 0.5) / len(out)
         y2 = target.y + target.height * (into.index(channel) + 0.5) / len(into)
-        yield channel, _Ends(source.x + BOX_WIDTH, y1, target.x, y2)
+        x1 = source.x + BOX_WIDTH
+        if _passed(channel, boxes) and target.y > source.y + source.height:
+            yield channel, _Ends(x1 + KNEE, y2, target.x, y2, (x1, y1))
+        else:
+            yield channel, _Ends(x1, y1, target.x, y2)
+
+
+def _passed(channel: ChannelScene, boxes: dict[str, _Box]) -> int:
+    """How many columns a channel passes between its tasks."""
+    return boxes[channel.target].place - boxes[channel.source].place - 1
 
 
 # drawing ---------------------------------------------------------------------------------------------------------
@@ -172,6 +202,9 @@ def _pipe(channel: ChannelScene, ends: _Ends) -> str:
         f"<line class='pipe{held}' x1='{ends.x1:.0f}' y1='{ends.y1:.0f}' x2='{ends.x2:.0f}' y2='{ends.y2:.0f}'>"
         f"<title>{escape(tip)}</title></line>"
     ]
+    if ends.knee is not None:
+        x, y = ends.knee
+        parts.append(f"<line class='pipe{held}' x1='{x:.0f}' y1='{y:.0f}' x2='{ends.x1:.0f}' y2='{ends.y1:.0f}'/>")
     if channel.blocked:
         x, y = ends.x2 - 4, ends.y2 - 5
         parts.append(f"<text class='held-text halo' text-anchor='end' x='{x:.0f}' y='{y:.0f}'>‖ held back</text>")
@@ -269,7 +302,11 @@ def _marble(marble: Marble, x: float, y: float, ends: _Ends, channel: ChannelSce
 
 def _record(marble: Marble, place: str) -> str:
     values = "; ".join(f"{name}: {value}" for name, value in (marble.values or {}).items())
-    about = [values[:400], *([f"event time {format_instant(marble.time_us)}"] if marble.time_us is not None else [])]
+    about = [
+        values[:400],
+        *filter(None, [marble.about]),
+        *([f"event time {format_instant(marble.time_us)}"] if marble.time_us is not None else []),
+    ]
     text = marble.text if len(marble.text) <= 4 else marble.text[:3] + "…"
     fill = colour_of(marble.key) if marble.key is not None else "#57606a"
     lines = [
@@ -283,8 +320,9 @@ def _record(marble: Marble, place: str) -> str:
 
 
 def _under(marble: Marble) -> list[str]:
-    """What stands below a record: its key and its event time, as far as there is space."""
+    """What stands below a record: its key, its root or id, and its event time, as far as there is space."""
     key = [_cut(marble.key, 9)] if marble.key and marble.key != marble.text else []
+    key += [_cut(marble.about, 9)] if marble.about else []
     return key + ([_brief(marble.time_us)] if marble.time_us is not None else [])
 
 
@@ -311,6 +349,7 @@ def _box(box: _Box, scene: Scene) -> Iterator[str]:
     if len(task.operators) > 1:
         lines.append((" → ".join(task.operators), None))
     lines += [(f"{what}: {value}", what) for what, value in task.state]
+    lines += [(f"{what}{': ' if value else ''}{value}", None) for what, value in task.beside]
     if task.watermark_us is not None:
         lines.append((f"event time {_clock(task.watermark_us)}", None))
     keyed = {marble.key for channel in scene.channels for marble in channel.marbles}

@@ -34,10 +34,12 @@ class SceneView:
         lines = [f"step {scene.step}, {scene.state}: {scene.words}"]
         if not self.reached:
             lines.append("The awaited event did not happen.")
+        lines += [f"  {what}: {value}" for what, value in scene.facts]
         for task in scene.tasks:
             held = "; ".join(f"{what}: {value}" for what, value in task.state)
             status = "" if task.status == "RUNNING" else f" ({task.status})"
-            lines.append(f"  {task.name}{status}{' holds ' + held if held else ''}")
+            beside = "".join(f"; {what}{': ' if value else ''}{value}" for what, value in task.beside)
+            lines.append(f"  {task.name}{status}{' holds ' + held if held else ''}{beside}")
         for channel in scene.channels:
             if channel.marbles or channel.blocked:
                 row = " ".join(map(_told, channel.marbles)) + (f" +{channel.more}" if channel.more else "")
@@ -49,7 +51,7 @@ class SceneView:
         return f"<div><p>{self.headline()}{missed}</p>{self.svg}</div>"
 
     def headline(self) -> str:
-        """Step, state, checkpoints and the last step in words, as HTML."""
+        """Step, state, checkpoints, what the architecture keeps, and the last step in words, as HTML."""
         scene = self.scene
         facts = [f"<b>Step {scene.step}</b>", escape(scene.state)]
         facts += [
@@ -57,6 +59,7 @@ class SceneView:
         ]
         if scene.completed:
             facts.append(f"checkpoint {scene.completed} complete")
+        facts += [escape(f"{what}: {value}") for what, value in scene.facts]
         return f"{' · '.join(facts)}<br>{escape(scene.words)}"
 
     @property
@@ -114,6 +117,7 @@ class Comparison:
 
 
 def _told(marble: Marble) -> str:
-    if marble.kind == "record":
-        return f"({marble.key}: {marble.text})" if marble.key not in (None, marble.text) else f"({marble.text})"
-    return f"|{marble.kind} {marble.text}|"
+    if marble.kind != "record":
+        return f"|{marble.kind} {marble.text}|"
+    key = f"{marble.key}: " if marble.key not in (None, marble.text) else ""
+    return f"({key}{marble.text}{f', {marble.about}' if marble.about else ''})"

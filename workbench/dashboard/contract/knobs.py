@@ -10,6 +10,7 @@ from workbench.dashboard.contract.actions import Answer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel
 from workbench.dashboard.contract.steps import KNOBS, StepSlider
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
 from workbench.telemetry.frames import Frame
 
@@ -19,7 +20,8 @@ class Knobs:
 
     Args:
         easel: of the view.
-        names: of the settings; those without a slider are skipped.
+        names: of the settings; those without a slider, and those of architectures that the job does not have, are
+            skipped.
 
     Attributes:
         sliders: by the name of the setting.
@@ -28,7 +30,10 @@ class Knobs:
 
     def __init__(self, easel: Easel, names: Collection[str]) -> None:
         self._easel = easel
-        self.sliders = {knob.name: self._slider(knob) for knob in KNOBS if knob.name in names}
+        frame = easel.job.recorder.latest()
+        elsewhere = () if frame is None else ARCHITECTURE_KNOBS.keys() - frame.knobs.keys()
+        wanted = (knob for knob in KNOBS if knob.name in names and knob.name not in elsewhere)
+        self.sliders = {knob.name: self._slider(knob) for knob in wanted}
         sliders = [slider.model for slider in self.sliders.values()]
         self.models = [row(sliders, "knobs")] if sliders else []
 
@@ -40,7 +45,7 @@ class Knobs:
     def update(self, frame: Frame) -> None:
         """Show the values in force."""
         for name, slider in self.sliders.items():
-            in_force = frame.settings.get(name)
+            in_force = frame.knobs.get(name, frame.settings.get(name))
             slider.update(None if in_force is None else str(in_force), frame.state in OVER, frame.effects.get(name, ""))
 
     def _slider(self, knob: Setting) -> StepSlider:

@@ -15,6 +15,7 @@ from workbench.dashboard.charts.html import Texts, column, row
 from workbench.dashboard.charts.static import sheet, ticks
 from workbench.dashboard.contract.actions import Answer, field
 from workbench.errors import SettingError
+from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.settings import OF_TUNE
 
@@ -22,8 +23,12 @@ PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the value in force again."""
 
 
-KNOBS = tuple(sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"))
-"""The settings with a slider; parallelism is last, because changing it restarts the job's tasks."""
+KNOBS = (
+    *sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"),
+    *ARCHITECTURE_KNOBS.values(),
+)
+"""The settings with a slider: parallelism is last of those of every job, because changing it restarts its tasks; then
+those of single architectures."""
 
 
 def same_value(knob: Setting, first: str, second: str) -> bool:

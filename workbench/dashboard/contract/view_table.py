@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from workbench.errors import SettingError, unknown
+from workbench.telemetry.frames import Frame
 
 Needs = Literal["frames", "job", "stepping"]
 
@@ -30,6 +31,7 @@ class ViewSpec:
         pinned: the dashboard always shows it, above the row of buttons by which one of the other views is chosen.
         knobs: settings that change what it shows: their sliders stand in its card.
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
+        architecture: the dashboard of a job with this architecture of fault tolerance shows it, too.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ViewSpec:
     pinned: bool = False
     knobs: tuple[str, ...] = ()
     in_dashboard: bool = True
+    architecture: str = ""
 
     def load(self) -> Any:
         """The class of its part."""
@@ -74,9 +77,16 @@ def view_named(name: str) -> ViewSpec:
     return VIEWS[name]
 
 
-def dashboard_views(live: bool) -> list[ViewSpec]:
-    """The views in the dashboard of a job that advances by itself, or of one on the stepping driver."""
-    return [view for view in VIEWS.values() if view.in_dashboard and not (live and view.needs == "stepping")]
+def dashboard_views(live: bool, frame: Frame | None = None) -> list[ViewSpec]:
+    """The views in the dashboard of a job that advances by itself, or of one on the stepping driver.
+
+    Args:
+        live: it advances by itself.
+        frame: tells its architecture of fault tolerance; None: the views of every job.
+    """
+    runs = "" if frame is None else str(frame.settings.get("fault_tolerance", "")).partition(":")[0]
+    mine = [view for view in VIEWS.values() if view.in_dashboard or (runs and view.architecture == runs)]
+    return [view for view in mine if not (live and view.needs == "stepping")]
 
 
 def recorded_views() -> list[ViewSpec]:
@@ -136,11 +146,23 @@ for _view in (
     ),
     ViewSpec(
         "roots", "Pending roots", "With acks: roots that are not acknowledged, by age, at the sources and the ackers",
-        f"{_HERE}.roots:RootsPart", in_dashboard=False,
+        f"{_HERE}.roots:RootsPart", knobs=("message_timeout", "max_spout_pending"),
+        in_dashboard=False, architecture="acks",
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",
-        f"{_HERE}.batches.batches_part:BatchesPart", in_dashboard=False,
+        f"{_HERE}.batches.batches_part:BatchesPart",
+        knobs=("batch_interval", "batch_size", "max_pending"), in_dashboard=False, architecture="micro-batches",
+    ),
+    ViewSpec(
+        "transactions", "Transactions", "With transactions: what each task has written and sent, and duplicates",
+        f"{_HERE}.architectures.transactions_part:TransactionsPart", knobs=("coalesce",),
+        in_dashboard=False, architecture="transactions",
+    ),
+    ViewSpec(
+        "changelog", "Changelog", "With a changelog: the log against the positions, and what a failure applies twice",
+        f"{_HERE}.architectures.changelog_part:ChangelogPart",
+        knobs=("changelog_interval", "offset_interval"), in_dashboard=False, architecture="changelog",
     ),
 ):  # fmt: skip
     add_view(_view)

@@ -72,7 +72,7 @@ class View:
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
         self._asks = views is None  # a recording answers nothing
         if views is None:
-            views = dashboard_views(job.live) if part is None else [view_named(part)]
+            views = dashboard_views(job.live, job.recorder.latest()) if part is None else [view_named(part)]
         self.parts: dict[str, Part] = {}
         self._knobs: dict[str, Knobs] = {}
         self._missing = {view.name: view for view in views if staged and not view.pinned}

@@ -17,6 +17,7 @@ from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.slowness import HOW, Slowness
 from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
+from workbench.dashboard.contract.view_table import VIEWS
 from workbench.telemetry.frames import Frame, VertexFrame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
@@ -46,7 +47,8 @@ class ControlsPart(Part):
         self._paused, self._stalled = False, frozenset[str]()
         self._kept: object = None
         self._proposes = True
-        own = ("restart_delay",)  # the others stand with what they change
+        elsewhere = {name for view in VIEWS.values() for name in view.knobs}  # with what they change
+        own = [knob.name for knob in KNOBS if knob.name not in elsewhere]
         self._slowness = Slowness()
         self.knobs = Knobs(easel, [knob.name for knob in KNOBS] if easel.alone else own)
         self.timeline = Timeline(self._seek, self._answer("seek"))

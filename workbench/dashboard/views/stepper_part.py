@@ -61,16 +61,19 @@ class StepperPart(Part):
         self.slider.on_change("value_throttled", lambda _attribute, _old, new: self._slid(int(new)))
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
         self._operator = field("Operator whose records are tested", "operator", 90)
+        self._told = field("Words that a step should say", "is replayed", 90)
         self._setting = field("Settings of the other job", "buffer_timeout=5ms", 150)
         more = [
             self._condition,
             self._operator,
             button("until", self._until, "Step until the operator emits a record that meets the condition"),
+            self._told,
+            button("until told", self._until_told, "Step until a step says these words"),
             button("trigger checkpoint", lambda: self._go(lambda: self.easel.job.checkpoint()), "Trigger a checkpoint"),
             self._setting,
             button("fork here", self._fork, "Start another job from this step with other settings"),
         ]
-        self.inputs = (self._condition, self._operator, self._setting, self.slider)
+        self.inputs = (self._condition, self._operator, self._told, self._setting, self.slider)
         rows = group(*on), group(*more, self._answer.div)
         rows[0].margin = rows[1].margin = (0, 0, 6, 0)
         self.models = (*rows, self.slider, self._picture.div)
@@ -116,6 +119,9 @@ class StepperPart(Part):
 
     def _until(self) -> None:
         self._verb("until", self._condition.value, self._operator.value)
+
+    def _until_told(self) -> None:
+        self._verb("until_told", self._told.value)
 
     def _fork(self) -> None:
         def fork() -> object:

@@ -24,9 +24,10 @@ import pyarrow.compute as pc
 
 from workbench.clock import VirtualClock
 from workbench.drivers.contract.serial import CLOCK, MASTER, WRITER, SerialDriver
-from workbench.drivers.contract.step import Move, Step
+from workbench.drivers.contract.step import FAILED, Move, Step
+from workbench.drivers.stepped.narrator import PLAIN, Narrator
 from workbench.durations import MAX_TIME
-from workbench.elements import Element, Records
+from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.errors import JobError, unknown
 from workbench.expressions import Expression, compile_expression
 from workbench.runtime.exchange.channel import Channel
@@ -63,6 +64,7 @@ class SteppingDriver(SerialDriver):
         clock: the job's.
         on_step: called after each step (telemetry samples here).
         held_by: tells what a task holds, as (what, value) pairs.
+        narrator: says what each step meant to the job's architecture of fault tolerance.
 
     Attributes:
         lock: held during a step, because a cell and a button may both request one.
@@ -82,12 +84,17 @@ class SteppingDriver(SerialDriver):
     """
 
     def __init__(
-        self, clock: VirtualClock, on_step: Callable[[], None], held_by: Callable[[Task], Held] = lambda task: ()
+        self,
+        clock: VirtualClock,
+        on_step: Callable[[], None],
+        held_by: Callable[[Task], Held] = lambda task: (),
+        narrator: Narrator = PLAIN,
     ) -> None:
         super().__init__(clock)
         self._on_step = on_step
         self._held_by = held_by
         self.copies: dict[str, tuple[int, Held]] = {}
+        self.narrator = narrator
         self._turn = 0
         self.lock = threading.RLock()
         self.steps: deque[Step] = deque(maxlen=TOLD)
@@ -160,6 +167,7 @@ class SteppingDriver(SerialDriver):
         with self.lock:
             self._check_stop()
             self.choices[self.taken] = MASTER
+            self._look()
             self.master.step()
             self._note(self._took(MASTER, self.master.state.lower()))
 
@@ -241,6 +249,11 @@ class SteppingDriver(SerialDriver):
         asked = compile_expression(condition, nodes[operator].schema)
         return self._until_heard(self._tapped([operator], lambda uid, records: _any(asked, records)))
 
+    def until_told(self, text: str) -> bool:
+        """Continue until a step says this in its words, in capitals or not; False if the job ended before."""
+        before, wanted = self.taken, text.lower()
+        return self.run_until(lambda: self.taken > before and wanted in self.steps[-1].words.lower())
+
     def until_changed(self, look: Callable[[], object]) -> bool:
         """Continue until `look` returns a different value; False if the job ended before."""
         before = look()
@@ -321,18 +334,20 @@ class SteppingDriver(SerialDriver):
         if name == MASTER:
             if not self._master_ready():
                 return None
+            self._look()
             self.master.step()
             return self._took(MASTER, self.master.state.lower())
         if name == WRITER:
             if not self._work:
                 return None
+            self._look()
             self._work.popleft()()
             return self._took(WRITER, "wrote")
         task = self._tasks()[place]
         if task.name in self._asleep or not self._alive(task):
             return None
         step = self._task_step(task)
-        return None if task.name in self._asleep else step
+        return None if task.name in self._asleep and step.took is None else step
 
     def _task_step(self, task: Task) -> Step:
         self._asleep.pop(task.name, None)
@@ -341,13 +356,12 @@ class SteppingDriver(SerialDriver):
         before = [_Seen(channel.elements[0] if channel.elements else None, len(channel.elements)) for channel in ins]
         lengths = [len(channel.elements) for channel in outs]
         copied, held = task.snapshots.last_id, self._held_by(task) if isinstance(task, SourceTask) else ()
+        self._look(task)
         self._stepping = threading.get_ident()
         try:
             outcome = self._step_task(task)
         finally:
             self._stepping = None
-        if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
-            self.copies[task.name] = task.snapshots.last_id, held or self._held_by(task)
         took = [
             Move(channel.source, seen.head)
             for channel, seen in zip(ins, before, strict=True)
@@ -358,7 +372,12 @@ class SteppingDriver(SerialDriver):
             for channel, length in zip(outs, lengths, strict=True)
             for element in list(channel.elements)[length:]
         ]
-        step = self._took(task.name, "failed" if outcome is None else outcome.value)
+        if task.snapshots.last_id != copied:  # a source copies its state first in a step, and then reads on
+            moved = [move.element for move in (*took[:1], *sent)]
+            barrier = next((each for each in moved if isinstance(each, CheckpointBarrier)), None)
+            held = self.narrator.copied(task, held or self._held_by(task), barrier)
+            self.copies[task.name] = task.snapshots.last_id, held
+        step = self._took(task.name, FAILED if outcome is None else outcome.value)
         return replace(step, took=took[0] if took else None, sent=tuple(sent))
 
     def _next_moment(self, until_us: int) -> Step | None:
@@ -367,8 +386,12 @@ class SteppingDriver(SerialDriver):
             return None
         if due > until_us:
             self.choices[self.taken] = due = until_us
+        self._look()
         self._pass_time(due)
         return self._took(CLOCK, "passed")
+
+    def _look(self, task: Task | None = None) -> None:
+        self.narrator.look(self.master, self.execution, task)
 
     def _took(self, actor: str, outcome: str) -> Step:
         return Step(actor, outcome, self.clock.now_us(), self.taken + 1)
@@ -376,6 +399,8 @@ class SteppingDriver(SerialDriver):
     def _note(self, step: Step | None) -> Step | None:
         """Record a step, and notify the observer."""
         if step is not None:
+            notes = self.narrator.tell(step, self.master, self.execution)
+            step = replace(step, notes=notes, names=self.narrator.element)
             self.steps.append(step)
             before = self.digests[-1] if self.digests else 0
             self.digests.append(zlib.crc32(f"{step.actor} {step.outcome} {step.time_us}".encode(), before))

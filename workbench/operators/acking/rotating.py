@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import Generic, TypeVar
 
 Entry = TypeVar("Entry")
@@ -48,6 +49,11 @@ class RotatingBuckets(Generic[Entry]):
     def ages(self) -> list[int]:
         """The number of entries in each bucket, the youngest first."""
         return [len(bucket) for bucket in self._buckets]
+
+    def newest(self) -> Iterator[int]:
+        """The ids, in the opposite order of their addition; nothing may be added or removed meanwhile."""
+        for bucket in self._buckets:
+            yield from reversed(bucket)
 
     def get(self, key: int) -> Entry | None:
         """The entry; None: there is none."""

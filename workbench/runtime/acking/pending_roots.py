@@ -80,17 +80,21 @@ class PendingRoots:
         (1, 0, 1)
     """
 
-    __slots__ = ("_chunks", "_failed", "_pending", "counts", "retime")
+    __slots__ = ("_chunks", "_failed", "_pending", "counts", "newest", "retime")
 
     def __init__(self, counts: RootCounts, timeout_us: int) -> None:
         self.counts = counts
         self._pending = RotatingBuckets[tuple[Records, Chunk]](timeout_us)
         self._failed: deque[tuple[Records, Chunk]] = deque()
         self._chunks: deque[Chunk] = deque()
-        self.retime = self._pending.retime
+        self.retime, self.newest = self._pending.retime, self._pending.newest
 
     def __len__(self) -> int:
         return len(self._pending)
+
+    def __contains__(self, root: int) -> bool:
+        """Whether this root is pending."""
+        return self._pending.get(root) is not None
 
     @property
     def waiting(self) -> bool:

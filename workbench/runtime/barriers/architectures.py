@@ -22,6 +22,7 @@ AT_MOST_ONCE = FaultTolerance(
     aligned=False,
     replays=False,
     tunable=False,
+    live=("flush_interval",),
     outputs_only=True,
 )
 CHANGELOG = FaultTolerance(
@@ -31,6 +32,7 @@ CHANGELOG = FaultTolerance(
     guarantee="at-least-once",
     aligned=False,
     tunable=False,
+    live=("changelog_interval", "offset_interval"),
     barriers=CountedBarriers,
     offset_interval_us=60_000_000,
 )
@@ -46,8 +48,8 @@ def at_most_once(flush_interval: Duration | None = None) -> FaultTolerance:
     Source: no mechanism, as in C; D5 for what the others cost.
 
     Args:
-        flush_interval: time between two commits of the sinks, such as ``"1s"``; None: ``checkpoint_interval``, which
-            can be tuned.
+        flush_interval: time between two commits of the sinks, such as ``"1s"``; None: ``checkpoint_interval``. Can
+            be tuned.
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.
@@ -76,8 +78,8 @@ def changelog(changelog_interval: Duration | None = None, offset_interval: Durat
 
     Args:
         changelog_interval: time between two entries of the logs, and between two commits of the sinks, such as
-            ``"1s"``; None: ``checkpoint_interval``, which can be tuned.
-        offset_interval: time after which sources save new positions, such as ``"60s"``.
+            ``"1s"``; None: ``checkpoint_interval``. Can be tuned.
+        offset_interval: time after which sources save new positions, such as ``"60s"``; can be tuned.
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.
@@ -106,7 +108,7 @@ def stop_the_world(interval: Duration | None = None) -> FaultTolerance:
     Source: E9; naive checkpointing in B and C.
 
     Args:
-        interval: time between two checkpoints, such as ``"5s"``; None: ``checkpoint_interval``, which can be tuned.
+        interval: time between two checkpoints, such as ``"5s"``; None: ``checkpoint_interval``. Can be tuned.
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.
@@ -118,7 +120,7 @@ def stop_the_world(interval: Duration | None = None) -> FaultTolerance:
         >>> print(stop_the_world("5s"), stop_the_world().stops_sources)
         stop-the-world:interval=5s True
     """
-    return replace(_every(STOP_THE_WORLD, "interval", interval), tunable=False)
+    return replace(_every(STOP_THE_WORLD, "interval", interval), tunable=False, live=("interval",))
 
 
 ARCHITECTURES: dict[str, Callable[..., FaultTolerance]] = {

@@ -150,6 +150,11 @@ class BatchQueue:
         self._knobs = knobs
         self._release()
 
+    @property
+    def next_txid(self) -> int:
+        """The number of the batch that will be cut next."""
+        return self._again[0].txid if self._again else self._last_txid + 1
+
     # one batch ---------------------------------------------------------------------------------------------------
 
     def opened(self, record: CheckpointRecord) -> None:

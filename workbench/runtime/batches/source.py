@@ -52,6 +52,11 @@ class Collection:
         """Records in it."""
         return self.counts.total()
 
+    @property
+    def unsent(self) -> int:
+        """Records of it that are not sent yet."""
+        return sum(len(item.records) for item in self.items if isinstance(item, Fetched))
+
 
 class BatchSourceTask(SourceTask):
     """Collects records until the coordinator ends the batch, and sends them when it releases the batch (see
@@ -81,6 +86,11 @@ class BatchSourceTask(SourceTask):
         self._barriers = SourceBarriers(self.snapshots, self._hold)
 
     # batches -----------------------------------------------------------------------------------------------------
+
+    @property
+    def collections(self) -> tuple[Collection, ...]:
+        """What is collected and not wholly sent, by batch, oldest first; the last one is still open."""
+        return (*self._closed, self._open)
 
     def cut(self, barrier: CheckpointBarrier) -> None:
         """The coordinator ends a batch: the oldest that is not complete."""

@@ -197,13 +197,18 @@ class AckedSourceTask(SourceTask):
     def source_state(self) -> Snapshot:
         return super().source_state() if self._saved is None else self._saved
 
+    @property
+    def since_oldest(self) -> int:
+        """Records that were read since the oldest pending root."""
+        oldest = self.roots.oldest
+        return 0 if oldest is None else self._sent_first - oldest.before
+
     def save_oldest(self) -> int:
         """Save the position of the oldest pending root from now on; returns how many records were read since it."""
         oldest = self.roots.oldest
-        if oldest is None:
-            return 0
-        self._saved = oldest.position
-        return self._sent_first - oldest.before
+        if oldest is not None:
+            self._saved = oldest.position
+        return self.since_oldest
 
     def save_present(self) -> None:
         """Save the present position again."""

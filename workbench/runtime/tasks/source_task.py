@@ -238,6 +238,11 @@ class SourceTask(Task):
         self.paused = paused
         self._wait_until_us = self._now_us()
 
+    @property
+    def held(self) -> bool:
+        """Whether it reads nothing until a checkpoint is complete."""
+        return self._held
+
     def _hold(self, held: bool) -> None:
         """Read nothing until a checkpoint is complete, or resume reading."""
         self._held = held

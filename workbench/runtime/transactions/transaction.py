@@ -45,6 +45,7 @@ class Transaction:
 
     Attributes:
         store: receives the writes.
+        links: its operators, head first.
         phase: of the present transaction.
         token: the task's sequencer.
         ids: of its input.
@@ -71,7 +72,7 @@ class Transaction:
     ) -> None:
         self.range = range
         self.store = store
-        self._links = links
+        self.links = links
         self._outputs = outputs
         self.inbound = tuple(inbound)
         self.outbound = tuple(outbound)
@@ -91,6 +92,16 @@ class Transaction:
     def round_trips(self) -> int:
         """How often the store was called."""
         return self._round_trips + self.ids.lookups
+
+    @property
+    def taken(self) -> Sequence[tuple[str, int, int]]:
+        """The input of the present transaction: key of the channel, first id and number."""
+        return self._taken
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes of the state that the store holds."""
+        return sum(map(len, tuple(self._last.values())))
 
     @property
     def open(self) -> bool:
@@ -233,8 +244,8 @@ class Transaction:
     def _states(self) -> dict[str, bytes]:
         """The encoded state of those operators whose state has changed."""
         changed = {}
-        head = self._links[0].uid
-        for link in self._links:
+        head = self.links[0].uid
+        for link in self.links:
             if isinstance(link.operator, StagedSink) or link.writes:
                 continue
             state = link.operator.snapshot(self.writes)

@@ -41,12 +41,14 @@ class BatchesFrame:
 
     Attributes:
         interval_us: how long a batch is collected.
+        max_pending: batches that are processed at a time.
         committed_txid: of the last batch that was committed; 0: none.
         open: not committed, oldest first.
         ended: the last ones that were committed or have failed, oldest first.
     """
 
     interval_us: int
+    max_pending: int
     committed_txid: int
     open: tuple[BatchFrame, ...]
     ended: tuple[BatchFrame, ...]
@@ -59,6 +61,7 @@ def batches_frame(master: Master, now_us: int) -> BatchesFrame | None:
         return None
     return BatchesFrame(
         batched.interval_us,
+        batched.max_pending,
         queue.committed_txid,
         tuple(_frame(batch, now_us) for batch in queue.open.copy()),
         tuple(_frame(batch, now_us) for batch in list(queue.ended.copy())[-SHOWN:]),

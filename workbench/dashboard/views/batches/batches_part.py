@@ -8,6 +8,8 @@ from workbench.durations import format_duration
 from workbench.telemetry.batches.queue import BatchesFrame, BatchFrame
 from workbench.telemetry.frames import Frame
 
+RECENT = 5
+"""Batches of which the processing time is averaged."""
 _COLUMNS = ("txid", "checkpoint", "state", "records", "waited", "processing, against the interval")
 
 
@@ -20,7 +22,9 @@ def html(frame: Frame) -> str:
     if batches is None:
         return none("There are no batches: start the job with fault_tolerance=wb.micro_batches().")
     rows = [_row(each, batches.interval_us) for each in (*batches.open[::-1], *batches.ended[::-1])]
-    return f"<p>{summary(batches)}</p>" + (table(_COLUMNS, rows) if rows else none("No batch was cut yet."))
+    return f"<p>{summary(batches)}</p><p>{verdict(batches)}</p>" + (
+        table(_COLUMNS, rows) if rows else none("No batch was cut yet.")
+    )
 
 
 def summary(batches: BatchesFrame) -> str:
@@ -31,6 +35,29 @@ def summary(batches: BatchesFrame) -> str:
         f"committed up to txid {batches.committed_txid}; {running} running, {len(states) - running} waiting; "
         f"a batch every {format_duration(batches.interval_us)}"
     )
+
+
+def verdict(batches: BatchesFrame) -> str:
+    """Whether batches are processed as fast as they are collected.
+
+    Example:
+        >>> done = [BatchFrame(n, n, "committed", False, 10, 0, 400) for n in (1, 2)]
+        >>> verdict(BatchesFrame(1_000, 1, 2, (), tuple(done)))
+        'processing takes 40 % of the interval'
+    """
+    done = [batch for batch in batches.ended if batch.state == "committed" and batch.processed_us is not None]
+    running = [
+        batch for batch in batches.open if batch.state == "running" and (batch.processed_us or 0) > batches.interval_us
+    ]
+    times = [batch.processed_us or 0 for batch in (*done[-RECENT:], *running)]
+    if not times:
+        return "no batch has been processed yet"
+    part = sum(times) / len(times) / batches.interval_us
+    at_a_time = f", {batches.max_pending} at a time" if batches.max_pending > 1 else ""
+    told = f"processing takes {part:.0%} of the interval{at_a_time}".replace("%", " %")
+    if part <= batches.max_pending:
+        return told
+    return f"<b>the queue grows</b>: {told}; a longer batch_interval or a faster operator ends that"
 
 
 def _row(batch: BatchFrame, interval_us: int) -> str:

@@ -1,0 +1,120 @@
+"""What the stepper says of a changelog, of outputs only, and of a world that stops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from telling import words_until
+
+import workbench as wb
+from workbench.api.job.job import Job
+
+Starts = Callable[[object], Job]
+
+
+@pytest.fixture
+def start() -> Iterator[Starts]:
+    """Starts a count by key of a hundred records a second."""
+    started: list[Job] = []
+
+    def start(architecture: object) -> Job:
+        stream = wb.Stream.from_table(pa.table({"k": list("abac") * 15}), rate=100)
+        counts = stream.key_by("k").aggregate(n=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
+        job = counts.run(
+            "barriers", driver="stepping", fault_tolerance=architecture, buffer_size=1, buffer_timeout="0ms"
+        )
+        started.append(job)
+        return job
+
+    yield start
+    for job in started:
+        if not job.over:
+            job.cancel()
+            job.wait()
+
+
+def test_positions_fall_behind_the_log(start: Starts) -> None:
+    job = start(wb.changelog("50ms", offset_interval="200ms"))
+    assert job.stepper.scene().scene.facts == (("log", "empty"),)
+    assert "table[0] saves a new position with entry 1: 5." in words_until(job, "sent barrier 1")
+    assert words_until(job, "took barrier 1").endswith("aggregate[0] logs its state: entry 1.")
+    assert words_until(job, "is complete").endswith("Entry 1 of the log is complete: log and positions agree.")
+    told = words_until(job, "sent barrier 2")
+    assert "table[0] saves its old position with entry 2: 5, although it has read 5 records more." in told
+    assert job.stepper.scene().scene.task("table[0]").beside == (("position saved", "5"), ("read since", "6"))
+    assert job.stepper.scene().scene.task("table[0]").copied == (
+        ("offset", "5"),
+    )  # what it saves, not what it has read
+    told = words_until(job, "Entry 2 of the log")
+    assert "a failure now would apply twice: aggregate[0] 5 records, table[0] 5 records." in told
+    assert ("a failure applies twice", "aggregate[0] 5 records, table[0] 5 records") in job.stepper.scene().scene.facts
+
+
+def test_what_a_failure_applies_twice_is_told_and_is_what_the_audit_counts(start: Starts) -> None:
+    job = start(wb.changelog("50ms", offset_interval="200ms"))
+    words_until(job, "Entry 3 of the log is complete")
+    job.faults.fail("aggregate[0]")
+    told = words_until(job, "Operators load")
+    assert (
+        "Operators load the log to entry 3, sources go back to the positions in it: applied twice: aggregate[0] 10"
+        in told
+    )
+    assert {row["task"]: row["records"] for row in job.audit()} == {"table[0]": 10, "aggregate[0]": 10}
+    assert job.stepper.scene().scene.task("table[0]").state == (("offset", "5"),)
+    words_until(job, "table[0] saves a new position")
+    offset = int(dict(job.stepper.scene().scene.task("table[0]").state)["offset"])
+    beside = dict(job.stepper.scene().scene.task("table[0]").beside)
+    assert int(beside["position saved"]) + int(beside["read since"]) == offset > 5
+
+
+def test_what_is_lost_is_told(start: Starts) -> None:
+    job = start(wb.at_most_once("50ms"))
+    told = words_until(job, "Flush 1")
+    assert told.endswith("Flush 1 is complete: sinks have committed their rows; no state was saved.")
+    scene = job.stepper.scene().scene
+    assert scene.task("aggregate[0]").state[0] == ("a", "n=3")
+    assert (scene.task("aggregate[0]").snapshot, scene.task("aggregate[0]").copied) == (1, ())
+    assert scene.task("table[0]").copied == (("offset", "5"),)
+    words_until(job, "table[0] sent record")
+    facts = (("a failure now loses", "1 record on the way, the state of 3 keys, and rows not flushed"),)
+    assert job.stepper.scene().scene.facts == facts
+    job.faults.fail("aggregate[0]")
+    assert words_until(job, "Lost").endswith(
+        "Lost for good: 1 record on the way, the state of 3 keys, and rows not flushed. Sources will go on with the "
+        "next record."
+    )
+    words_until(job, "aggregate[0] took record")
+    assert len(job.stepper.scene().scene.task("aggregate[0]").state) == 2  # one key, and what is committed
+
+
+def test_acks_without_ackers_lose_as_well(start: Starts) -> None:
+    job = start(wb.acks(ackers=0))
+    words_until(job, "aggregate[0] took record")
+    job.faults.fail("aggregate[0]")
+    assert "Lost for good" in words_until(job, "Lost")
+
+
+def test_the_world_stops(start: Starts) -> None:
+    job = start(wb.stop_the_world("50ms"))
+    told = words_until(job, "sent barrier 1")
+    assert told.endswith("table[0] reads nothing until checkpoint 1 is complete.")
+    assert job.stepper.scene().scene.task("table[0]").beside == (("stands still", ""),)
+    assert words_until(job, "is complete").endswith("Checkpoint 1 is complete: the sources read on.")
+    words_until(job, "table[0] sent record")
+    assert job.stepper.scene().scene.task("table[0]").beside == ()
+
+
+@pytest.mark.parametrize("architecture", [wb.changelog("50ms", offset_interval="200ms"), wb.at_most_once("50ms")])
+def test_going_back_tells_the_same(start: Starts, architecture: object) -> None:
+    job = start(architecture)
+    words_until(job, "is complete")
+    scene = job.stepper.scene().scene
+    job.stepper.step(6)
+    assert job.stepper.back(6).scene == scene
+    fork = job.stepper.fork(scene.step - 3)
+    fork.stepper.step(3)
+    assert (fork.stepper.scene().scene.words, fork.stepper.scene().scene.facts) == (scene.words, scene.facts)
+    fork.cancel()
+    fork.wait()

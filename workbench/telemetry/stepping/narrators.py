@@ -1,0 +1,31 @@
+"""The narrator of each architecture of fault tolerance."""
+
+from __future__ import annotations
+
+from workbench.drivers.stepped.narrator import PLAIN, Narrator
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.telemetry.stepping.acks import AcksNarrator
+from workbench.telemetry.stepping.barriers import AtMostOnceNarrator, ChangelogNarrator, StopTheWorldNarrator
+from workbench.telemetry.stepping.batches import BatchesNarrator
+from workbench.telemetry.stepping.transactions import TransactionsNarrator
+
+
+def narrator_for(policy: FaultTolerance) -> Narrator:
+    """The narrator of a run with this policy.
+
+    Example:
+        >>> from workbench.runtime.barriers.policies import fault_tolerance
+        >>> narrator_for(fault_tolerance("exactly-once"))
+        <Narrator>
+    """
+    if policy.acking is not None:
+        return AcksNarrator()
+    if policy.batches is not None:
+        return BatchesNarrator()
+    if policy.transactions is not None:
+        return TransactionsNarrator()
+    if policy.offset_interval_us is not None:
+        return ChangelogNarrator()
+    if not policy.replays:
+        return AtMostOnceNarrator()
+    return StopTheWorldNarrator() if policy.stops_sources else PLAIN
