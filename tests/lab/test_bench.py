@@ -24,14 +24,15 @@ from workbench.cli import main
 from workbench.cli.command import say
 from workbench.dashboard.measured.sweep import SweepPoint, sweep_figures
 from workbench.errors import SettingError
-from workbench.lab.bench.measuring import starting, trial
+from workbench.lab.bench.measuring import full_speed, starting, trial
+from workbench.lab.bench.measuring.full_speed import FullSpeed
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import comparable, read_line
 from workbench.lab.bench.measuring.report import Report
 from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
-from workbench.lab.bench.works import architectures, crowd, full_speed, idle, latencies, memory
+from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory
 from workbench.lab.bench.works.ad_events import expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
@@ -45,7 +46,6 @@ from workbench.lab.bench.works.blocks import (
     events,
 )
 from workbench.lab.bench.works.campaigns import CAMPAIGN_OF, Campaigns
-from workbench.lab.bench.works.full_speed import FullSpeed
 from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep, matching_rows
 from workbench.lab.bench.works.grouping import Grouping

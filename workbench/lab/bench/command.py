@@ -14,13 +14,13 @@ from rich.console import Console
 
 from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
 from workbench.lab.bench.looking import looking
-from workbench.lab.bench.measuring import chaos, stalls, starting
+from workbench.lab.bench.measuring import chaos, full_speed, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.works import architectures, batch_intervals, crowd, full_speed, idle, memory
+from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {

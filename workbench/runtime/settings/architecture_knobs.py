@@ -100,7 +100,7 @@ def knobs_in_force(settings: Settings) -> dict[str, str | None]:
 
     Example:
         >>> knobs_in_force(Settings().with_value("fault_tolerance", "changelog:changelog_interval=1s"))
-        {'changelog_interval': '1s', 'offset_interval': '60s', 'checkpoint_mode': None, ...}
+        {'changelog_interval': '1s', 'offset_interval': '1min', 'checkpoint_mode': None, ...}
         >>> knobs_in_force(Settings())
         {}
     """
