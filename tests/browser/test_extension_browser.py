@@ -100,15 +100,22 @@ def engine():
         yield started
 
 
+def _closed_while_built(stack: str) -> bool:
+    """Whether a view of Bokeh's did not find the signals of a root that was removed before the view was complete."""
+    first, *places = stack.splitlines()
+    return first.endswith("reading 'connect')") and bool(places) and all("/bokeh.min.js:" in place for place in places)
+
+
 @pytest.fixture
 def front(lab, engine):
     page = engine.new_page(viewport={"width": 1400, "height": 900})
     errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
     yield Front(page, *lab)
     # Whatever a kernel leaves unanswered when it is shut down does not count. Nor does a subshell that JupyterLab asked
-    # for when it made a comm: a restart cancels that request, and JupyterLab leaves the rejection unhandled.
-    seen = [error for error in errors if "create_subshell_request" not in error]
+    # for when it made a comm: a restart cancels that request, and JupyterLab leaves the rejection unhandled. Nor does a
+    # plot that was closed while Bokeh built it: Bokeh goes on without its root, and leaves the rejection unhandled.
+    seen = [error for error in errors if "create_subshell_request" not in error and not _closed_while_built(error)]
     page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
     page.close()
     assert seen == []

@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -183,6 +184,28 @@ def test_every_result_is_exact(make: Callable[[], Work], setting: Setting) -> No
     assert shares[-1] == 1.0
     assert result.config["p"] == setting.parallelism
     assert (result.p50_ms is not None) == (result.workload == "W2")
+
+
+@pytest.mark.slow
+def test_a_run_that_was_over_before_it_could_be_measured_is_done_again_with_more_events(monkeypatch) -> None:
+    run, limits = trial._limited, []
+
+    class OverAtOnce(Campaigns):
+        def start_measuring(self) -> None:
+            before = -1
+            while len(limits) == 1 and before != self.emitted.count:
+                before = self.emitted.count
+                time.sleep(0.5)
+
+    def limited(work, setting, checkpoints, limit, on_progress):
+        limits.append(limit)
+        return run(work, setting, checkpoints, limit, on_progress)
+
+    monkeypatch.setattr(trial, "_limited", limited)
+    result = run_trial(OverAtOnce, Setting(parallelism=2, seconds=0.8, checkpoint_s=1), lambda share: None)
+    assert result.events > 0
+    assert result.checked
+    assert limits == [limits[0], 4 * limits[0]]
 
 
 @pytest.mark.slow

@@ -71,7 +71,10 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
 
 
 def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | None, on_progress: Progress) -> Result:
-    """A run that measures the speed, then one over as many events as take the rest of the time."""
+    """A run that measures the speed, then one over as many events as take the rest of the time.
+
+    A run that was over before anything of it could be measured is done again with four times the events.
+    """
     trial = make()
     job = _start(trial, setting, None, None)
     sleep(0.0, WARM_UP / 2, setting.seconds, on_progress)
@@ -80,8 +83,15 @@ def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | Non
     per_second = (trial.emitted.count - before) / (time.perf_counter() - begin)
     job.cancel(wait=False)
     job.wait(PATIENCE)
-    work = make()
     limit = max(1, int(per_second * setting.seconds * (1 - WARM_UP)))
+    while not (result := _limited(make(), setting, checkpoints, limit, on_progress)).events:
+        limit *= 4
+        checkpoints = checkpoints and checkpoints.with_name(f"checkpoints-{limit}")
+    on_progress(1.0)
+    return result
+
+
+def _limited(work: Work, setting: Setting, checkpoints: Path | None, limit: int, on_progress: Progress) -> Result:
     job = _start(work, setting, checkpoints, limit)
     work.start_measuring()
     before = work.emitted.count
@@ -91,7 +101,6 @@ def _bounded(make: Callable[[], Work], setting: Setting, checkpoints: Path | Non
             time.sleep(0.01)
         events -= before
     job.wait(PATIENCE)
-    on_progress(1.0)
     return _result(work, setting, job, meter, events)
 
 
