@@ -432,3 +432,62 @@ def test_a_damaged_log_says_what_to_do() -> None:
     storage.keep(LOG, b'{"base": "seven"}')
     with pytest.raises(wb.errors.CheckpointError, match="cut differently: delete the file to accept this"):
         OffsetLog(storage)
+
+
+# the examples of Trident's documentation (docs/Trident-state.md of Storm) ------------------------------------------
+
+
+def held(job: Job, key: str) -> int | None:
+    """The sum of a key while batches are processed."""
+    found = job.operator_state("aggregate").get(key)
+    return None if found is None else found["n"]
+
+
+def summed(rows: list[tuple[str, int]], name: str, policy: Any) -> Job:
+    """Sums by key, a record each millisecond, one record in each buffer."""
+    table = pa.table({"key": [key for key, _ in rows], "n": [n for _, n in rows]})
+    sums = wb.Stream.from_table(table, rate=1_000).key_by("key").aggregate(n=wb.sum("n"))
+    return stepped(sums.sink_to(wb.TableSink("out", upsert_key="key")), name, policy, buffer_size=1)
+
+
+def sums(job: Job) -> dict[str, int]:
+    return {row["key"]: row["n"] for row in job.table().to_pylist()}
+
+
+def test_a_transactional_batch_that_was_half_applied_is_applied_once() -> None:
+    """Batch 3 is man, man, dog, on man 3, dog 3 and apple 10; it fails when dog is 4 and man is still 3."""
+    first, second = [("man", 3), ("dog", 1), ("dog", 2)], [("apple", 4), ("apple", 3), ("apple", 3)]
+    third = [("dog", 1), ("man", 1), ("man", 1)]
+    job = summed(first + second + third, "trident", wb.micro_batches("10ms", batch_size=3))
+    run_until(job, lambda: held(job, "dog") == 4)
+    assert (held(job, "man"), held(job, "apple")) == (3, 10)
+    assert queue(job).committed_txid == 2
+    job.stepper.driver.master.crash("aggregate[0]")
+    run_until(job, lambda: queue(job).committed_txid == 3)
+    run_until(job, lambda: len(sums(job)) == 3)
+    assert job.wait() == "FINISHED"
+    assert sums(job) == {"man": 5, "dog": 4, "apple": 10}
+    ended = [(txid, state, replayed) for txid, _, state, replayed in batches(job) if txid == 3]
+    assert ended == [(3, "failed", False), (3, "committed", True)]
+
+
+@pytest.mark.parametrize(("fails", "expected"), [(False, {1: 1, 2: 4, 3: 6}), (True, {1: 1, 2: 3})])
+def test_an_opaque_batch_that_comes_again_with_less_counts_from_the_value_before_it(
+    fails: bool, expected: dict[int, int]
+) -> None:
+    """The value 4 of batch 2 was 1 before it. Two more are 6 in batch 3, but 3 if they are batch 2 once more."""
+    job = summed([("k", 1)] * 12, "opaque", wb.micro_batches("1ms", state="opaque"))
+    run_until(job, lambda: len(queue(job).open) == 1)
+    job.tune(batch_interval="3ms")
+    run_until(job, lambda: held(job, "k") == 4)
+    assert queue(job).committed_txid == 1
+    job.tune(batch_interval="2ms")
+    if fails:
+        job.stepper.driver.master.crash("aggregate[0]")
+    found = {1: 1}
+    while len(found) < len(expected):
+        txid = len(found) + 1
+        run_until(job, lambda: queue(job).committed_txid == txid)  # noqa: B023
+        found[txid] = held(job, "k")
+    assert found == expected
+    job.cancel()
