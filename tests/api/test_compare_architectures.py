@@ -231,3 +231,33 @@ def test_while_they_run_the_lanes_are_shown(compared):
     assert "claims" not in repr(compared)
     assert "compared-snapshots" in repr(compared)
     assert "each result" not in repr(compared)
+
+
+def test_a_jobs_pipeline_runs_again_under_other_architectures():
+    job = pipeline().run("again", parallelism=2, buffer_timeout="20ms", at_end="hold", fault_tolerance="acks")
+    try:
+        job.tune(buffer_timeout="5ms")
+        compared = wb.compare(
+            job, ["snapshots", "at-most-once"], faults="task-dies:at=1500", checkpoint_interval="50ms"
+        )
+        assert [lane.name for lane in compared.jobs.values()] == [
+            "again-reference",
+            "again-snapshots",
+            "again-at-most-once",
+        ]
+        assert set(compared.wait("60s").values()) == {"FINISHED"}
+        for lane in compared.jobs.values():
+            shown = lane.status()
+            assert (shown["parallelism"], shown["buffer_timeout"], shown["checkpoint_interval"]) == (2, "5ms", "50ms")
+        assert compared.table()["observed"].to_pylist() == ["exactly-once", "exactly-once", "at-most-once"]
+        assert not job.over
+    finally:
+        job.cancel()
+
+
+def test_a_pipeline_that_writes_outside_does_not_run_a_second_time():
+    job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.CallbackSink(print)).run("outside")
+    job.wait()
+    with pytest.raises(JobError, match=r"the job 'outside' cannot run a second time: its sink .* use a Tab"):
+        wb.compare(job, ["snapshots"])
+    assert not [name for name in wb.jobs() if name.startswith("outside-")]

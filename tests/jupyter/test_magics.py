@@ -632,7 +632,10 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream delete-savepoint ", {"delays", "monday", "tuesday"}),
         ("%stream state delays a", {"aggregate"}),
         ("%stream stall aggregate o", {"on", "off"}),
-        ("%stream compare delays ", {"other"}),
+        ("%stream compare delays ot", {"other"}),
+        ("%stream compare delays acks snap", {"snapshots"}),
+        ("%stream compare delays acks tas", {"task-dies"}),
+        ("%stream compare delays acks checkpoint_mode=un", {"unaligned"}),
         ("%stream step delays b", {"barrier", "back", "buffer"}),
         ("status = %stream stat", {"state", "status"}),
         ("  %stream pa", {"pause"}),
@@ -764,3 +767,30 @@ def test_the_caretaker_does_not_wait_for_ever() -> None:
     assert not caretaker.stop_all()
     release.set()
     caretaker.dismiss()
+
+
+def test_compare_takes_another_job_or_architectures_with_faults_and_settings(
+    shell: InteractiveShell, jobs: dict[str, RecordingJob], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jobs["delays"], jobs["other"] = RecordingJob("delays"), RecordingJob("other")
+    calls: list[Any] = []
+    monkeypatch.setattr(workbench, "compare", lambda *what, **more: calls.append((*what, more)), raising=False)
+    run(shell, "%stream compare delays other")
+    run(
+        shell,
+        "%stream compare delays snapshots changelog:offset_interval=2s task-dies:at=20 checkpoint-interval=1s",
+    )
+    run(shell, "%stream compare delays acks")
+    assert calls == [
+        (jobs["delays"], jobs["other"], {}),
+        (
+            jobs["delays"],
+            ["snapshots", "changelog:offset_interval=2s"],
+            {"faults": ["task-dies:at=20"], "replace": True, "checkpoint_interval": "1s"},
+        ),
+        (jobs["delays"], ["acks"], {"faults": None, "replace": True}),
+    ]
+    assert "unknown job, architecture or fault 'aks': did you mean 'acks'?" in failure(
+        shell, "%stream compare delays aks"
+    )
+    assert "unknown setting 'fault_tolerance'" in failure(shell, "%stream compare delays acks fault_tolerance=acks")

@@ -12,11 +12,13 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
+from workbench.api.running.faults_by_records import FAULTS
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.jupyter.docked import PLACES
 from workbench.jupyter.magics import OPTIONS
-from workbench.jupyter.verbs import RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.jupyter.verbs import LANE_SETTINGS, RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.runtime.settings.architecture import CHOICES
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.settings import TABLE
 
@@ -123,6 +125,19 @@ def _others(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     return () if own else [name for name, job in wb.jobs().items() if job not in meant]
 
 
+def _compare(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    """Other jobs; architectures, faults and settings, and after a setting its values."""
+    if own and own[-1].replace("-", "_") in LANE_SETTINGS:
+        return VALUES.get(own[-1].replace("-", "_"), ())
+    architectures = [name for name in CHOICES if name not in own]
+    return [
+        *_others(meant, own),
+        *architectures,
+        *FAULTS,
+        *(f"{setting}=" for setting in sorted(LANE_SETTINGS)),
+    ]
+
+
 def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     if len(own) == 2 and own[0] == "until":
         return _operators(meant, ())
@@ -145,7 +160,7 @@ _WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = 
     "slow-down": _operators,
     "stall": _stall,
     "fail": _fail,
-    "compare": _others,
+    "compare": _compare,
     "step": _step,
 }
 """Completions of each verb after the job's name: called with the candidate jobs and the words so far."""

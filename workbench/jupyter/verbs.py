@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import workbench as wb
 from workbench.api.kept.job_record import Cell
+from workbench.api.running.faults_by_records import FAULTS
 from workbench.api.running.found_jobs import FoundJob
 from workbench.errors import JobError, SettingError, unknown
 from workbench.jupyter.advice import Advice
@@ -15,8 +16,11 @@ from workbench.jupyter.docked import choose_display
 from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
-from workbench.runtime.settings.architecture import KNOBS
+from workbench.runtime.settings.architecture import CHOICES, KNOBS
+from workbench.runtime.settings.settings import TABLE
 
+LANE_SETTINGS = tuple(name for name in TABLE if name != "fault_tolerance")
+"""The settings that all lanes of ``compare`` may share."""
 _DIGITS_MAX = 18
 """The maximum digits of a number of steps."""
 
@@ -80,18 +84,24 @@ def default_job(verb: str, jobs: Mapping[str, Any]) -> Any:
     raise JobError(f"no job is running: name one, '%stream {verb} NAME', from {', '.join(jobs)}")
 
 
-def settings(words: Sequence[str]) -> dict[str, str]:
+def settings(words: Sequence[str], known: Collection[str] | None = None) -> dict[str, str]:
     """Settings and their values in ``name=value`` or ``name value`` form; ``-`` may stand for ``_``.
+
+    Args:
+        words: the words.
+        known: the settings that there are; None: those of a running job, and the arguments of architectures.
 
     Raises:
         SettingError: an unknown setting, or one without a value.
     """
     flat = _flat(words)
+    knobs = KNOBS if known is None else ()
+    known = wb.SETTINGS if known is None else known
     found: dict[str, str] = {}
     for name, value in zip(flat[::2], [*flat[1::2], ""], strict=False):
         setting = name.lstrip("-").replace("-", "_")
-        if setting not in wb.SETTINGS and setting not in KNOBS:
-            raise SettingError(unknown("setting", name, wb.SETTINGS))
+        if setting not in known and setting not in knobs:
+            raise SettingError(unknown("setting", name, known))
         if not value:
             raise SettingError(f"{setting} has no value: write for example '%stream set {setting}=VALUE'")
         if setting in found:
@@ -174,6 +184,26 @@ def _fork(job: Any, words: Sequence[str]) -> Any:
     return job.stepper.fork(at, **settings(words if at is None else words[1:])).stepper.scene()
 
 
+def _compare(job: Any, words: Sequence[str]) -> Any:
+    """``compare delays other``, or ``compare delays snapshots acks task-dies:at=2000 checkpoint_interval=1s``."""
+    if len(words) == 1 and words[0] in wb.jobs():
+        return wb.compare(job, wb.job(words[0]))
+    kinds: dict[str, list[str]] = {"architecture": [], "fault": [], "setting": []}
+    for word in words:
+        head = word.partition(":")[0].lower()
+        kind = "architecture" if head in CHOICES else "fault" if head in FAULTS else "setting"
+        if kind == "setting" and "=" not in word:
+            raise SettingError(unknown("job, architecture or fault", word, (*wb.jobs(), *CHOICES, *FAULTS)))
+        kinds[kind].append(word)
+    return wb.compare(
+        job,
+        kinds["architecture"],
+        faults=kinds["fault"] or None,
+        replace=True,
+        **settings(kinds["setting"], LANE_SETTINGS),
+    )
+
+
 def _report(job: Any, words: Sequence[str]) -> Any:
     return job.report(words[0] if words else f"{job.name}-report.html")
 
@@ -236,7 +266,13 @@ VERBS: dict[str, Verb] = {
     "fork": Verb(
         _fork, "a new job that continues from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
     ),
-    "compare": Verb(lambda job, words: wb.compare(job, wb.job(words[0])), "two jobs, side by side", "OTHER", 1, 1),
+    "compare": Verb(
+        _compare,
+        "with another job, side by side; or its pipeline under several architectures, with faults",
+        "OTHER | ARCHITECTURE ... [FAULT ...] [SETTING=VALUE ...]",
+        1,
+        29,
+    ),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),
     "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),

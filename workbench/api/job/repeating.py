@@ -1,4 +1,4 @@
-"""Which jobs can be repeated up to a past step without side effects outside the job."""
+"""Which jobs can be run a second time without side effects outside the job."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from workbench.runtime.storage import CheckpointStorage, MemoryStorage
 
 
 def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> str:
-    """Why a job cannot repeat its steps, in a sentence; empty if it can.
-
-    It must have no external effects: what a second run writes to a folder or a database would be there twice.
-    """
+    """Why a job cannot repeat its steps, in a sentence; empty if it can: then it has no effects outside the job."""
     if not isinstance(storage, MemoryStorage):
         return "its checkpoints are kept in a checkpoint_dir, which a second run would write to: run it without one"
+    return unrepeatable_ends(logical)
+
+
+def unrepeatable_ends(logical: LogicalGraph) -> str:
+    """Why its sources cannot be read, or its sinks written, by a second run; empty if they can.
+
+    What a second run writes to a folder or a database would be there twice.
+    """
     for node, uid in logical.uids.items():
         if isinstance(node.spec, Sink) and node.spec.writes_outside:
             return f"its sink {uid!r} writes outside the job, so a second run would write again: use a TableSink"

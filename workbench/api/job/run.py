@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.api.kept.journal import Journal
 from workbench.drivers.contract.driver import Driver
@@ -40,6 +40,8 @@ class Run:
         watch: makes telemetry follow another master.
         holder: returns the process that owns the checkpoint directory.
         again: starts the run again under a name, with frames from a step on; or says why that is impossible.
+        beside: returns the pipeline and the settings in force, to run it a second time beside this run; or says why
+            that is impossible.
         cell: of a notebook that started it; None: a call of ``run``.
 
     Attributes:
@@ -57,6 +59,7 @@ class Run:
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
         again: Callable[[str, int], Job] | str,
+        beside: Callable[[], tuple[Any, dict[str, Any]]] | str,
         cell: Cell | None = None,
     ) -> None:
         self.name = name
@@ -66,6 +69,7 @@ class Run:
         self.rerun = rerun
         self.holder = holder
         self.again = again
+        self.beside = beside
         self.cell = cell
         self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
         self._watch = watch

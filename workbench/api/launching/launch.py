@@ -6,18 +6,19 @@ import secrets
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from workbench.api.beginning.opening import Beginning, matched, open_storage, regrouped
 from workbench.api.beginning.preparing import prepare_kernels, prepare_others
 from workbench.api.beginning.sink_places import check_fresh, hold_places
 from workbench.api.job.job import Job
 from workbench.api.job.registry import check_free, forget, jobs, make_room, register
-from workbench.api.job.repeating import unrepeatable
+from workbench.api.job.repeating import unrepeatable, unrepeatable_ends
 from workbench.api.job.run import Run
 from workbench.api.kept.job_record import JobRecord, started_from, this_cell
 from workbench.api.launching.job_resources import JobResources
 from workbench.api.launching.parts import opened_parts
-from workbench.api.launching.refusals import Plan, RunRequest, check_beginning, check_directory, planned
+from workbench.api.launching.refusals import Plan, Runnable, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.live.hybrid_source import replayed
@@ -237,6 +238,7 @@ class Launch:
             watch=self._sampler.watch,
             holder=self._resources.holder,
             again=unrepeatable(self._plan.logical, storage) or self._again,
+            beside=unrepeatable_ends(self._plan.logical) or self._beside,
             cell=self._cell,
         )
         return Job(run)
@@ -261,24 +263,34 @@ class Launch:
 
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
         """Run the pipeline again with the present settings."""
-        master, values = self._driver.master, self._request.values
-        changes = {"max_parallelism", "fault_tolerance", *(OF_TUNE.keys() & values.keys())}  # the rest is as requested
-        in_force = {setting: value for setting, value in master.shown().items() if setting in changes}
+        values = {**self._request.values, **self._in_force({"max_parallelism", "fault_tolerance"})}
         directory = self._resources.directory
         with started_from(self._cell):
             return start_job(
                 replace(
                     self._request,
-                    values={**values, **in_force},
+                    values=values,
                     checkpoint_dir=None if directory is None else directory.location,
                     resume=savepoint is None,
                     restore=savepoint,
                     allow_non_restored_state=allow_non_restored_state,
                     standby=False,
                     replace=False,
-                    tempo=master.sources.tempo(),
+                    tempo=self._driver.master.sources.tempo(),
                 )
             )
+
+    def _in_force(self, others: set[str]) -> dict[str, Any]:
+        """The present values of `others` and of the requested settings that can be tuned; the rest is as requested."""
+        changes = others | (OF_TUNE.keys() & self._request.values.keys())
+        return {setting: value for setting, value in self._driver.master.shown().items() if setting in changes}
+
+    def _beside(self) -> tuple[Runnable, dict[str, Any]]:
+        """The pipeline, and its settings for a run with another architecture that is to come to an end."""
+        values = {**self._request.values, **self._in_force(set())}
+        own = {"fault_tolerance", "at_end"}
+        given = {setting: value for setting, value in values.items() if value is not None and setting not in own}
+        return self._request.pipeline, given
 
     def _again(self, name: str, first: int) -> Job:
         """Repeat the same steps, in memory."""

@@ -23,7 +23,7 @@ FaultsLike = str | RecordFault | Sequence[str | RecordFault] | None
 
 
 def compare(
-    *what: Any, name: str = "compared", faults: FaultsLike = None, **lanes: Any
+    *what: Any, name: str | None = None, faults: FaultsLike = None, **lanes: Any
 ) -> Comparison | LiveComparison | ArchitectureComparison:
     """Compare jobs side by side: run a pipeline with several settings or architectures, or show jobs that there are.
 
@@ -33,21 +33,25 @@ def compare(
 
     With a pipeline and a list of architectures, each is a lane, beside one without faults whose results are the truth.
     The same faults happen to each at the same record, and ``table()`` tells what each claims and what was observed.
+    With a job in place of the pipeline, the job's pipeline runs from its beginning, with the job's settings; the job
+    itself is left alone.
 
     Source: E4 and E10, what-if: one pipeline with two settings, or two versions from one moment; the tables of D and E,
     which compare architectures.
 
     Args:
-        what: a pipeline or stream, and for architectures a list of them, as for ``run(fault_tolerance=...)``; or two
-            jobs or more, for example one and its `Stepper.fork`.
-        name: what the names of the jobs begin with: ``"compared-a"``.
+        what: a pipeline or stream, and for architectures a list of them, as for ``run(fault_tolerance=...)``, or
+            instead of the pipeline a job; or two jobs or more, for example one and its `Stepper.fork`.
+        name: what the names of the lanes' jobs begin with: ``"compared-a"``, or of a job's architectures
+            ``"delays-acks"``.
         faults: with architectures: ``"task-dies:at=10000"``, ``"slow-receiver:at=10000,records=10000,rest=5ms"`` or a
             list of such; records are those of the first subtask of the first source, or of the first sink.
         **lanes: what the job of each lane is run with, such as ``a={"buffer_timeout": "50ms"}``; with architectures,
             settings of all of them, such as ``checkpoint_interval="1s"``.
 
     Raises:
-        JobError: no pipeline and no jobs, or a stepping job with a live one.
+        JobError: no pipeline and no jobs, a stepping job with a live one, or a job whose pipeline cannot run a second
+            time, because it writes outside the job or its source cannot be read again.
         SettingError: fewer than two lanes, or an invalid setting or fault; no job is left running then.
 
     Example:
@@ -61,14 +65,16 @@ def compare(
         >>> job.cancel(); other.cancel()
     """
     begins = bool(what) and hasattr(what[0], "run") and not isinstance(what[0], Job)
-    if begins and len(what) == 2 and isinstance(what[1], list | tuple):
-        return _compare_architectures(what[0], what[1], faults, name, lanes)
+    if len(what) == 2 and isinstance(what[1], list | tuple) and (begins or isinstance(what[0], Job)):
+        pipeline, settings = (what[0], lanes) if begins else _pipeline_of(what[0], lanes)
+        named = name or ("compared" if begins else what[0].name)
+        return _compare_architectures(pipeline, what[1], faults, named, settings)
     if faults is not None:
         raise SettingError(
             "faults are for architectures: compare(pipeline, ['snapshots', 'at-most-once'], faults='task-dies')"
         )
     if begins and len(what) == 1:
-        return LiveComparison(_run(what[0], name, lanes))
+        return LiveComparison(_run(what[0], name or "compared", lanes))
     for job in what:
         if not isinstance(job, Job):
             raise JobError(
@@ -84,6 +90,15 @@ def compare(
     if not all(job.live for job in what):
         raise JobError("compare shows two stepping jobs, or live ones: a stepping job stands still beside a live one")
     return LiveComparison({job.name: job for job in what})
+
+
+def _pipeline_of(job: Job, changes: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A job's pipeline, and its settings with some changed."""
+    beside = job._run.beside
+    if isinstance(beside, str):
+        raise JobError(f"the pipeline of the job {job.name!r} cannot run a second time: {beside}")
+    pipeline, settings = beside()
+    return pipeline, {**settings, **changes}
 
 
 def _compare_architectures(

@@ -81,7 +81,7 @@ def _job(simulation: Simulation) -> Job:
     name = f"simulation-{simulation.scenario.seed}"
     run = Run(
         name, master, driver, recorder, rerun=rerun, watch=sampler.watch, holder=lambda: None,
-        again="it replays a simulation",
+        again="it replays a simulation", beside="it replays a simulation",
     )  # fmt: skip
     job = Job(run)
     weakref.finalize(job, simulation.close)
