@@ -93,11 +93,12 @@ def starts(repeats: int) -> Iterator[tuple[str, Start]]:
     """New processes: with the kernels as they are installed, then with numba's, first without a cache, as on a new
     machine where no kernels are ready."""
     usual = "ready kernels" if READY is not None else "cached kernels"
-    _in_new_process({})  # so that Python's own caches are filled
-    for _ in range(repeats):
-        yield usual, _in_new_process({})
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as empty:
-        numba = {CHOICE: "numba", "NUMBA_CACHE_DIR": empty}
+        byte_code = {"PYTHONPYCACHEPREFIX": f"{empty}/byte-code"}
+        _in_new_process(byte_code)  # fills it, as pip does when it installs a package
+        for _ in range(repeats):
+            yield usual, _in_new_process(byte_code)
+        numba = {**byte_code, CHOICE: "numba", "NUMBA_CACHE_DIR": f"{empty}/numba"}
         yield "nothing cached", _in_new_process(numba)
         if READY is not None:
             for _ in range(repeats):
@@ -105,9 +106,12 @@ def starts(repeats: int) -> Iterator[tuple[str, Start]]:
 
 
 def _in_new_process(environment: dict[str, str]) -> Start:
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
     def told(program: str) -> str:
-        command, own = [sys.executable, "-c", program], {**os.environ, **environment}
-        return subprocess.run(command, env=own, capture_output=True, text=True, check=True).stdout.splitlines()[-1]
+        command = [sys.executable, "-c", program]
+        ran = subprocess.run(command, env={**own, **environment}, capture_output=True, text=True, check=True)
+        return ran.stdout.splitlines()[-1]
 
     start = Start(**json.loads(told(_PROGRAM)))
     return replace(start, extension_s=float(told(_EXTENSION)))
