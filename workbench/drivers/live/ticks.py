@@ -44,9 +44,10 @@ class Budget:
     def spend(self, ticks: Ticks, cost_us: int) -> None:
         """Record the cost of a sample of this job; an outlier counts half."""
         with self._lock:
-            before_us = self._costs_us.get(ticks, cost_us)
-            self._costs_us[ticks] = (before_us + cost_us) // 2
-            self.total_us = sum(self._costs_us.values())
+            before_us = self._costs_us.get(ticks)
+            now_us = cost_us if before_us is None else (before_us + cost_us) // 2
+            self._costs_us[ticks] = now_us
+            self.total_us += now_us - (before_us or 0)
 
     def leave(self, ticks: Ticks) -> None:
         """Remove a job that has ended."""

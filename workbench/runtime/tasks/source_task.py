@@ -177,8 +177,9 @@ class SourceTask(Task):
         if handled_us > _QUICK_US + since_us // 10 and not crowded:
             return
         due_us = min(
-            (due for output in self.outputs if (due := output.next_due_us()) is not None), default=wait_us + timeout_us
-        )
+            (due for output in self.outputs if (due := output.next_due_us()) is not None and due > now_us),
+            default=wait_us + timeout_us,
+        )  # what is due by now is shipped at the end of this step
         due_us = min(due_us, now_us + self._rest_max_us)
         if found:
             smallest = min(pending.size for output in self.outputs for pending in output.pending)
@@ -204,6 +205,16 @@ class SourceTask(Task):
         """Whether a buffer is due, with which a watermark can be sent."""
         return any((due := output.next_due_us()) is not None and due <= now_us for output in self.outputs)
 
+    def _ships_soon(self) -> bool:
+        """Whether a watermark that is due would only wait, and not for long, in a buffer whose timeout runs."""
+        if not self._ship_after_us:
+            return False
+        soon_us = self._watermark_due_us + self.settings.watermark_interval_us // 2
+        return any(
+            (due := output.next_due_us()) is not None and self._watermark_due_us < due <= soon_us
+            for output in self.outputs
+        )
+
     @property
     def _waits_for_others(self) -> bool:
         """Whether it reads nothing for a reason other than that nothing is due."""
@@ -225,7 +236,7 @@ class SourceTask(Task):
         first_us = super().next_due_us() or MAX_TIME  # no step for a latency marker alone: it goes with what flows
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
-        if self.watermarks is not None and self._watermark_due_us < first_us:
+        if self.watermarks is not None and self._watermark_due_us < first_us and not self._ships_soon():
             first_us = self._watermark_due_us
         return None if first_us == MAX_TIME else first_us
 
