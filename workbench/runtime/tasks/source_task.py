@@ -176,10 +176,8 @@ class SourceTask(Task):
         crowded = self._rest_max_us > LONGEST_REST_US  # the other sources take the time, then
         if handled_us > _QUICK_US + since_us // 10 and not crowded:
             return
-        due_us = min(
-            (due for output in self.outputs if (due := output.next_due_us()) is not None and due > now_us),
-            default=wait_us + timeout_us,
-        )  # what is due by now is shipped at the end of this step
+        # What is due by now is shipped at the end of this step.
+        due_us = min((due for due in self._dues_us() if due > now_us), default=wait_us + timeout_us)
         due_us = min(due_us, now_us + self._rest_max_us)
         if found:
             smallest = min(pending.size for output in self.outputs for pending in output.pending)
@@ -201,18 +199,21 @@ class SourceTask(Task):
         turn = self._markers * 618 % 1_000  # spreads evenly over the thousand
         return now_us + (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000
 
-    def _ships_now(self, now_us: int) -> bool:
-        """Whether a buffer is due, with which a watermark can be sent."""
-        return any((due := output.next_due_us()) is not None and due <= now_us for output in self.outputs)
+    def _ships_between(self, after_us: int, until_us: int) -> bool:
+        """Whether a buffer, with which a watermark can be sent, is due then; the first bound is exclusive."""
+        return any(after_us < due <= until_us for due in self._dues_us())
 
-    def _ships_soon(self) -> bool:
-        """Whether a watermark that is due would only wait, and not for long, in a buffer whose timeout runs."""
-        if not self._ship_after_us:
+    def _dues_us(self) -> list[int]:
+        return [due for output in self.outputs if (due := output.next_due_us()) is not None]
+
+    def _tells_alone(self, first_us: int) -> bool:
+        """Whether a watermark needs a step of its own before `first_us`, because it would not merely wait in a buffer
+        that is due shortly after it."""
+        due_us = self._watermark_due_us
+        if self.watermarks is None or due_us >= first_us:
             return False
-        soon_us = self._watermark_due_us + self.settings.watermark_interval_us // 2
-        return any(
-            (due := output.next_due_us()) is not None and self._watermark_due_us < due <= soon_us
-            for output in self.outputs
+        return not (
+            self._ship_after_us and self._ships_between(due_us, due_us + self.settings.watermark_interval_us // 2)
         )
 
     @property
@@ -236,7 +237,7 @@ class SourceTask(Task):
         first_us = super().next_due_us() or MAX_TIME  # no step for a latency marker alone: it goes with what flows
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
-        if self.watermarks is not None and self._watermark_due_us < first_us and not self._ships_soon():
+        if self._tells_alone(first_us):
             first_us = self._watermark_due_us
         return None if first_us == MAX_TIME else first_us
 
@@ -324,7 +325,7 @@ class SourceTask(Task):
                 alignment.leave()
         aligned = self.alignment is not None and self.alignment.asked_for
         rested = self._unread_us > 0
-        told_by_us = now_us if rested and self._ships_now(now_us) else self._watermark_due_us
+        told_by_us = now_us if rested and self._ships_between(0, now_us) else self._watermark_due_us
         if rested and self._wait_until_us is not None and self._wait_until_us <= now_us:  # more has become due by now
             told_by_us = self._told_at_us + 2 * self.settings.watermark_interval_us
         if self.watermarks is not None and (now_us >= told_by_us or aligned):
@@ -343,13 +344,9 @@ class SourceTask(Task):
         return super()._send_restored()
 
     def _has_more(self) -> bool:
-        return (
-            not self.drained
-            and not self.paused
-            and not self._held
-            and self._wait_until_us is not None
-            and self._wait_until_us <= self.load.last_us
-        )
+        if self.drained or self.paused or self._held or self._wait_until_us is None:
+            return False
+        return self._wait_until_us <= self.load.last_us
 
     # splits ------------------------------------------------------------------------------------------------------
 
