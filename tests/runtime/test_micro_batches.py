@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import workbench as wb
@@ -203,34 +204,34 @@ def test_a_source_that_lost_records_is_told_from_one_that_has_not() -> None:
 
 @dataclass(frozen=True)
 class TwoSplits(Source):
-    """Thirty numbers in each of two splits, one for each poll; `first` is the split that is read first, by attempt."""
+    """Thirty numbers in the split a and up to thirty in b, one for each poll; `first` is the split that is read first,
+    by attempt."""
 
     first: list[str]
+    rows_of_b: int = 30
     schema = pa.schema({"n": pa.int64(), "key": pa.int64()})
 
     def create(self) -> Any:
-        return _TwoReader(self.first.pop(0) if self.first else "a")
+        return _TwoReader(self.first.pop(0) if self.first else "a", {"a": 30, "b": self.rows_of_b})
 
 
 class _TwoReader:
     shares_event_time = False
     rows_read = None
 
-    def __init__(self, first: str) -> None:
-        self.turn, self.read = first, {"a": 0, "b": 0}
-        self.both = ("a", "b")
+    def __init__(self, first: str, rows: dict[str, int]) -> None:
+        self.turn, self.rows, self.read = first, rows, {"a": 0, "b": 0}
 
     def open(self, context: Any) -> None: ...
     def close(self) -> None: ...
 
     def splits(self) -> tuple[str, ...]:
-        return self.both
+        return tuple(split for split, rows in self.rows.items() if self.read[split] < rows)
 
     def poll(self, max_records: int) -> Any:
-        other = "b" if self.turn == "a" else "a"
-        split = self.turn if self.read[self.turn] < 30 else other
-        if self.read[split] == 30:
+        if not self.splits():
             return Exhausted()
+        split = self.turn if self.turn in self.splits() else self.splits()[0]
         n = self.read[split] + (30 if split == "b" else 0)
         self.read[split] += 1
         return Fetched(Records(pa.record_batch({"n": [n], "key": [n % KEYS]}, self_schema)), split)
@@ -249,25 +250,37 @@ class _TwoReader:
 self_schema = TwoSplits.schema
 
 
-def two_splits(first: list[str]) -> wb.types.Pipeline:
-    return wb.Stream.from_source(TwoSplits(first)).filter("n >= 0").rebalance().sink_to(wb.TableSink("out"))
+def two_splits(first: list[str], rows_of_b: int = 30) -> wb.types.Pipeline:
+    return wb.Stream.from_source(TwoSplits(first, rows_of_b)).filter("n >= 0").rebalance().sink_to(wb.TableSink("out"))
 
 
-def test_a_batch_is_the_same_if_splits_are_read_in_another_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_of_b", [30, 2])
+def test_a_batch_is_the_same_if_splits_are_read_in_another_order(tmp_path: Path, rows_of_b: int) -> None:
     """The batch has four records of the split a. When it is read again, b comes first: its records wait for the
-    batches behind, also if these are cut while the job is restored once more."""
+    batches behind, also if b has ended by then, and if these are cut while the job is restored once more."""
     policy = wb.micro_batches("1ms", batch_size=4)
-    job = stepped(two_splits(["a", "b", "b"]), "turns", policy)
+    job = stepped(two_splits(["a", "b", "b"], rows_of_b), "turns", policy)
     run_until(job, lambda: sent(job) >= 10)
     job.stepper.driver.master.crash("out[0]")
-    run_until(job, lambda: queue(job).replayed > 0 and queue(job).committed > 3)
+    committed = queue(job).committed
+    run_until(job, lambda: queue(job).replayed > 0 and queue(job).committed > committed)
     job.stepper.driver.master.crash("out[0]")
     assert job.wait() == "FINISHED"
-    assert sorted(row["n"] for row in job.table().to_pylist()) == list(range(60))
+    assert sorted(row["n"] for row in job.table().to_pylist()) == list(range(30 + rows_of_b))
     again = [spans for spans in spans_by_txid(job).values() if len(spans) > 1]
     assert again
     assert all(len({str(each) for each in spans}) == 1 for spans in again)
     assert next(iter(again[0][0].values())).counts == {"a": 4}
+
+
+def test_splits_that_begin_and_end_within_a_batch_are_sent(tmp_path: Path) -> None:
+    for number in range(6):
+        rows = pa.table({"n": range(5 * number, 5 * number + 5)})
+        pq.write_table(rows, tmp_path / f"{number}.parquet")
+    files = wb.Stream.from_files(tmp_path / "*.parquet").sink_to(wb.TableSink("out"))
+    job = stepped(files, "files", wb.micro_batches("1ms", batch_size=20), buffer_size=1_000)
+    assert job.wait() == "FINISHED"
+    assert sorted(job.table()["n"].to_pylist()) == list(range(30))
 
 
 def test_only_micro_batches_resume_what_was_read_ahead() -> None:

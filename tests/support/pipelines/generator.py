@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from workbench.api.running.pipeline import Pipeline
 
@@ -45,11 +45,17 @@ OPERATORS: dict[Operator, int] = {
 }
 """How often each is drawn, compared with the others."""
 
+STATELESS: dict[Operator, int] = {
+    operator: often
+    for operator, often in OPERATORS.items()
+    if operator.__module__ in {records.__name__, exchanges.__name__} or operator in {several.united, several.parted}
+}
+"""Those of which a record that is processed twice gives its rows twice, and changes no others."""
 
-def draw(draft: Draft, most: int, only: Operator | None = None) -> Pipeline:
-    """A pipeline of up to `most` operators, or of this one alone; its rows are in ``draft.expected``."""
+
+def draw(draft: Draft, most: int, table: Mapping[Operator, int] = OPERATORS) -> Pipeline:
+    """A pipeline of up to `most` operators out of the table; its rows are in ``draft.expected``."""
     ends = [source(draft)]
-    table = OPERATORS if only is None else {only: 1}
     operators, weights = list(table), list(table.values())
     for _ in range(draft.chance.randint(1, most) if most else 0):
         at = draft.chance.randrange(len(ends))

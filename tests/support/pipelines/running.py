@@ -13,11 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from workbench.api.launching.launch import build_master, open_storage
+from workbench.api.launching.parts import check_transactions
 from workbench.api.running.pipeline import Pipeline
 from workbench.clock import VirtualClock
 from workbench.drivers.contract.probes import Probe, ProbedStorage, ProbedTables
 from workbench.drivers.faults.faults import FaultInjector, FaultPlan, Killed
 from workbench.drivers.stepped.simulation import SimulationDriver
+from workbench.errors import PlanError
+from workbench.lab.pipelines.checkpointing import draw_architecture
 from workbench.lab.pipelines.drawing import draw_aggregation
 from workbench.lab.pipelines.plans import Plans
 from workbench.lab.simulation.person import Person, draw_actions
@@ -27,7 +30,8 @@ from workbench.operators.joins import interval as join_interval
 from workbench.operators.joins import session as join_session
 from workbench.operators.windows import entries as window_entries
 from workbench.operators.windows import tumbling as window_tumbling
-from workbench.runtime.job.master import Master
+from workbench.plan.acking import check_replayable
+from workbench.plan.batchable import check_batches
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage
@@ -35,12 +39,13 @@ from workbench.state import states_on_disk
 
 from .draft import Draft
 from .expected import AtLast, Between, Exactly
-from .generator import Operator, draw
+from .generator import OPERATORS, Operator, draw
 from .slow import Slow
 
 STEPS_MAX = 200_000
 PROCESSES_MAX = 15
 OPERATORS_MAX = 8
+TIMEOUT_LEAST_US = 100_000
 MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
 PARALLELISMS = ((1,), (1,), (1,), (2,), (3,), (1, 2), (1, 2, 3))
 
@@ -68,9 +73,9 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX, only: Ope
     parallelisms = chance.choice(PARALLELISMS)
     with ExitStack() as process:
         folder = process.enter_context(tempfile.TemporaryDirectory(prefix="workbench-pipeline-", dir=MEMORY))
-        process.enter_context(_small_limits(chance.choice((None, 2, 5))))
+        process.enter_context(small_limits(chance.choice((None, 2, 5))))
         draft = Draft(chance, Path(folder), parallelisms)
-        pipeline = draw(draft, most, only)
+        pipeline = draw(draft, most, OPERATORS if only is None else {only: 1})
         settings = "live"
         story = f"pipeline {seed}, at most {most} operators, parallelism {parallelisms}:\n" + "\n".join(draft.story)
         try:
@@ -78,19 +83,19 @@ def check(seed: int, *, live: bool = False, most: int = OPERATORS_MAX, only: Ope
                 tables = _lively(pipeline, draft, f"random-{seed}")
             else:
                 checkpoints = Path(folder) / "checkpoints"
-                run = _Simulation(pipeline, Random(f"run {seed}"), parallelisms, checkpoints, Random(f"groups {seed}"))
+                run = SimulatedRun(pipeline, Random(f"run {seed}"), parallelisms, checkpoints, Random(f"groups {seed}"))
                 settings = run.words
                 tables = run.tables()
         except Exception as error:
             error.add_note(f"{story}\n{settings}")
             raise
-        problems = [text for one in draft.expected if (text := one.problem(_with_files(draft, tables)))]
+        problems = [text for one in draft.expected if (text := one.problem(with_files(draft, tables)))]
     assert not problems, "\n".join([*problems, story, settings])
     return story
 
 
 @contextmanager
-def _small_limits(limit: int | None) -> Iterator[None]:
+def small_limits(limit: int | None) -> Iterator[None]:
     saved = [(module, name, getattr(module, name)) for module, name in LIMITS]
     for module, name, usual in saved:
         setattr(module, name, usual if limit is None else limit)
@@ -111,7 +116,7 @@ def smallest(seed: int) -> str:
     return f"pipeline {seed} fails no more"
 
 
-def _with_files(draft: Draft, tables: Tables) -> Tables:
+def with_files(draft: Draft, tables: Tables) -> Tables:
     """The tables and what the sinks of files have committed."""
     found = dict(tables)
     for name, where in draft.folders.items():
@@ -135,21 +140,43 @@ def _lively(pipeline: Pipeline, draft: Draft, name: str) -> Tables:
     return {table: job.table(table) for table in draft.tables}
 
 
-class _Simulation:
-    """One run, over all its processes."""
+class SimulatedRun:
+    """One run, over all its processes.
+
+    Args:
+        pipeline: that runs.
+        chance: of its settings, its faults and the order of its steps.
+        parallelisms: that it may have.
+        directory: for its checkpoints, if it may end and start again.
+        dealing: the chance of its key groups.
+        architecture: of fault tolerance, and then faults in most runs; empty: checkpoints.
+
+    Attributes:
+        settings: of the job.
+        counted_twice: records that it processed again, as it says itself.
+        failures: restarts, and processes that ended.
+        words: of all that was drawn.
+    """
 
     def __init__(
-        self, pipeline: Pipeline, chance: Random, parallelisms: tuple[int, ...], directory: Path, dealing: Random
+        self,
+        pipeline: Pipeline,
+        chance: Random,
+        parallelisms: tuple[int, ...],
+        directory: Path,
+        dealing: Random,
+        architecture: str = "",
     ) -> None:
         self._logical = pipeline.logical_graph()
-        self._plans = Plans(self._logical, dealing)
         self._chance = chance
         self._parallelisms = parallelisms
         self._directory = directory if chance.random() < 0.3 else None
         durable = self._directory is not None
-        plan = FaultPlan.draw(chance, kills=durable) if chance.random() < 0.5 else FaultPlan()
+        plan = (
+            FaultPlan.draw(chance, kills=durable) if chance.random() < (0.9 if architecture else 0.5) else FaultPlan()
+        )
         self._faults, self._clock = FaultInjector(plan), VirtualClock(1_000_000)
-        self._settings = Settings(
+        settings = Settings(
             buffer_size=chance.choice((1, 3, 16, 100, 1000)),
             buffer_timeout_us=chance.choice((0, 5_000, None)),
             buffers_per_channel=chance.choice((1, 2)),
@@ -159,11 +186,18 @@ class _Simulation:
             restart=FixedDelay(10, 0),
             local_aggregation=draw_aggregation(chance),
         )
+        self.settings = draw_architecture(chance, settings, architecture) if architecture else settings
+        if (acking := self.settings.policy.acking) is not None:  # with shorter ones it may replay for ever
+            patient = replace(acking, message_timeout_us=max(acking.message_timeout_us, TIMEOUT_LEAST_US))
+            policy = replace(self.settings.policy, acking=patient)
+            self.settings = replace(self.settings, fault_tolerance=policy)
+        self._plans = Plans(self._logical, dealing, self.settings.ackers)
+        self.counted_twice = self.failures = 0
         self._person: Person | None = None
         if chance.random() < 0.4:
             self._person = Person(draw_actions(chance, may_stop=durable), parallelisms, self._plans.at)
         self._memory = MemoryStorage()
-        self.words = f"{self._settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
+        self.words = f"{self.settings}, {plan}{', with somebody at the controls' * (self._person is not None)}"
         self.words += f"{', on disk' * durable}"
 
     def tables(self) -> Tables:
@@ -171,10 +205,14 @@ class _Simulation:
         for _ in range(PROCESSES_MAX):
             with ExitStack() as process:
                 try:
-                    master = self._start(process)
-                    self._step(master)
+                    self._start(process)
+                    self._step()
                 except Killed:
+                    self.failures += 1
                     continue
+                finally:
+                    self._count()
+                master = self._driver.master
                 if master.all_committed:
                     tables = master.services.tables
                     return {name: tables.read(name) for name in tables.names()}
@@ -182,9 +220,29 @@ class _Simulation:
                 assert self._faults.fired or self._person is not None, master.failure
         raise AssertionError(f"the job was not finished after {PROCESSES_MAX} starts")
 
-    def _start(self, process: ExitStack) -> Master:
+    def refusal(self) -> str:
+        """Why its architecture cannot run this pipeline; empty if it can."""
+        policy = self.settings.policy
+        try:
+            if policy.batches is not None:
+                check_batches(self._logical, policy.batches.interval_us)
+            if self.settings.ackers:
+                check_replayable(self._logical)
+            for parallelism in self._parallelisms:
+                check_transactions(policy, self._logical, self._plans.at(parallelism))
+        except PlanError as error:
+            return str(error)
+        return ""
+
+    def _count(self) -> None:
+        master = self._driver.master
+        self.failures += master.restarts
+        self.counted_twice += sum(found.records for found in master.life.audit.found)
+        self.counted_twice += sum(counts.replayed_records for counts in master.services.roots.values())
+
+    def _start(self, process: ExitStack) -> None:
         self._plans.begin_process()
-        settings = replace(self._settings, parallelism=self._chance.choice(self._parallelisms))
+        settings = replace(self.settings, parallelism=self._chance.choice(self._parallelisms))
         storage, manifest, first_id = open_storage(self._directory, resume=True, restore=None)
         if isinstance(storage, DirectoryStorage):
             process.callback(storage.close)
@@ -206,10 +264,9 @@ class _Simulation:
             executor=Slow(self._chance),
         )
         driver.run(master)
-        return master
 
-    def _step(self, master: Master) -> None:
-        driver, person = self._driver, self._person
+    def _step(self) -> None:
+        driver, person, master = self._driver, self._person, self._driver.master
         master.step()
         for _ in range(STEPS_MAX):
             if driver.ended.is_set():

@@ -25,6 +25,8 @@ from workbench.runtime.tasks.task import Outcome, Task
 
 BATCHES = "$batches"
 """Name of the task and of the number of records that it had read, in a source's snapshot."""
+_ENDED = f"{READ_AHEAD}-ended"
+"""The splits that it had read to their end, of those that it had read ahead."""
 
 Item = Fetched | LatencyMarker | Exhausted
 
@@ -125,6 +127,7 @@ class BatchSourceTask(SourceTask):
         found: Snapshot = {}
         if ahead := [*self._ahead, *(item for item in self._open.items if type(item) is Fetched)]:
             found[READ_AHEAD] = [each.split for each in ahead]
+            found[_ENDED] = sorted({*found[READ_AHEAD]}.difference(self.reader.splits()))
             found |= {f"{READ_AHEAD}-{n}": as_table([each.records]) for n, each in enumerate(ahead)}
         return found
 
@@ -209,7 +212,8 @@ class BatchSourceTask(SourceTask):
         """Send the next piece of the oldest batch, or its barrier; returns whether it was possible."""
         batch = self._closed[0]
         if batch.items:
-            self._emit(batch.items.popleft(), now_us)
+            self._emit(batch.items[0], now_us)
+            batch.items.popleft()  # not before: its split may have ended, and counts as live until then
             return True
         if self.pool.backlogged:
             return False
@@ -301,6 +305,8 @@ class BatchSourceTask(SourceTask):
             self._total = total if name == self.name else self._total
         splits = value_in(snapshot, READ_AHEAD, tuple[str, ...]) if READ_AHEAD in snapshot else ()
         own = set(self.reader.splits())
+        if self.subtask == 0 and splits:  # no subtask reads these any more
+            own.update(value_in(snapshot, _ENDED, tuple[str, ...]))
         for number, split in enumerate(splits):
             if split in own:
                 table = table_in(snapshot, f"{READ_AHEAD}-{number}")

@@ -43,7 +43,7 @@ class RealJob:
     def drawn(self) -> tuple[Pipeline, Draft]:
         """The pipeline, with its files in the current folder."""
         draft = Draft(Random(f"fuzz {self.operator} {self.seed}"), Path(), (1,))
-        return draw(draft, 1, list(OPERATORS)[self.operator]), draft
+        return draw(draft, 1, {list(OPERATORS)[self.operator]: 1}), draft
 
     def run_half(self) -> bool:
         """Let it run in the current folder until it has some checkpoints and a savepoint; whether it got so far."""
