@@ -127,7 +127,7 @@ class BatchSourceTask(SourceTask):
         found: Snapshot = {}
         if ahead := [*self._ahead, *(item for item in self._open.items if type(item) is Fetched)]:
             found[READ_AHEAD] = [each.split for each in ahead]
-            found[_ENDED] = sorted({*found[READ_AHEAD]}.difference(self.reader.splits()))
+            found[_ENDED] = sorted({each.split for each in ahead}.difference(self.reader.splits()))
             found |= {f"{READ_AHEAD}-{n}": as_table([each.records]) for n, each in enumerate(ahead)}
         return found
 
