@@ -127,6 +127,34 @@ def test_threads_keep_it_exact() -> None:
     assert rows == Counter((key, n) for key in range(KEYS) for n in range(1, 1_001))
 
 
+def test_a_source_that_restarts_alone_takes_its_place_among_those_that_wait_for_each_other() -> None:
+    table = pa.table({"t": [1_000 * n for n in range(400)], "key": [n % KEYS for n in range(400)]})
+    stream = wb.Stream.from_table(table, event_time="t").key_by("key").window(wb.tumbling("400ms"))
+    pipeline = stream.aggregate(n=wb.count()).sink_to(wb.TableSink("out"))
+    job = stepped(pipeline, "aligned", wb.transactions(coalesce=2), parallelism=2)
+    run_until_read(job, 20)
+    master = job.stepper.driver.master
+    master.crash("table[0]")
+    assert job.stepper.driver.run_until(lambda: master.state == "FINISHED", 20_000)
+    assert sum(job.table()["n"].to_pylist()) == 400
+
+
+def test_a_checkpoint_takes_no_row_that_the_store_does_not_hold() -> None:
+    table = pa.table({"n": list(range(60))})
+    pipeline = wb.Stream.from_table(table).sink_to(wb.TableSink("out"))
+    for steps in range(60):
+        job = stepped(pipeline, "chained", wb.transactions(coalesce=10), checkpoint_interval="disabled")
+        driver, master = job.stepper.driver, job.stepper.driver.master
+        for _ in range(steps):
+            driver.step()
+        if master.state == "RUNNING":
+            job.checkpoint()
+            job.stepper.until_checkpoint()
+            master.crash("table[0]")
+        assert job.wait() == "FINISHED"
+        assert sorted(job.table()["n"].to_pylist()) == list(range(60)), f"after {steps} steps"
+
+
 def test_windows_fire_once_when_their_task_fails_between_watermarks() -> None:
     table = pa.table({"t": [1_000 * n for n in range(ROWS)], "key": [n % KEYS for n in range(ROWS)]})
     stream = wb.Stream.from_table(table, event_time="t", rate=1_000).key_by("key").window(wb.tumbling("10ms"))

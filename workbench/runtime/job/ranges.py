@@ -19,6 +19,8 @@ from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import Manifest
 from workbench.runtime.tasks.deployment import channels_of, deploy_again
 from workbench.runtime.tasks.execution import Execution, Slot
+from workbench.runtime.tasks.source_drift import align, take_places
+from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.states import States, read_states
 from workbench.runtime.tasks.task import Task
 from workbench.runtime.transactions.transactions import Claim, Transactions, sinks_of, states_of
@@ -86,10 +88,18 @@ class TransactionalAttempts(Attempts):
         assert whole is not None
         assert running is not None
         former = Execution(whole.number, whole.slots, running.tasks, whole.channels)
-        self._bring(graph, settings, [task for region in self.down for task in region.tasks], former)
+        self._bring(graph, settings, [task for region in self.down for task in region.tasks], former, whole.sources)
 
-    def _bring(self, graph: PhysicalGraph, settings: Settings, names: Sequence[str], former: Execution) -> None:
-        """Deploy tasks of these names on an attempt, which has the others, and step all of them."""
+    def _bring(
+        self,
+        graph: PhysicalGraph,
+        settings: Settings,
+        names: Sequence[str],
+        former: Execution,
+        sources: Sequence[SourceTask] = (),
+    ) -> None:
+        """Deploy tasks of these names on an attempt, which has the others, and step all of them; the sources among them
+        replace those given, or no source runs yet."""
         transactions, manifest = self._transactions, self.restart_point
         door = self._door(names)
         latest = 0 if manifest is None else manifest.checkpoint_id
@@ -98,6 +108,11 @@ class TransactionalAttempts(Attempts):
         tasks = deploy_again(graph, settings, self._services, door, self.count - 1, states, former)
         if self.execution is not None:
             self._stage.stop(self.execution)
+        deployed = [task for task in tasks if isinstance(task, SourceTask)]
+        if sources:
+            take_places(deployed, sources)
+        else:
+            align(deployed, tasks, graph)
         for task in tasks:  # barriers of checkpoints that were aborted may still come
             for record in self._coordinator.history:
                 if record.state == "FAILED":

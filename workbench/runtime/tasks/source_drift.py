@@ -84,6 +84,11 @@ class Alignment:
         """Let no member wait for this one until it reports again: it is idle, or has read everything."""
         self._reached_us[self._place] = MAX_TIME
 
+    def successor(self) -> Alignment:
+        """The place of a task that replaces this member: until it reports, all others wait."""
+        self._reached_us[self._place] = NO_TIME
+        return Alignment(self._reached_us, self._place, self._max_drift_us, asked_for=self.asked_for)
+
     @property
     def ahead(self) -> bool:
         """Whether this member must wait; one that has not reported an event time yet makes all others wait."""
@@ -115,6 +120,15 @@ def align(sources: Iterable[SourceTask], tasks: Sequence[Task], graph: PhysicalG
         members = [source for source in unnamed if source.name in region.tasks]
         if len(members) > 1 and _uses_event_time(tasks, region):
             _join(members, _default_drift_us(region), asked_for=False)
+
+
+def take_places(sources: Iterable[SourceTask], predecessors: Iterable[SourceTask]) -> None:
+    """Put sources that were deployed again into the groups of those that they replace, which no thread steps any
+    more."""
+    places = {source.name: source.alignment for source in predecessors}
+    for source in sources:
+        place = places.get(source.name)
+        source.alignment = None if place is None else place.successor()
 
 
 def _join(members: Sequence[SourceTask], drift_us: int | None, *, asked_for: bool = True) -> None:
