@@ -226,9 +226,11 @@ class TransactionalSourceTask(SourceTask):
         outcome = Outcome.WAITING
         if self.root.counters.numRecordsIn - self._counted < _knobs(self).coalesce and not self._barrier_waits:
             outcome = super()._advance(now_us)
+            if self.root.counters.numRecordsIn > self._counted:
+                transaction.touch()
             if outcome is Outcome.PROGRESSED and self._has_more():
                 return outcome
-        if transaction.open or self.root.counters.numRecordsIn > self._counted:
+        if transaction.open:
             transaction.records = self.root.counters.numRecordsIn - self._counted
             self._counted = self.root.counters.numRecordsIn
             transaction.end()

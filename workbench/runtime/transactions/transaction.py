@@ -106,7 +106,7 @@ class Transaction:
     @property
     def open(self) -> bool:
         """Whether there is something to write."""
-        if self._touched or self._taken:
+        if self._touched or self._taken or any(sink.fresh for sink in self._sinks):
             return True
         if any(delivery.staged for delivery in self.outbound):
             return True
