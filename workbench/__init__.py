@@ -6,6 +6,7 @@ The map of what is exported:
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect_list`;
 * windows: `tumbling`, `sliding`, `session`; further ones, and what they keep: `windows`; when they fire: `triggers`;
+* queries: `sql`;
 * event time: `watermarks`;
 * functions with state: `functions`, and what they declare: `state`;
 * sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `RedisSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;

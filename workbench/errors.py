@@ -24,6 +24,7 @@ __all__ = [
     "JobError",
     "MissingPackageError",
     "PlanError",
+    "QueryError",
     "RecordError",
     "SettingError",
     "SinkError",
@@ -74,6 +75,23 @@ class ExpressionError(WorkbenchError):
 
 class PlanError(WorkbenchError):
     """A pipeline cannot be turned into a plan."""
+
+
+class QueryError(PlanError):
+    """A SQL query cannot be read or planned.
+
+    Args:
+        message: the sentence, with the line and the column, from 1.
+        excerpt: that line of the query, and a caret below the part; empty: the whole query is meant.
+        origin: the place of the query in the user's code, if known.
+    """
+
+    def __init__(self, message: str, *, excerpt: str = "", origin: Origin | None = None) -> None:
+        super().__init__(message, origin=origin)
+        self.excerpt = printable(redacted(excerpt))
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.excerpt}" if self.excerpt else super().__str__()
 
 
 class MissingPackageError(WorkbenchError):

@@ -16,6 +16,7 @@ from workbench.operators.aggregates.window_functions import collect_list, median
 from workbench.operators.windows import entries as window_entries
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.windows import WindowAssigner, keep_last, keep_since
+from workbench.windows.cumulative import Cumulative
 from workbench.windows.schedule import AT_END, Schedule, on_count, on_event_time, on_processing_time, purging
 from workbench.windows.session import Session
 from workbench.windows.sliding import Sliding
@@ -80,6 +81,14 @@ def sliding_model(size, slide, offset=0):
     return windows
 
 
+def cumulative_model(size, step, offset=0):
+    def windows(time):
+        start = math.floor((time - offset) / size) * size + offset
+        return [(start, end) for end in range(start + step, start + size + 1, step) if time < end]
+
+    return windows
+
+
 def thirds_model(time):
     return list(Thirds().windows(time))
 
@@ -90,6 +99,12 @@ KINDS = st.one_of(
     ),
     st.tuples(st.integers(1, 25), st.integers(1, 25), st.integers(0, 24)).map(
         lambda p: (Sliding(p[0], p[1], p[2] % p[1]), sliding_model(p[0], p[1], p[2] % p[1]))
+    ),
+    st.tuples(st.integers(1, 9), st.integers(1, 4), st.integers(0, 35)).map(
+        lambda p: (
+            Cumulative(p[0] * p[1], p[0], p[2] % (p[0] * p[1])),
+            cumulative_model(p[0] * p[1], p[0], p[2] % (p[0] * p[1])),
+        )
     ),
     st.integers(1, 20).map(lambda gap: (Session(gap), None)),
     st.just((Thirds(), thirds_model)),

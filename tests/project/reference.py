@@ -39,6 +39,7 @@ WORDS = {
 
 TITLES = {
     "Streams": ("Stream", "History"),
+    "Queries": ("sql",),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
     "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list"),
     "Windows": ("tumbling", "sliding", "session"),

@@ -132,7 +132,7 @@ def test_a_column_may_be_written_with_col(place: str, tmp_path: Path) -> None:
 # Durations -----------------------------------------------------------------------------------------------------------
 
 A_DURATION = re.compile(
-    r"\bDuration\b|timedelta|Ttl|^(size|slide|gap|offset|every|span|ttl|timeout|delay|idle_after|max_drift|min_pause|by"
+    r"\bDuration\b|timedelta|Ttl|^(size|slide|step|gap|offset|every|span|ttl|timeout|delay|idle_after|max_drift|min_pause|by"
     r"|out_of_orderness|allowed_lateness|retry_delay|\w+_(timeout|interval|backoff|threshold)): (?!int)"
 )
 FORMS = ("1h", "1 hour", "60 min", "3600 seconds", timedelta(hours=1))
@@ -200,6 +200,9 @@ DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "Stream.show(timeout)": lambda d, _: stream().show(timeout=d),
     "tumbling(size)": lambda d, _: wb.tumbling(d),
     "tumbling(offset)": lambda d, _: wb.tumbling("1d", d),
+    "cumulative(size)": lambda d, _: wb.windows.cumulative(d, "1min"),
+    "cumulative(step)": lambda d, _: wb.windows.cumulative("1d", d),
+    "cumulative(offset)": lambda d, _: wb.windows.cumulative("1d", "2h", d),
     "sliding(size)": lambda d, _: wb.sliding(d, "1min"),
     "sliding(slide)": lambda d, _: wb.sliding("1d", d),
     "sliding(offset)": lambda d, _: wb.sliding("1d", "2h", d),

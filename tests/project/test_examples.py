@@ -48,7 +48,7 @@ WITHOUT_EXAMPLE = {
     *("INGESTION", "SETTINGS"),
     # the error says what to do, and each has its base's example
     *("CheckpointError", "CorruptCheckpointError", "ExpressionError", "HistoryError", "JobError", "PlanError"),
-    *("MissingPackageError", "RecordError", "SettingError", "SinkError", "SourceError"),
+    *("MissingPackageError", "QueryError", "RecordError", "SettingError", "SinkError", "SourceError"),
     # made by the runtime, and shown where a function gets them: ProcessFunction, CoProcessFunction, Trigger
     *("ConnectedContext", "ProcessContext", "State", "TriggerContext"),
     # shown as a sketch, because it needs what no test has at hand: files, a server

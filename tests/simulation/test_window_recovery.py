@@ -32,6 +32,7 @@ def spread(key, window, records):
 
 KINDS = {
     "sliding": lambda s: s.window(wb.sliding("300us", "100us")).aggregate(n=wb.count(), total=wb.sum("v")),
+    "cumulative": lambda s: s.window(wb.windows.cumulative("300us", "100us")).aggregate(n=wb.count(), t=wb.sum("v")),
     "median of sliding": lambda s: s.window(wb.sliding("300us", "100us")).aggregate(n=wb.count(), mid=wb.median("v")),
     "session": lambda s: s.window(wb.session("40us")).aggregate(n=wb.count(), total=wb.sum("v")),
     "collected session": lambda s: s.window(wb.session("40us")).aggregate(all=wb.collect_list("v")),

@@ -26,6 +26,7 @@ from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
+from workbench.queries import sql
 from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
 from workbench.runtime.barriers.micro_batches import micro_batches
@@ -76,6 +77,7 @@ __all__ = [
     "serve",
     "session",
     "sliding",
+    "sql",
     "state",
     "stop_the_world",
     "sum",

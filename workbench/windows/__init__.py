@@ -9,6 +9,7 @@ Does not: the operators (``operators/windows``).
 
 from workbench.windows.assigner import WindowAssigner
 from workbench.windows.count import count_sliding, count_tumbling
+from workbench.windows.cumulative import cumulative
 from workbench.windows.evictor import Evictor, keep_last, keep_since
 from workbench.windows.global_window import global_window
 from workbench.windows.session import session
@@ -22,6 +23,7 @@ __all__ = [
     "WindowAssigner",
     "count_sliding",
     "count_tumbling",
+    "cumulative",
     "global_window",
     "keep_last",
     "keep_since",

@@ -156,10 +156,16 @@ _BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     **times.BUILDERS,
 }
 
+FUNCTIONS = (
+    *("abs", "ceil", "coalesce", "concat", "contains", "date_trunc", "day", "dayofmonth", "dayofweek", "dayofyear"),
+    *("endswith", "exp", "floor", "greatest", "hour", "if", "ifnull", "isnan", "isnotnull", "isnull", "least"),
+    *("length", "ln", "lower", "ltrim", "minute", "mod", "month", "nullif", "nvl", "power", "quarter", "replace"),
+    *("round", "rtrim", "second", "sqrt", "startswith", "substring", "to_date", "trim", "try_divide"),
+    *("unix_timestamp", "upper", "year"),
+)
+"""The names of the functions."""
+
 _SUPPORTED = (
     "arithmetic (+ - * / % DIV, INTERVAL), comparisons (= <> < <= > >= <=>, IS NULL, IN, BETWEEN, LIKE, ILIKE, RLIKE), "
-    "AND, OR, NOT, CASE, CAST and the functions abs, ceil, coalesce, concat, contains, date_trunc, day, dayofmonth, "
-    "dayofweek, dayofyear, endswith, exp, floor, greatest, hour, if, ifnull, isnan, isnotnull, isnull, least, "
-    "length, ln, lower, ltrim, minute, mod, month, nullif, nvl, power, quarter, replace, round, rtrim, second, sqrt, "
-    "startswith, substring, to_date, trim, try_divide, unix_timestamp, upper, year"
+    f"AND, OR, NOT, CASE, CAST and the functions {', '.join(FUNCTIONS)}"
 )

@@ -1,0 +1,308 @@
+"""Queries in SQL: rows worked out by hand, plans equal to those of method chains, and errors with line and caret."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+
+import pyarrow as pa
+import pytest
+
+import workbench as wb
+from workbench.errors import QueryError
+
+_TEN = "INTERVAL '10' SECOND"
+
+
+def bids() -> wb.Stream:
+    """Four bids on two auctions, at 0, 5, 11 and 12 seconds."""
+    return wb.Stream.from_table(
+        pa.table(
+            {
+                "auction": [1, 1, 2, 1],
+                "bidder": [7, 8, 7, 7],
+                "price": [10, 20, 30, 40],
+                "ts": pa.array([0, 5_000_000, 11_000_000, 12_000_000], pa.timestamp("us")),
+            }
+        ),
+        event_time="ts",
+    )
+
+
+def rows(query: str, **tables: wb.Stream | pa.Table) -> list[tuple[object, ...]]:
+    stream = wb.sql(query, **(tables or {"bid": bids()}))
+    return in_order(tuple(_seconds(value) for value in row.values()) for row in stream.collect().to_pylist())
+
+
+def in_order(found: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    """Sorted, with nulls at the end."""
+    return sorted(found, key=lambda row: [(value is None, value or 0) for value in row])
+
+
+def _seconds(value: object) -> object:
+    return value.second if isinstance(value, dt.datetime) else value
+
+
+def plan(stream: wb.Stream) -> str:
+    return str(stream.sink_to(wb.DiscardSink()).explain(2))
+
+
+# rows -------------------------------------------------------------------------------------------------------------
+
+
+def test_columns_are_chosen_and_computed() -> None:
+    assert rows("SELECT auction, price * 2 AS double FROM bid WHERE price > 10 AND auction = 1") == [(1, 40), (1, 80)]
+
+
+def test_names_are_found_in_any_case_and_behind_the_table() -> None:
+    assert rows("SELECT b.PRICE, Bidder FROM BID AS b WHERE B.price = 30") == [(30, 7)]
+
+
+def test_queries_nest_and_have_names() -> None:
+    query = "WITH cheap AS (SELECT price AS p FROM bid WHERE price < 30), c2 (q) AS (SELECT p + 1 FROM cheap) "
+    assert rows(query + "SELECT x.* FROM (SELECT * FROM c2) AS x") == [(11,), (21,)]
+
+
+def test_union_all_takes_the_names_of_its_first_side() -> None:
+    stream = wb.sql("SELECT auction AS id FROM bid UNION ALL SELECT CAST(bidder AS DOUBLE) FROM bid", bid=bids())
+    assert stream.columns == ["id"]
+    assert sorted(stream.collect()["id"].to_pylist()) == [1, 1, 1, 2, 7, 7, 7, 8]
+
+
+def test_tumbling_windows_with_aggregates_of_all_kinds() -> None:
+    query = f"""
+        SELECT auction, window_end, COUNT(*) AS n, SUM(price) FILTER (WHERE bidder = 7) AS of_seven,
+               AVG(price) + 1, MAX(price) - MIN(price)
+        FROM TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), {_TEN}))
+        GROUP BY auction, window_start, window_end HAVING n > 0 AND MAX(price) >= 20"""
+    assert rows(query) == [(1, 10, 2, 10, 16.0, 10), (1, 20, 1, 40, 41.0, 0), (2, 20, 1, 30, 31.0, 0)]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND))",
+        "TUMBLE(bid, ts, INTERVAL '10 seconds')",
+        "TUMBLE(DATA => TABLE bid, TIMECOL => DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)",
+        "TABLE(TUMBLE(TABLE bid, DESCRIPTOR(ts), INTERVAL '10' SECOND, INTERVAL '0' SECOND)) AS w",
+    ],
+)
+def test_the_forms_of_a_window_table_function(call: str) -> None:
+    query = f"SELECT window_start, COUNT(*) FROM {call} GROUP BY window_start, window_end"
+    assert rows(query) == [(0, 2), (10, 2)]
+
+
+def test_hopping_windows() -> None:
+    query = f"SELECT window_end, COUNT(*) FROM HOP(bid, ts, INTERVAL '5' SECOND, {_TEN}) GROUP BY 1, window_start"
+    assert rows(query) == [(5, 1), (10, 2), (15, 3), (20, 2)]
+
+
+def test_cumulative_windows() -> None:
+    query = f"""SELECT window_start, window_end, SUM(price) FROM CUMULATE(bid, ts, INTERVAL '5' SECOND, {_TEN})
+        GROUP BY window_start, window_end"""
+    assert rows(query) == [(0, 5, 10), (0, 10, 30), (10, 15, 70), (10, 20, 70)]
+
+
+def test_sessions_of_a_key() -> None:
+    query = f"""SELECT bidder, window_start, window_end, COUNT(*)
+        FROM TABLE(SESSION(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), {_TEN}))
+        GROUP BY bidder, window_start, window_end"""
+    expected = [(7, 0, 10, 1), (7, 11, 22, 2), (8, 5, 15, 1)]
+    assert rows(query) == expected
+    old = f"SELECT bidder, SESSION_START(ts, {_TEN}), SESSION_END(ts, {_TEN}), COUNT(*) FROM bid"
+    assert rows(f"{old} GROUP BY bidder, SESSION(ts, {_TEN})") == expected
+
+
+def test_rows_with_windows_and_groups_of_them() -> None:
+    rows_of_windows = f"SELECT price, window_start AS s, window_end AS e FROM TUMBLE(bid, ts, {_TEN})"
+    assert rows(rows_of_windows) == [(10, 0, 10), (20, 0, 10), (30, 10, 20), (40, 10, 20)]
+    assert rows(f"SELECT e, SUM(price) FROM ({rows_of_windows}) GROUP BY s, e") == [(10, 30), (20, 70)]
+
+
+def test_groups_of_groups_of_a_window() -> None:
+    inner = f"""SELECT auction, COUNT(*) AS n, window_start AS s, window_end AS e
+        FROM HOP(bid, ts, INTERVAL '5' SECOND, {_TEN}) GROUP BY auction, window_start, window_end"""
+    assert rows(f"SELECT e, MAX(n), COUNT(*) FROM ({inner}) GROUP BY s, e") == [
+        (5, 1, 1),
+        (10, 2, 1),
+        (15, 2, 2),
+        (20, 1, 2),
+    ]
+
+
+def test_an_interval_join() -> None:
+    query = """SELECT a.price, b.price AS later FROM bid a {} JOIN bid b
+        ON a.auction = b.auction AND b.ts > a.ts AND b.ts <= a.ts + INTERVAL '7' SECOND"""
+    assert rows(query.format("")) == [(10, 20), (20, 40)]
+    assert rows(query.format("LEFT")) == [(10, 20), (20, 40), (30, None), (40, None)]
+
+
+def test_conditions_of_where_bound_an_inner_join() -> None:
+    query = """SELECT a.price, b.price AS other FROM bid a, bid b
+        WHERE a.auction = b.auction AND a.ts - INTERVAL '5' SECOND = b.ts AND b.price < 100"""
+    assert rows(query) == [(20, 10)]
+
+
+@pytest.mark.parametrize(
+    ("side", "expected"),
+    [
+        ("", [(10, 7, 20)]),
+        ("LEFT", [(10, 7, 20), (20, 8, None), (30, None, None)]),
+        ("RIGHT", [(10, 7, 20), (None, 9, 40)]),
+        ("FULL", [(10, 7, 20), (20, 8, None), (30, None, None), (None, 9, 40)]),
+    ],
+)
+def test_a_window_join(side: str, expected: list[tuple[object, ...]]) -> None:
+    def made(keys: list[int | None], values: list[int]) -> wb.Stream:
+        times = pa.array([at * 1_000_000 for at in range(len(keys))], pa.timestamp("us"))
+        return wb.Stream.from_table(pa.table({"k": keys, "v": values, "ts": times}), event_time="ts")
+
+    query = f"""SELECT l.v, COALESCE(l.k, r.k) AS k, r.v AS other FROM TUMBLE(l, ts, {_TEN}) AS l {side} JOIN
+        TUMBLE(r, ts, {_TEN}) AS r ON l.k = r.k AND l.window_start = r.window_start AND l.window_end = r.window_end"""
+    got = rows(query, l=made([7, 8, None], [10, 20, 30]), r=made([9, 7], [40, 20]))
+    assert got == in_order(expected)
+
+
+def test_a_join_with_a_table() -> None:
+    names = pa.table({"id": [7, 9], "name": ["ann", "bob"]})
+    query = "SELECT price, name FROM bid {} JOIN person ON bid.bidder = person.id"
+    assert rows(query.format(""), bid=bids(), person=names) == [(10, "ann"), (30, "ann"), (40, "ann")]
+    assert rows(query.format("LEFT"), bid=bids(), person=names)[1] == (20, None)
+
+
+def test_event_time_travels_through_a_query() -> None:
+    later = wb.sql("SELECT ts AS at, price FROM bid WHERE price > 10", bid=bids())
+    query = f"SELECT window_end, COUNT(*) FROM TUMBLE(later, at, {_TEN}) GROUP BY window_start, window_end"
+    assert rows(query, later=later) == [(10, 1), (20, 2)]
+
+
+# plans ------------------------------------------------------------------------------------------------------------
+
+_CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
+    "select": (
+        "SELECT auction, price * 2 AS p FROM bid WHERE price > 10",
+        lambda bid: bid.filter("price > 10").select("auction", p="price * 2"),
+    ),
+    "all columns": (
+        "SELECT * FROM bid WHERE price > 10 OR auction = 1",
+        lambda b: b.filter("price > 10 OR auction = 1"),
+    ),
+    "window": (
+        f"""SELECT auction, window_start, window_end, COUNT(*) AS n, AVG(price) AS mean
+            FROM TUMBLE(bid, ts, {_TEN}) GROUP BY auction, window_start, window_end""",
+        lambda bid: bid.key_by("auction").window(wb.tumbling("10s")).aggregate(n=wb.count(), mean=wb.mean("price")),
+    ),
+    "window of all": (
+        f"SELECT window_start, window_end, SUM(price + 1) AS s FROM HOP(bid, ts, INTERVAL '5' SECOND, {_TEN}) "
+        "GROUP BY window_start, window_end",
+        lambda bid: bid.window(wb.sliding("10s", "5s")).aggregate(s=wb.sum(wb.expr("price + 1"))),
+    ),
+    "join": (
+        "SELECT * FROM bid AS a JOIN other AS b ON a.bidder = b.person AND b.at BETWEEN a.ts - INTERVAL '5' MINUTE "
+        "AND a.ts + INTERVAL '10' MINUTE".replace("SELECT *", "SELECT auction, bidder, price, ts, at"),
+        lambda bid: bid.join(_other(bid), {"bidder": "person"}, between=("-5min", "10min")),
+    ),
+    "union": ("SELECT * FROM bid UNION ALL SELECT * FROM bid", lambda bid: bid.union(bid)),
+}
+
+
+def _other(bid: wb.Stream) -> wb.Stream:
+    return bid.select(person="bidder", at="ts")
+
+
+@pytest.mark.parametrize("name", _CHAINS)
+def test_a_query_has_the_plan_of_its_method_chain(name: str) -> None:
+    query, chain = _CHAINS[name]
+    bid = bids()
+    assert plan(wb.sql(query, bid=bid, other=_other(bid))) == plan(chain(bid))
+
+
+# errors -----------------------------------------------------------------------------------------------------------
+
+_ERRORS = [
+    ("SELECT prise FROM bid", "prise", "unknown column 'prise': did you mean 'price'?"),
+    ("SELECT price\nFROM bidd", "bidd", "unknown table 'bidd': did you mean 'bid'?"),
+    ("SELECT c.price FROM bid AS b", "c.price", "unknown table 'c'"),
+    ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
+    ("SELECT price FROM bid a, bid b WHERE a.auction = b.auction AND a.ts = b.ts", "price", "a.price or b.price"),
+    ("SELECT price > 'x' FROM bid", "price > 'x'", "cannot compare price (bigint) and 'x' (string)"),
+    (f"SELECT * FROM TUMBLE(bid, price, {_TEN})", "price", "'price' is not the event time of these rows: use ts"),
+    ("SELECT * FROM TUMBLE(bid, ts)", "TUMBLE(bid, ts", "TUMBLE lacks SIZE"),
+    ("SELECT * FROM TUMBLE(bid, ts, 10)", "10", "10 is not an interval"),
+    ("SELECT * FROM TUMBLE(bid, ts, INTERVAL '1' MONTH)", "'1'", "is not a fixed time"),
+    (f"SELECT * FROM CUMULATE(bid, ts, INTERVAL '3' SECOND, {_TEN})", "CUMULATE", "a multiple of the step, 3s"),
+    ("SELECT auction, COUNT(*) FROM bid GROUP BY auction", "auction", "nothing says when a group is complete"),
+    ("SELECT SUM(price) FROM bid", "SUM(price", "nothing says when a group is complete"),
+    (
+        f"SELECT price FROM TUMBLE(bid, ts, {_TEN}) GROUP BY window_start, window_end",
+        "price",
+        "neither in GROUP BY nor in an aggregate",
+    ),
+    (f"SELECT COUNT(*) FROM TUMBLE(bid, ts, {_TEN}) GROUP BY auction", "auction", "add window_start, window_end"),
+    (
+        f"SELECT COUNT(*) FROM SESSION(TABLE bid, ts, {_TEN}) GROUP BY auction, window_start, window_end",
+        "SESSION",
+        "write PARTITION BY auction behind the table",
+    ),
+    (
+        f"SELECT SUM(auction = 1) FROM TUMBLE(bid, ts, {_TEN}) GROUP BY window_start, window_end",
+        "SUM(auction = 1",
+        "must contain integers, floats",
+    ),
+    ("SELECT a.ts FROM bid a JOIN bid b ON a.auction = b.auction", "bid b", "b.ts BETWEEN a.ts - INTERVAL"),
+    ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts AND a.ts > b.ts AND a.price = b.price", "bid b", "no pair"),
+    ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts", "bid b", "values that are equal on both sides"),
+    ("SELECT a.ts FROM bid a LEFT JOIN bid b ON a.ts = b.ts AND a.price > 3", "a.price > 3", "put it into WHERE"),
+    ("SELECT price FROM bid ORDER BY price", "price", "ORDER BY is not supported"),
+    ("SELECT DISTINCT price FROM bid", None, "SELECT DISTINCT would keep all rows for ever"),
+    ("SELECT price FROM bid LIMIT 3", "3", "use .collect(10)"),
+    ("SELECT price FROM bid UNION SELECT price FROM bid", None, "use UNION ALL"),
+    ("SELECT price FROM bid UNION ALL SELECT price, ts FROM bid", None, "have 1 and 2 columns"),
+    ("SELECT ROW_NUMBER() OVER (ORDER BY ts) FROM bid", "ROW_NUMBER() OVER (ORDER BY ts", "OVER is not supported"),
+    ("SELECT price FROM bid WHERE price IN (SELECT price FROM bid)", None, "join with it in FROM"),
+    ("SELECT price FROM bid WHERE MAX(price) > 3", "MAX(price", "is an aggregate"),
+    ("SELECT price AS a, ts AS a FROM bid", "ts", "two columns are named 'a'"),
+    ("SELECT price FROM bid WHERE\n  price >", ">", "the query is incomplete at '>'"),
+    ("SELECT 'open FROM bid", None, "a quote that is not closed"),
+    ("", None, "the query is empty"),
+    ("DROP TABLE bid", None, "is not supported: write a SELECT"),
+    ("SELECT 1", None, "the query has no FROM"),
+    ("SELECT * FROM bid; SELECT 1", None, "a second statement begins here"),
+]
+
+
+@pytest.mark.parametrize(("query", "marked", "message"), _ERRORS)
+def test_an_error_names_the_place_and_the_fix(query: str, marked: str | None, message: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        wb.sql(query, bid=bids())
+    error = raised.value
+    assert message in error.message
+    assert error.origin is not None
+    if marked is None:
+        return
+    line, caret = (text[4:] for text in error.excerpt.split("\n"))
+    assert line in query.split("\n")
+    first = caret.index("^")
+    assert line[first : first + len(caret) - first].startswith(marked[: len(caret) - first])
+    assert f"line {query.split(chr(10)).index(line) + 1}, column {first + 1}: " in error.message
+
+
+def test_a_table_alone_is_no_stream() -> None:
+    with pytest.raises(QueryError, match=r"make one with wb\.Stream\.from_table"):
+        wb.sql("SELECT * FROM t", t=pa.table({"a": [1]}))
+    with pytest.raises(QueryError, match="t is 3: pass a stream"):
+        wb.sql("SELECT * FROM t", t=3)  # type: ignore[arg-type]
+
+
+def test_a_join_needs_columns_of_event_time() -> None:
+    timeless = wb.Stream.from_table(pa.table({"auction": [1], "ts": pa.array([0], pa.timestamp("us"))}))
+    with pytest.raises(QueryError, match="b has no column of event time"):
+        wb.sql("SELECT a.ts FROM bid a JOIN t b ON a.auction = b.auction AND a.ts = b.ts", bid=bids(), t=timeless)
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    with pytest.raises(QueryError) as raised:
+        wb.sql(f"SELECT {'price + ' * 60} prise FROM bid", bid=bids())
+    line, caret = raised.value.excerpt.split("\n")
+    assert len(line) <= 164
+    assert line[caret.index("^") :].startswith("prise")

@@ -1,0 +1,332 @@
+"""Random queries, each as the text for a stream and as the text by which DuckDB computes the same rows from tables.
+
+The texts differ in the window table functions only: DuckDB gets sub-queries that compute the windows of each row.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+import workbench as wb
+
+SECOND = 1_000_000
+_START = dt.datetime(2024, 5, 1)
+_COLUMNS = ("ts", "k", "v", "f", "s")
+
+
+def tables(seed: int, rows: int = 60) -> dict[str, pa.Table]:
+    """Two tables, `a` and `b`, out of order by at most 20 seconds, with nulls everywhere but in their times."""
+    random = Random(f"rows {seed}")
+
+    def maybe(value: Any) -> Any:
+        return None if random.random() < 0.15 else value
+
+    made = {}
+    for name in ("a", "b"):
+        moments = [_START + dt.timedelta(seconds=at * 2 + random.randint(0, 20)) for at in range(rows)]
+        made[name] = pa.table(
+            {
+                "ts": pa.array(moments, pa.timestamp("us")),
+                "k": pa.array([maybe(random.randint(0, 4)) for _ in moments], pa.int64()),
+                "v": pa.array([maybe(random.randint(-20, 20)) for _ in moments], pa.int64()),
+                "f": pa.array([maybe(random.randint(-40, 40) / 4) for _ in moments], pa.float64()),
+                "s": pa.array([maybe(random.choice(("x", "Yy", "z z", ""))) for _ in moments], pa.string()),
+            }
+        )
+    return made
+
+
+@dataclass(frozen=True)
+class Both:
+    """The same query for a stream and for DuckDB."""
+
+    stream: str
+    duck: str
+
+    def __format__(self, which: str) -> str:
+        return self.stream if which == "s" else self.duck
+
+
+def filled(template: str, **parts: Both | str) -> Both:
+    """A text in both forms; ``{name}`` stands for a part."""
+    texts = []
+    for which in ("s", "d"):
+        texts.append(template.format(**{name: format(part, which) if isinstance(part, Both) else part
+                                        for name, part in parts.items()}))  # fmt: skip
+    return Both(*texts)
+
+
+class Queries:
+    """Draws queries.
+
+    Args:
+        seed: the same seed draws the same query.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def draw(self) -> Both:
+        kinds = (self._plain, self._plain, self._grouped, self._grouped, self._again, self._session, self._interval)
+        return self._random.choice((*kinds, self._interval, self._windows_joined, self._groups_joined, self._united))()
+
+    # expressions --------------------------------------------------------------------------------------------------
+
+    def _number(self, table: str = "") -> str:
+        return self._random.choice(
+            (
+                f"{table}v",
+                f"{table}k",
+                f"{table}v * 2 - {table}k",
+                f"abs({table}v)",
+                f"COALESCE({table}v, {table}k, 0)",
+                f"CASE WHEN {table}v > 0 THEN {table}v WHEN {table}k = 1 THEN -1 ELSE {table}k END",
+                f"length({table}s)",
+                f"CAST({table}f * 4 AS BIGINT)",
+                f"hour({table}ts) + minute({table}ts)",
+            )
+        )
+
+    def _condition(self, table: str = "") -> str:
+        number = self._number(table)
+        simple = (
+            f"{number} > {self._random.randint(-10, 10)}",
+            f"{table}v BETWEEN -5 AND 12",
+            f"{table}s IS NOT NULL",
+            f"{table}s IN ('x', 'Yy')",
+            f"{table}s LIKE '%y%'",
+            f"{table}k <> 2 OR {table}f < 1.5",
+            f"NOT ({table}k = 1)",
+            f"lower({table}s) = 'yy'",
+        )
+        first = self._random.choice(simple)
+        return f"({first}) AND ({self._random.choice(simple)})" if self._random.random() < 0.3 else first
+
+    def _aggregates(self, table: str = "") -> list[str]:
+        made = []
+        for _ in range(self._random.randint(1, 3)):
+            function = self._random.choice(("COUNT", "SUM", "MIN", "MAX", "AVG"))
+            call = f"{function}({self._random.choice((f'{table}f', self._number(table)))})"
+            if function == "COUNT" and self._random.random() < 0.5:
+                call = "COUNT(*)"
+            if self._random.random() < 0.3:
+                call += f" FILTER (WHERE {self._condition(table)})"
+            if self._random.random() < 0.2:
+                call = f"COALESCE({call}, 0) + 1"
+            made.append(call)
+        return made
+
+    # relations ----------------------------------------------------------------------------------------------------
+
+    def _source(self) -> Both:
+        """A table, or a query over it with the same columns."""
+        name = self._random.choice("ab")
+        if self._random.random() < 0.6:
+            return Both(name, name)
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.7 else ""
+        text = f"(SELECT ts, k, v, f, s FROM {name}{where}) AS q{self._random.randint(0, 9)}"
+        return Both(text, text)
+
+    def _named(self) -> str:
+        return self._random.choice("ab")
+
+    def _windowed(self, name: str | None = None, drawn: tuple[str, int, int] | None = None) -> Both:
+        """A table with windows."""
+        name = name or self._named()
+        return windows(name, *(drawn or self.draw_windows()))
+
+    def draw_windows(self) -> tuple[str, int, int]:
+        kind = self._random.choice(("TUMBLE", "HOP", "CUMULATE"))
+        size = self._random.choice((10, 12, 30))
+        step = {"TUMBLE": size, "HOP": self._random.choice((5, 6, size, 7)), "CUMULATE": size // 2}[kind]
+        return kind, size, step
+
+    # queries ------------------------------------------------------------------------------------------------------
+
+    def _plain(self) -> Both:
+        items = ", ".join(f"{self._number()} AS c{at}" for at in range(self._random.randint(1, 3)))
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.7 else ""
+        if self._random.random() < 0.3:
+            return filled("WITH w AS (SELECT * FROM {source}{where}) SELECT {items}, ts FROM w AS x",
+                          source=self._source(), where=where, items=items)  # fmt: skip
+        if self._random.random() < 0.2:
+            return filled("SELECT v, window_start, window_end FROM {rows}{where}", rows=self._windowed(), where=where)
+        return filled("SELECT {items}, s FROM {source}{where}", items=items, source=self._source(), where=where)
+
+    def _grouped(self) -> Both:
+        keys = self._random.sample(("k", "s", "k % 2", "v > 0"), self._random.randint(0, 2))
+        chosen = [f"{key} AS g{at}" for at, key in enumerate(keys)]
+        chosen += [f"{call} AS m{at}" for at, call in enumerate(self._aggregates())]
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.4 else ""
+        having = f" HAVING COUNT(*) > {self._random.randint(1, 2)}" if self._random.random() < 0.3 else ""
+        return filled(
+            "SELECT window_start, window_end, {chosen} FROM {rows}{where} "
+            "GROUP BY {keys}window_start, window_end{having}",
+            chosen=", ".join(chosen),
+            rows=self._windowed(),
+            where=where,
+            keys="".join(f"{key}, " for key in keys),
+            having=having,
+        )
+
+    def _again(self) -> Both:
+        """Groups of groups of the same window."""
+        inner = filled(
+            "(SELECT k, s, COUNT(*) AS n, SUM(v) AS total, window_start AS w0, window_end AS w1 FROM {rows} "
+            "GROUP BY k, s, window_start, window_end) AS i",
+            rows=self._windowed(),
+        )
+        key = self._random.choice(("", "k, ", "s, "))
+        return filled("SELECT {key}w0, w1, MAX(n) AS best, SUM(total) AS total, COUNT(*) AS groups FROM {inner} "
+                      "GROUP BY {key}w0, w1", key=key, inner=inner)  # fmt: skip
+
+    def _session(self) -> Both:
+        name, gap, key = self._named(), self._random.choice((3, 5, 9)), self._random.choice(("k", "s", None))
+        by = "" if key is None else f" PARTITION BY {key}"
+        over = "" if key is None else f"PARTITION BY {key} "
+        opens = f"epoch_us(ts) - lag(epoch_us(ts)) OVER ({over}ORDER BY ts) > {gap * SECOND}"
+        opened = f"SELECT *, COALESCE({opens}, false)::INT AS opens FROM {name}"
+        before = f"OVER ({over}ORDER BY ts RANGE UNBOUNDED PRECEDING)"  # rows of one time are one
+        numbered = f"SELECT *, sum(opens) {before} AS session FROM ({opened})"
+        whole = "session" if key is None else f"{key}, session"
+        bounds = (
+            f"SELECT *, min(ts) OVER (PARTITION BY {whole}) AS window_start, "
+            f"max(ts) OVER (PARTITION BY {whole}) + INTERVAL {gap} SECOND AS window_end FROM ({numbered})"
+        )
+        rows = Both(f"TABLE(SESSION(TABLE {name}{by}, DESCRIPTOR(ts), INTERVAL '{gap}' SECOND))", f"({bounds}) AS w")
+        calls = ", ".join(f"{call} AS m{at}" for at, call in enumerate(self._aggregates()))
+        keys = "" if key is None else f"{key}, "
+        return filled(
+            "SELECT {keys}window_start, window_end, {calls} FROM {rows} GROUP BY {keys}window_start, window_end",
+            keys=keys,
+            calls=calls,
+            rows=rows,
+        )
+
+    def _interval(self) -> Both:
+        low, high = self._random.randint(-15, 2), self._random.randint(2, 15)
+        side = self._random.choice(("JOIN", "JOIN", "LEFT JOIN"))
+        left, right = self._random.choice((("a", "b"), ("b", "a"), ("a", "a")))
+        on = self._random.choice(("x.k = y.k", "x.k = y.k AND x.s = y.s", "x.v % 3 = y.v % 3", "x.k + 1 = y.k"))
+        between = self._random.choice(
+            (
+                f"y.ts BETWEEN x.ts + INTERVAL '{low}' SECOND AND x.ts + INTERVAL '{high}' SECOND",
+                f"y.ts > x.ts - INTERVAL '{-low + 3}' SECOND AND x.ts + INTERVAL '{high}' SECOND >= y.ts",
+                "y.ts = x.ts - INTERVAL '5' SECOND",
+            )
+        )
+        where = f" WHERE {self._condition('x.')}" if self._random.random() < 0.4 else ""
+        more = f" AND ({self._condition('y.')})" if self._random.random() < 0.3 else ""
+        if side == "JOIN" and self._random.random() < 0.4:
+            more += " AND x.v < y.v"
+        text = (
+            f"SELECT x.k AS xk, y.k AS yk, x.v AS xv, y.v AS yv, x.ts, y.ts AS other, y.s FROM {left} AS x "
+            f"{side} {right} AS y ON {on} AND {between}{more}{where}"
+        )
+        return Both(text, text)
+
+    def _windows_joined(self) -> Both:
+        """Rows of the same window."""
+        drawn = self.draw_windows()
+        side = self._random.choice(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
+        return filled(
+            "SELECT x.v AS xv, x.k AS xk, y.k AS yk, y.v AS yv, x.window_end AS e FROM {left} AS x {side} {right} AS y "
+            "ON x.k = y.k AND x.window_start = y.window_start AND x.window_end = y.window_end",
+            left=self._windowed("a", drawn),
+            right=self._windowed("b", drawn),
+            side=side,
+        )
+
+    def _groups_joined(self) -> Both:
+        """Groups of the same window."""
+        drawn = self.draw_windows()
+        inner = (
+            "(SELECT k, COUNT(*) AS n, window_start AS w0, window_end AS w1 FROM {rows} "
+            "GROUP BY k, window_start, window_end) AS {name}"
+        )
+        return filled(
+            "SELECT x.k, x.n, y.n AS other, x.w0 FROM {left} {side} {right} ON x.w0 = y.w0 AND x.w1 = y.w1 AND {more}",
+            left=filled(inner, rows=self._windowed("a", drawn), name="x"),
+            right=filled(inner, rows=self._windowed("b", drawn), name="y"),
+            **self._random.choice(
+                ({"side": "JOIN", "more": "x.n >= y.n"}, {"side": "JOIN", "more": "x.k = y.k"},
+                 {"side": "LEFT JOIN", "more": "x.k = y.k"})
+            ),
+        )  # fmt: skip
+
+    def _united(self) -> Both:
+        one, two = self._plain_pair(), self._plain_pair()
+        if self._random.random() < 0.5:
+            return filled("{one} UNION ALL {two}", one=one, two=two)
+        return filled(
+            "SELECT window_end AS e, COUNT(*) AS n, SUM(c) AS total FROM {rows} GROUP BY window_start, window_end",
+            rows=windows_of(filled("({one} UNION ALL {two})", one=one, two=two), "TUMBLE", 12, 12),
+        )
+
+    def _plain_pair(self) -> Both:
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.5 else ""
+        text = f"SELECT ts, {self._random.choice(('v', 'k', 'v + k'))} AS c FROM {self._named()}{where}"
+        return Both(text, text)
+
+
+def windows(name: str, kind: str, size: int, step: int) -> Both:
+    """The rows of a table with their windows."""
+    return windows_of(Both(f"TABLE {name}", name), kind, size, step)
+
+
+def windows_of(rows: Both, kind: str, size: int, step: int) -> Both:
+    """The same of any rows; sizes are in seconds."""
+    long, short = f"INTERVAL '{size}' SECOND", f"INTERVAL '{step}' SECOND"
+    intervals = long if kind == "TUMBLE" else f"{short}, {long}"
+    us, size_us, step_us = "epoch_us(ts)", size * SECOND, step * SECOND
+    if kind == "CUMULATE":
+        start, last = f"{us} - {us} % {size_us}", f"{us} - {us} % {size_us} + (i + 1) * {step_us}"
+        count = size // step
+    else:
+        start = f"{us} - {us} % {step_us} - i * {step_us}"
+        last, count = f"{start} + {size_us}", -(-size // step)
+    duck = (
+        f"(SELECT *, make_timestamp({start}) AS window_start, make_timestamp({last}) AS window_end FROM {rows:d} "
+        f"CROSS JOIN range({count}) AS n(i) WHERE {last} > {us})"
+    )
+    return Both(f"TABLE({kind}({rows:s}, DESCRIPTOR(ts), {intervals}))", duck)
+
+
+def of_duckdb(query: Both, rows: dict[str, pa.Table]) -> Counter[tuple[Any, ...]]:
+    """The rows that DuckDB computes."""
+    with duckdb.connect() as connection:
+        for name, table in rows.items():
+            connection.register(name, table)
+        return counted(connection.execute(query.duck).fetchall())
+
+
+def of_stream(query: Both, rows: dict[str, pa.Table], parallelism: int) -> Counter[tuple[Any, ...]]:
+    """The rows that a job computes."""
+    streams = {
+        name: wb.Stream.from_table(table, event_time="ts", out_of_orderness="20s") for name, table in rows.items()
+    }
+    stream = wb.sql(query.stream, **streams)
+    job = stream.sink_to(wb.TableSink("rows")).run(
+        "query", parallelism=parallelism, checkpoint_interval=None, buffer_timeout="1ms"
+    )
+    assert job.wait("60s") == "FINISHED"
+    return counted([tuple(row.values()) for row in job.table("rows").to_pylist()])
+
+
+def counted(rows: Sequence[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    """How often each row occurs; times are those of UTC."""
+    return Counter(tuple(_plain(value) for value in row) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        return value.astimezone(dt.UTC).replace(tzinfo=None)
+    return float(value) if isinstance(value, float) else value

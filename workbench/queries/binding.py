@@ -1,0 +1,132 @@
+"""Expressions of a query: their names become the columns of a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from workbench.errors import ExpressionError, unknown
+from workbench.expressions import Expression, compile_expression
+from workbench.expressions.evaluation.compiling import FUNCTIONS
+from workbench.expressions.tree.expression import identifier
+from workbench.expressions.tree.sql import Tree
+from workbench.queries.dialect import WINDOWS
+from workbench.queries.places import Text
+from workbench.queries.relation import Relation
+
+AGGREGATES = ("avg", "count", "max", "min", "sum")
+"""The aggregate functions of a query."""
+
+_UNFIT = {
+    exp.Window: "OVER is not supported: aggregate in a window, such as TUMBLE(...)",
+    exp.Subquery: "a query inside an expression is not supported: join with it in FROM",
+    exp.Select: "a query inside an expression is not supported: join with it in FROM",
+    exp.Exists: "EXISTS is not supported: join with the other table in FROM",
+    exp.Placeholder: "a parameter has no value here: write the value",
+    exp.Parameter: "a parameter has no value here: write the value",
+}
+
+
+def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str] | None = None) -> Expression:
+    """An expression on the columns of a relation's stream.
+
+    Args:
+        tree: as parsed; it is not changed.
+        relation: the names that it may use.
+        text: the query, for errors.
+        computed: by the SQL text of a part, the column that holds its value.
+
+    Raises:
+        QueryError: an unknown name or function, or types that do not fit; with a caret below the part.
+    """
+    whole = exp.Paren(this=tree.copy())  # so that the outermost part can be replaced as well
+    for part in list(whole.walk(prune=lambda node: _stands_for(node, computed) is not None)):
+        if (column := _stands_for(part, computed)) is not None:
+            part.replace(exp.Column(this=identifier(column)))
+        elif isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
+            stored = relation.of(part, text).stored
+            assert stored is not None, "windows are assigned before their bounds are read"
+            part.replace(exp.Column(this=identifier(stored)))
+        else:
+            check_part(part, text)
+    expression = Expression(whole.this)
+    try:
+        compile_expression(expression, relation.records.schema)
+    except ExpressionError as error:
+        reason = error.message.partition(f"{expression.sql!r}: ")[2] or error.message
+        raise text.error(tree, reason) from None
+    return expression
+
+
+def check_part(part: Tree, text: Text) -> None:
+    """Reject what no expression on one row can be.
+
+    Raises:
+        QueryError: an aggregate, a query, or an unknown function; with the nearest name.
+    """
+    for kind, message in _UNFIT.items():
+        if isinstance(part, kind):
+            raise text.error(part, message)
+    if isinstance(part, exp.AggFunc):
+        raise text.error(
+            part,
+            f"{part.sql('spark')} is an aggregate, which belongs in SELECT or HAVING of a query with GROUP BY and a "
+            "window",
+        )
+    if isinstance(part, exp.Anonymous):
+        name = str(part.name)
+        if name.upper().partition("_")[0] in WINDOWS:
+            raise text.error(part, f"{name} is about windows: it belongs in FROM, or with GROUP BY {name}(...)")
+        raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
+
+
+def _stands_for(part: Tree, computed: Mapping[str, str] | None) -> str | None:
+    return None if not computed else computed.get(key_of(part))
+
+
+def key_of(tree: Tree) -> str:
+    """The text by which equal parts of a query are recognized, whatever their case and quotation marks.
+
+    Example:
+        >>> from sqlglot import parse_one
+        >>> key_of(parse_one("Sum(`a`)", read="spark")) == key_of(parse_one("SUM(a)", read="spark"))
+        True
+    """
+    return str(tree.sql("spark", normalize_functions="upper", identify=True))
+
+
+def constant_us(tree: Tree, text: Text) -> int:
+    """The microseconds of a constant interval, such as ``INTERVAL '10' SECOND`` or ``INTERVAL '1 hour'``.
+
+    Raises:
+        QueryError: something else, or an interval of months or years, which have no fixed length.
+    """
+    if not isinstance(tree, exp.Interval):
+        raise text.error(tree, f"{tree.sql('spark')} is not an interval: write INTERVAL '10' SECOND")
+    amount, unit = str(tree.name), str(tree.args.get("unit") or "")
+    if not unit:
+        amount, _, unit = amount.strip().partition(" ")
+    length = _UNIT_US.get(unit.upper().removesuffix("S"))
+    try:
+        number = int(amount)
+    except ValueError:
+        number = None
+    if length is None or number is None:
+        raise text.error(
+            tree,
+            f"{tree.sql('spark')} is not a fixed time: write INTERVAL '10' SECOND, a whole number of "
+            f"{', '.join(_UNIT_US)}",
+        )
+    return number * length
+
+
+_UNIT_US = {
+    "MICROSECOND": 1,
+    "MILLISECOND": 1_000,
+    "SECOND": 1_000_000,
+    "MINUTE": 60_000_000,
+    "HOUR": 3_600_000_000,
+    "DAY": 86_400_000_000,
+    "WEEK": 7 * 86_400_000_000,
+}

@@ -1,0 +1,151 @@
+"""Spark's SQL with Flink's window table functions: text to statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import methodcaller
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokens import TokenType
+
+from workbench.errors import QueryError
+from workbench.expressions.tree.sql import Tree
+from workbench.queries.places import Text
+
+WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
+"""The window table functions."""
+
+_TEXT_MAX = 200_000
+"""In characters."""
+_PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+"""What sqlglot's own code raises on some malformed texts."""
+
+
+class _Parser(Spark.Parser):  # type: ignore[misc]
+    """Takes ``TUMBLE(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)``."""
+
+    FUNC_TOKENS = Spark.Parser.FUNC_TOKENS | {TokenType.SESSION}
+
+    def _window(self, name: str) -> Tree:
+        arguments: list[Tree] = []
+        called = self._tokens[self._index - 2]  # the name; the parenthesis behind it has been read as well
+        while self._curr and self._curr.token_type != TokenType.R_PAREN:
+            arguments.append(self._argument())
+            if not self._match(TokenType.COMMA):
+                break
+        return self.expression(exp.Anonymous(this=name, expressions=arguments)).update_positions(called)
+
+    def _argument(self) -> Tree:
+        if self._next and self._next.token_type == TokenType.FARROW:
+            name = self._curr.text
+            self._advance(2)
+            return self.expression(exp.Kwarg(this=exp.var(name.upper()), expression=self._argument()))
+        if self._match(TokenType.TABLE):
+            table = self._parse_table_parts()
+        elif self._curr.token_type == TokenType.L_PAREN:
+            table = self._parse_table()
+        else:
+            table = self._parse_disjunction()
+        if self._match(TokenType.PARTITION_BY):
+            several = self._curr.token_type == TokenType.L_PAREN
+            keys = self._parse_wrapped_csv(self._parse_column) if several else [self._parse_column()]
+            return self.expression(exp.Tuple(expressions=[table, *keys]))
+        return table
+
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[[Any], Tree]]] = {
+        **Spark.Parser.FUNCTION_PARSERS,
+        **{name: methodcaller("_window", name) for name in WINDOWS},
+    }
+
+
+class StreamSql(Spark):  # type: ignore[misc]
+    """The dialect of whole queries; expressions in it are those of Spark."""
+
+    Parser = _Parser
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One statement of a script.
+
+    Attributes:
+        tree: what was parsed.
+        explained: whether EXPLAIN precedes it.
+    """
+
+    tree: Tree
+    explained: bool = False
+
+
+def statements(text: Text) -> list[Statement]:
+    """The statements of a script, which semicolons separate.
+
+    Raises:
+        QueryError: not text, too long, or not SQL; with the line and a caret.
+    """
+    if not isinstance(text.sql, str):
+        raise QueryError(f"a query is SQL text, not {text.sql!r}", origin=text.origin)
+    if len(text.sql) > _TEXT_MAX:
+        raise QueryError(
+            f"the query has {len(text.sql):,} characters, more than the maximum of {_TEXT_MAX:,}: build it of several "
+            "streams",
+            origin=text.origin,
+        )
+    dialect = StreamSql()
+    try:
+        tokens = dialect.tokenize(text.sql)
+    except TokenError:
+        raise QueryError("the query has a quote that is not closed: close it", origin=text.origin) from None
+    found = [_statement(chunk, dialect, text) for chunk in _chunks(tokens)]
+    if not found:
+        raise QueryError("the query is empty: write for example SELECT * FROM flights", origin=text.origin)
+    return found
+
+
+def _chunks(tokens: Sequence[Any]) -> list[list[Any]]:
+    chunks: list[list[Any]] = [[]]
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            chunks.append([])
+        else:
+            chunks[-1].append(token)
+    return [chunk for chunk in chunks if chunk]
+
+
+def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
+    explained = tokens[0].text.upper() == "EXPLAIN" and len(tokens) > 1
+    rest = tokens[1:] if explained else tokens
+    first = rest[0]
+    if first.token_type in (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE):
+        raise text.error_at(first.start, first.end, f"{first.text.upper()} is not supported: write a SELECT")
+    try:
+        [tree] = dialect.parser().parse(rest, text.sql)
+    except ParseError as error:
+        raise _unreadable(error, rest, text) from None
+    except _PARSER_FAULTS:
+        raise text.error_at(
+            first.start,
+            first.end,
+            "the statement that begins here cannot be read: check for a missing operand, quote or parenthesis",
+        ) from None
+    return Statement(tree, explained)
+
+
+def _unreadable(error: ParseError, tokens: Sequence[Any], text: Text) -> QueryError:
+    detail = error.errors[0]
+    at = next((token for token in tokens if (token.line, token.col) == (detail["line"], detail["col"])), tokens[-1])
+    word, problem = at.text, str(detail["description"])
+    if any(token.text.upper() in ("MATCH_RECOGNIZE", "EMIT") for token in (at, *tokens)) and "Expecting" not in problem:
+        named = next(token for token in tokens if token.text.upper() in ("MATCH_RECOGNIZE", "EMIT"))
+        return text.error_at(named.start, named.end, f"{named.text.upper()} is not supported: leave it out")
+    if "missing for" in problem:
+        said = f"the query is incomplete at {word!r}: something is missing there"
+    elif problem.startswith("Expecting"):
+        said = f"{problem.split()[1]} is expected near {word!r}"
+    else:
+        said = f"the query cannot be read at {word!r}: check for a missing comma, operator, quote or parenthesis"
+    return text.error_at(at.start, at.end, said)

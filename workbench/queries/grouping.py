@@ -1,0 +1,276 @@
+"""GROUP BY: keys, windows and aggregates become a window aggregate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.errors import PlanError
+from workbench.expressions import Expression, compile_expression, expr, plain_name
+from workbench.expressions.tree.sql import Tree
+from workbench.operators.aggregates import aggregations
+from workbench.operators.aggregates.aggregations import Aggregation
+from workbench.queries.binding import AGGREGATES, bound, key_of
+from workbench.queries.dialect import WINDOWS
+from workbench.queries.event_time import window_times
+from workbench.queries.places import Text
+from workbench.queries.relation import Column, Relation
+from workbench.queries.table_functions import INSTANT, free_name, intervals_of, with_windows
+from workbench.windows import WindowAssigner
+from workbench.windows.session import Session
+
+Items = Sequence[tuple[str | None, Tree]]
+"""The parts of a SELECT list: the alias, if there is one, and the expression."""
+
+_FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.Avg: "mean"}
+_NO_WINDOW = (
+    "would change with each record, because nothing says when a group is complete: take the rows FROM "
+    "TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR), and GROUP BY window_start, window_end"
+)
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The result of GROUP BY.
+
+    Attributes:
+        rows: one row per group; its names are those of the keys.
+        computed: by the text of a key or an aggregate, the column that holds it.
+        items: the SELECT list.
+        having: the condition on groups, or None.
+    """
+
+    rows: Relation
+    computed: Mapping[str, str]
+    items: Items
+    having: Tree | None
+
+
+def aggregates_in(trees: Sequence[Tree]) -> list[Tree]:
+    """The calls of aggregates, each with its FILTER; those inside a query of their own or OVER do not count."""
+    found: list[Tree] = []
+    for tree in trees:
+        for part in tree.walk(prune=lambda node: isinstance(node, exp.Filter | exp.AggFunc | exp.Query | exp.Window)):
+            if isinstance(part, exp.Filter | exp.AggFunc):
+                found.append(part)
+    return found
+
+
+def grouped(rows: Relation, select: Tree, items: Items, text: Text) -> Grouped:
+    """Aggregate rows as a SELECT says.
+
+    Raises:
+        QueryError: groups without a window, a column that is neither a key nor aggregated, or an aggregate that does
+            not exist or fit.
+    """
+    group, having = select.args.get("group"), select.args.get("having")
+    condition = None if having is None else having.this
+    if group is None:
+        first = aggregates_in([tree for _, tree in items])
+        raise text.error(first[0] if first else select, f"an aggregate of all rows {_NO_WINDOW}")
+    keys = _keys(rows, group, items, text)
+    rows, keys, items, condition = _with_group_window(rows, keys, items, condition, text)
+    if condition is not None:
+        condition = _without_aliases(condition, rows, items)
+    return _aggregated(rows, keys, group, items, condition, text)
+
+
+def _keys(rows: Relation, group: Tree, items: Items, text: Text) -> list[Tree]:
+    """The keys; numbers and aliases stand for parts of the SELECT list."""
+    for name, value in group.args.items():
+        if value and name != "expressions":
+            raise text.error(group, f"GROUP BY {name.upper().replace('_', ' ')} is not supported: list the columns")
+    names = {column.name.lower() for column in rows.columns}
+    aliases = {alias.lower(): tree for alias, tree in items if alias is not None}
+    keys = []
+    for tree in group.expressions:
+        if isinstance(tree, exp.Literal) and not tree.is_string:
+            place = int(tree.name) if tree.name.isdecimal() else 0
+            if not 0 < place <= len(items):
+                raise text.error(tree, f"GROUP BY {tree.name} is not a place in the SELECT list: use 1 to {len(items)}")
+            keys.append(items[place - 1][1])
+        elif isinstance(tree, exp.Column) and not tree.table and tree.name.lower() not in names:
+            keys.append(aliases.get(tree.name.lower(), tree))
+        else:
+            keys.append(tree)
+    return keys
+
+
+def _with_group_window(
+    rows: Relation, keys: list[Tree], items: Items, having: Tree | None, text: Text
+) -> tuple[Relation, list[Tree], Items, Tree | None]:
+    """``GROUP BY TUMBLE(ts, ...)`` in the form of a window table function; TUMBLE_START(...) is then window_start."""
+    calls = [key for key in keys if isinstance(key, exp.Anonymous) and key.name.upper() in WINDOWS]
+    if not calls:
+        return rows, keys, items, having
+    call = calls[0]
+    if len(calls) > 1 or rows.windows is not None:
+        raise text.error(calls[-1], "the rows have windows already: leave one out")
+    rest = [key for key in keys if key is not call]
+    time, intervals = intervals_of(call, text)
+    by = rest if call.name.upper() == "SESSION" else []
+    rows = with_windows(rows, call, time, intervals, by, text)
+
+    def read(tree: Tree) -> Tree:
+        return tree.copy().transform(lambda part: _bound_of(part, call, text))
+
+    named = [(alias, read(tree)) for alias, tree in items]
+    bounds = [_bound_column("window_start", call), _bound_column("window_end", call)]
+    return rows, [*rest, *bounds], named, None if having is None else read(having)
+
+
+def _bound_of(part: Tree, call: Tree, text: Text) -> Tree:
+    """``TUMBLE_START(...)`` as the column of the bound; other parts unchanged."""
+    if not isinstance(part, exp.Anonymous):
+        return part
+    name, _, which = part.name.upper().partition("_")
+    if name not in WINDOWS or which not in _BOUND_NAMES:
+        return part
+    same = [key_of(item) for item in part.expressions] == [key_of(item) for item in call.expressions]
+    if name != call.name.upper() or not same:
+        raise text.error(part, f"{part.sql('spark')} is not the window of GROUP BY: give it the same arguments")
+    return _bound_column(_BOUND_NAMES[which], part)
+
+
+_BOUND_NAMES = {"START": "window_start", "END": "window_end", "ROWTIME": "window_time"}
+
+
+def _bound_column(name: str, at: Tree) -> Tree:
+    column = exp.column(name)
+    column.this.meta.update(at.meta)
+    return column
+
+
+def _aggregated(
+    rows: Relation, keys: list[Tree], group: Tree, items: Items, having: Tree | None, text: Text
+) -> Grouped:
+    window, bounds, keys = _window(rows, keys, group, text)
+    stream = rows.records
+    aliases = {key_of(tree): alias for alias, tree in items if alias is not None}
+    names: dict[str, str] = {}  # of the key columns, by the key's text
+    columns: list[Column] = []
+    added: dict[str, Expression] = {}
+    for key in keys:
+        plain = rows.of(key, text) if isinstance(key, exp.Column) else None
+        value = bound(key, rows, text)
+        name = plain_name(value)
+        if name is None or name in _RESULTS:
+            wanted = aliases.get(key_of(key)) or value.sql
+            name = free_name(wanted, [*stream.columns, *added, *_RESULTS])
+            added[name] = value
+        names[key_of(key)] = name
+        if plain is not None:
+            columns.append(replace(plain, stored=name))
+    if added:
+        stream = stream.with_columns(**added)
+    by = list(dict.fromkeys(names.values()))
+    computed = dict(names)
+    read = [tree for _, tree in items] + ([] if having is None else [having])
+    aggregates: dict[str, Aggregation] = {}
+    for tree in aggregates_in(read):
+        key = key_of(tree)
+        if key not in computed:
+            name = free_name(aliases.get(key) or key.replace("`", ""), [*by, *_RESULTS, *aggregates])
+            aggregates[name] = _aggregate(tree, rows, text)
+            computed[key] = name
+    if not aggregates:
+        aggregates[free_name("$rows", by)] = aggregations.count()
+    windowed = stream.key_by(*by).window(window) if by else stream.window(window)
+    result = windowed.aggregate(**aggregates)
+    ahead = window_times(window)
+    for column in bounds:
+        assert column.bound is not None
+        if column.bound == "window_time":
+            result = result.with_columns(window_time=expr("window_end - INTERVAL '1' MICROSECOND"))
+        columns.append(Column(column.table, column.name, column.bound, {**ahead, "window_time": 0}.get(column.bound)))
+    after = Relation(result, tuple(columns))
+    for tree in read:
+        _check_grouped(tree, rows, after, computed, text)
+    return Grouped(after, computed, items, having)
+
+
+_RESULTS = ("window_start", "window_end", "window_time")
+
+
+def _window(
+    rows: Relation, keys: list[Tree], group: Tree, text: Text
+) -> tuple[WindowAssigner, list[Column], list[Tree]]:
+    """The windows of the groups, the bounds among the keys, and the other keys."""
+    named = {id(key): rows.of(key, text) for key in keys if isinstance(key, exp.Column)}
+    if rows.windows is None:
+        if not any(column.ahead_us is not None for column in named.values()):
+            listed = ", ".join(key.sql("spark") for key in keys)
+            raise text.error(group, f"GROUP BY {listed} {_NO_WINDOW}")
+        return INSTANT, [], keys
+    bounds = [column for column in named.values() if column.bound is not None]
+    rest = [key for key in keys if id(key) not in named or named[id(key)].bound is None]
+    if not {"window_start", "window_end"} <= {column.bound for column in bounds}:
+        raise text.error(group, "rows with windows are grouped by them: add window_start, window_end to GROUP BY")
+    windows = rows.windows
+    if isinstance(windows.assigner, Session):
+        plain = {named[id(key)].stored if id(key) in named else key.sql("spark") for key in rest}
+        if plain != set(windows.partition):
+            by = ", ".join(key.sql("spark") for key in rest)
+            fix = f"write PARTITION BY {by} behind the table" if by else "leave out PARTITION BY"
+            raise text.error(windows.call, f"sessions are those of the keys in GROUP BY: {fix}")
+    return windows.assigner, list(dict.fromkeys(bounds)), rest
+
+
+def _aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
+    call, where = (tree.this, tree.expression.this) if isinstance(tree, exp.Filter) else (tree, None)
+    function = _FUNCTIONS.get(type(call))
+    if function is None:
+        raise text.error(tree, f"{call.sql('spark')} is not supported: the aggregates are {', '.join(AGGREGATES)}")
+    operand = call.this
+    if call.args.get("expressions"):
+        raise text.error(tree, f"{function} takes one value")
+    if isinstance(operand, exp.Distinct):
+        raise text.error(
+            tree,
+            "DISTINCT in an aggregate is not supported: group by the value as well in a query in FROM, and count its "
+            "rows",
+        )
+    counted = isinstance(operand, exp.Star) or (isinstance(operand, exp.Literal) and function == "count")
+    if counted and where is None:
+        return aggregations.count()
+    if where is not None:
+        operand = exp.Case(ifs=[exp.If(this=where, true=exp.Literal.number(1) if counted else operand)])
+    make = getattr(aggregations, function)
+    if any(isinstance(part, exp.AggFunc) for part in operand.walk()):
+        raise text.error(tree, "an aggregate of an aggregate needs a query of its own in FROM for the inner one")
+    value = bound(operand, rows, text)
+    made: Aggregation = make(value)
+    kind = compile_expression(value, rows.records.schema).type
+    try:
+        made.output_type(pa.schema([(made.column, kind)]))
+    except PlanError as error:
+        raise text.error(tree, error.message) from None
+    return made
+
+
+def _check_grouped(tree: Tree, rows: Relation, after: Relation, computed: Mapping[str, str], text: Text) -> None:
+    """Reject columns that are neither keys nor inside an aggregate."""
+    for part in tree.walk(prune=lambda node: key_of(node) in computed):
+        if isinstance(part, exp.Column) and key_of(part) not in computed and not isinstance(part.this, exp.Star):
+            column = rows.of(part, text)
+            if not any((item.table, item.name) == (column.table, column.name) for item in after.columns):
+                raise text.error(
+                    part,
+                    f"the column {part.name!r} is neither in GROUP BY nor in an aggregate: add it to GROUP BY, or "
+                    f"write for example MAX({part.name})",
+                )
+
+
+def _without_aliases(having: Tree, rows: Relation, items: Items) -> Tree:
+    """HAVING, with aliases of the SELECT list replaced by what they stand for."""
+    names = {column.name.lower() for column in rows.columns}
+    aliases = {alias.lower(): tree for alias, tree in items if alias is not None and alias.lower() not in names}
+
+    def meant(part: Tree) -> Tree:
+        is_alias = isinstance(part, exp.Column) and not part.table and part.name.lower() in aliases
+        return aliases[part.name.lower()].copy() if is_alias else part
+
+    return having.copy().transform(meant)

@@ -1,0 +1,343 @@
+"""Joins: conditions become keys, bounds on event time, and filters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.errors import PlanError, QueryError, SettingError
+from workbench.expressions import Expression, col, plain_name
+from workbench.expressions.tree.sql import Tree
+from workbench.operators.joins.columns import How
+from workbench.queries.binding import bound, check_part, constant_us
+from workbench.queries.places import Text
+from workbench.queries.relation import Column, Relation
+from workbench.queries.table_functions import INSTANT, free_name, materialized
+
+_LEFT, _RIGHT = 0, 1
+_FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
+
+
+def conjuncts(tree: Tree | None) -> list[Tree]:
+    """The conditions that AND connects; BETWEEN counts as two."""
+    if tree is None:
+        return []
+    if isinstance(tree, exp.Paren):
+        return conjuncts(tree.this)
+    if isinstance(tree, exp.And):
+        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
+    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        value, low, high = tree.this, tree.args["low"], tree.args["high"]
+        above = exp.GTE(this=value.copy(), expression=low.copy())
+        return [above, exp.LTE(this=value.copy(), expression=high.copy())]
+    return [tree]
+
+
+@dataclass
+class _Sorted:
+    """The conditions of a join by what becomes of them."""
+
+    keys: list[tuple[Tree, Tree, Tree]] = field(default_factory=list)  # the left value, the right value, the condition
+    before_us: int | None = None
+    after_us: int | None = None
+    own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
+    rest: list[Tree] = field(default_factory=list)
+
+
+def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: Text) -> tuple[Relation, list[Tree]]:
+    """Join two relations.
+
+    Args:
+        left, right: both sides.
+        join: the clause.
+        pool: conditions of WHERE that an inner join may use.
+        text: the query, for errors.
+
+    Returns:
+        The pairs, and the conditions that are left of the pool.
+
+    Raises:
+        QueryError: a join that cannot be bounded, or of a kind that streams do not have.
+    """
+    how = _how(join, text)
+    if str(join.args.get("side") or "").upper() == "RIGHT":
+        left, right = right, left
+    left, right = materialized(left, text), materialized(right, text)
+    if left.stream is None:
+        if how != "inner" or right.stream is None:
+            raise text.error(join, "the left side is a table without event time: make it a stream, or swap the sides")
+        left, right = right, left
+    both = Relation(None, left.columns + right.columns)
+    using = [_equal(name, left, right) for name in join.args.get("using") or ()]
+    own = [*conjuncts(join.args.get("on")), *using]
+    left_over: list[Tree] = []
+    if how == "inner":
+        for condition in pool:
+            (own if _readable(condition, both) else left_over).append(condition)
+    else:
+        left_over = pool
+    plan = _sorted(own, left, right, both, text)
+    pairs = _pairs(left, right, how, plan, join, text)
+    hidden = {str(name.name).lower() for name in join.args.get("using") or ()}
+    if hidden:
+        kept = [c for at, c in enumerate(pairs.columns) if at < len(left.columns) or c.name.lower() not in hidden]
+        pairs = replace(pairs, columns=tuple(kept))
+    return pairs, left_over
+
+
+def _how(join: Tree, text: Text) -> How:
+    for name in ("method", "global", "hint", "match_condition", "pivots"):
+        if join.args.get(name):
+            raise text.error(join, f"a join with {join.args[name]} is not supported: write JOIN ... ON")
+    kind, side = (str(join.args.get(name) or "").upper() for name in ("kind", "side"))
+    if kind in ("SEMI", "ANTI") or side in ("SEMI", "ANTI"):
+        raise text.error(join, f"a {kind or side} join is not supported: use JOIN, or LEFT JOIN with WHERE ... IS NULL")
+    return {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "outer"}[side]  # type: ignore[return-value]
+
+
+def _equal(name: Tree, left: Relation, right: Relation) -> Tree:
+    """USING (name) as a condition; each side is read by its own table's name."""
+    sides = []
+    for side in (left, right):
+        tables = [column.table for column in side.columns if column.name.lower() == name.name.lower()]
+        column = exp.column(name.name, tables[0] if tables else None)
+        column.this.meta.update(name.meta)
+        sides.append(column)
+    return exp.EQ(this=sides[0], expression=sides[1])
+
+
+def _readable(condition: Tree, both: Relation) -> bool:
+    try:
+        both.stored([condition], Text(""))
+    except QueryError:
+        return False
+    return True
+
+
+def _sorted(conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, text: Text) -> _Sorted:
+    plan = _Sorted()
+    for condition in conditions:
+        for part in condition.walk():
+            if not isinstance(part, exp.Column):
+                check_part(part, text)
+        sides = {_side(column, left) for column in both.stored([condition], text)}
+        if len(sides) == 1:
+            plan.own[sides.pop()].append(condition)
+            continue
+        used = False
+        if type(condition) in _FLIPPED:
+            used = _bounds(condition, plan, left, right, both, text)
+            pair = (condition.this, condition.expression)
+            first, second = ({_side(column, left) for column in both.stored([part], text)} for part in pair)
+            if isinstance(condition, exp.EQ) and len(first) == len(second) == 1:
+                plan.keys.append((*(pair if first == {_LEFT} else pair[::-1]), condition))
+                used = True
+        if not used:
+            plan.rest.append(condition)
+    return plan
+
+
+def _side(column: Column, left: Relation) -> int:
+    return _LEFT if any(column is other for other in left.columns) else _RIGHT
+
+
+def _bounds(condition: Tree, plan: _Sorted, left: Relation, right: Relation, both: Relation, text: Text) -> bool:
+    """Take a comparison of event times as a bound; False: it is none, or does not say it exactly."""
+    ends = [_instant(part, both, text) for part in (condition.this, condition.expression)]
+    if ends[0] is None or ends[1] is None:
+        return False
+    (first, a), (second, b), kind = ends[0], ends[1], type(condition)
+    if _side(first, left) == _RIGHT:
+        first, second, a, b, kind = second, first, b, a, _FLIPPED[kind]
+    if first.ahead_us is None or second.ahead_us is None:
+        return False
+    gap = first.ahead_us + a - second.ahead_us - b  # right time - left time, if both sides are equal
+    if kind in (exp.LT, exp.LTE, exp.EQ):
+        low = gap + (kind is exp.LT)
+        plan.before_us = low if plan.before_us is None else max(plan.before_us, low)
+    if kind in (exp.GT, exp.GTE, exp.EQ):
+        high = gap - (kind is exp.GT)
+        plan.after_us = high if plan.after_us is None else min(plan.after_us, high)
+    kinds = [side.records.schema.field(c.stored).type for side, c in ((left, first), (right, second))]
+    return all(not pa.types.is_timestamp(kind) or kind.unit != "ns" for kind in kinds)
+
+
+def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | None:
+    """A column plus a constant number of microseconds; None: something else."""
+    if isinstance(tree, exp.Paren):
+        return _instant(tree.this, both, text)
+    if isinstance(tree, exp.Column):
+        return both.of(tree, text), 0
+    if isinstance(tree, exp.Add | exp.Sub):
+        parts = (tree.this, tree.expression)
+        if isinstance(tree, exp.Add) and isinstance(parts[0], exp.Interval):
+            parts = parts[::-1]
+        inner = _instant(parts[0], both, text)
+        if inner is not None and isinstance(parts[1], exp.Interval):
+            length = constant_us(parts[1], text)
+            return inner[0], inner[1] + (length if isinstance(tree, exp.Add) else -length)
+    return None
+
+
+def _pairs(left: Relation, right: Relation, how: How, plan: _Sorted, join: Tree, text: Text) -> Relation:
+    if how != "inner":
+        _check_outer(plan, how, text)
+    sides = [_filtered(side, own, text) for side, own in zip((left, right), plan.own, strict=True)]
+    rest = list(plan.rest)
+    if right.table is not None:
+        sides[_RIGHT] = right
+        if plan.own[_RIGHT] and how != "inner":
+            raise text.error(plan.own[_RIGHT][0], "a condition on the table alone: filter the table before")
+        rest += plan.own[_RIGHT]
+    if not plan.keys:
+        raise text.error(
+            join, "a join needs values that are equal on both sides: add a condition such as a.id = b.id to ON"
+        )
+    if right.table is None:
+        _check_bounded(left, right, plan, how, join, text)
+    sides, keys = _with_keys(sides, plan.keys, how, text)
+    pairs = _joined(sides, keys, how, plan, join, text)
+    for condition in rest:
+        pairs = replace(pairs, stream=pairs.records.filter(bound(condition, pairs, text)))
+    return pairs
+
+
+def _check_outer(plan: _Sorted, how: How, text: Text) -> None:
+    unfit = plan.rest + plan.own[_LEFT] + (plan.own[_RIGHT] if how == "outer" else [])
+    if unfit:
+        raise text.error(
+            unfit[0],
+            f"an {how} join cannot have this condition in ON, because a record that fails it is kept with nulls: put "
+            "it into WHERE, or into a query in FROM",
+        )
+
+
+def _filtered(side: Relation, conditions: Sequence[Tree], text: Text) -> Relation:
+    if not conditions or side.stream is None:
+        return side
+    return replace(side, stream=side.stream.filter(*(bound(condition, side, text) for condition in conditions)))
+
+
+def _check_bounded(left: Relation, right: Relation, plan: _Sorted, how: How, join: Tree, text: Text) -> None:
+    for side in (left, right):
+        if not any(map(_tells_time, side.columns)):
+            named = " ".join(side.tables[:1]) or "one side"
+            raise text.error(
+                join,
+                f"the join keeps each record until event time says that no partner can come, and {named} has no column"
+                " of event time: give its source event_time=..., or select that column as well",
+            )
+    if plan.before_us is None or plan.after_us is None:
+        names = [next(map(_told, filter(_tells_time, side.columns))) for side in (left, right)]
+        raise text.error(
+            join,
+            "the join has no bound on event time, so it would keep all records for ever: add for example "
+            f"{names[1]} BETWEEN {names[0]} - INTERVAL '5' MINUTE AND {names[0]} + INTERVAL '5' MINUTE",
+        )
+    if plan.before_us > plan.after_us:
+        raise text.error(join, "no pair of event times satisfies the conditions of the join: check their directions")
+    if how == "outer" and plan.before_us != plan.after_us:
+        raise text.error(
+            join, "a FULL join needs windows, in which all event times are equal: join on window_start and window_end"
+        )
+
+
+def _tells_time(column: Column) -> bool:
+    return column.ahead_us is not None
+
+
+def _told(column: Column) -> str:
+    return f"{column.table}.{column.name}" if column.table else column.name
+
+
+def _with_keys(
+    sides: list[Relation], pairs: Sequence[tuple[Tree, Tree, Tree]], how: How, text: Text
+) -> tuple[list[Relation], tuple[list[str], list[str]]]:
+    """Both sides with their key columns.
+
+    The right keys are not in the result, so those of an outer join are copies; so are computed and repeated ones.
+    """
+    names: tuple[list[str], list[str]] = ([], [])
+    for at in (_LEFT, _RIGHT):
+        side = sides[at]
+        copies = how == "outer" or (how == "left" and at == _RIGHT)
+        added: dict[str, Expression] = {}
+        taken = side.table.column_names if side.table is not None else side.records.columns
+        other = sides[_LEFT].records.columns if at == _RIGHT else []
+        for pair in pairs:
+            value = _bound_to(pair[at], side, text)
+            name = plain_name(value)
+            if name is None or copies or name in names[at]:
+                name = free_name(f"${value.sql}", [*taken, *other, *added])
+                added[name] = value
+            names[at].append(name)
+        if added and side.table is not None:
+            table = side.table
+            for name, value in added.items():
+                plain = plain_name(value)
+                if plain is None:
+                    raise text.error(pairs[0][2], "a table is joined by its columns: compute the value before")
+                table = table.append_column(name, table[plain])
+            sides[at] = replace(side, table=table)
+        elif added:
+            sides[at] = replace(side, stream=side.records.with_columns(**added))
+    return sides, names
+
+
+def _bound_to(tree: Tree, side: Relation, text: Text) -> Expression:
+    if side.table is None:
+        return bound(tree, side, text)
+    if not isinstance(tree, exp.Column):
+        raise text.error(tree, "a table is joined by its columns: compute the value before, in the table")
+    return col(side.of(tree, text).stored or "")
+
+
+def _joined(
+    sides: list[Relation], keys: tuple[list[str], list[str]], how: How, plan: _Sorted, join: Tree, text: Text
+) -> Relation:
+    left, right = sides
+    on = dict(zip(*keys, strict=True))
+    there = left.records.columns
+    columns = right.table.column_names if right.table is not None else right.records.columns
+    suffix = "_right"
+    while any(name in there and (name + suffix in there or name + suffix in columns) for name in columns):
+        suffix += "_right"
+    place = {name: name + suffix if name in there else name for name in columns}
+    place |= {name: own for own, name in on.items()} if how == "inner" else {}
+    try:
+        if right.table is not None:
+            stream = left.records.join(right.table, on, how=how, suffix=suffix)
+        elif how == "outer":
+            stream = left.records.join(right.records, on, window=INSTANT, how=how, suffix=suffix)
+        else:
+            assert plan.before_us is not None
+            assert plan.after_us is not None
+            between = timedelta(microseconds=plan.before_us), timedelta(microseconds=plan.after_us)
+            stream = left.records.join(right.records, on, between=between, how=how, suffix=suffix)
+    except (PlanError, SettingError) as error:
+        raise text.error(join, error.message) from None
+    shift = (0, None) if right.table is not None else _shifts(plan)
+    made = [replace(column, ahead_us=_sum(column.ahead_us, shift[_LEFT])) for column in left.columns]
+    made += [
+        replace(column, stored=place[column.stored or ""], ahead_us=_sum(column.ahead_us, shift[_RIGHT]))
+        for column in right.columns
+    ]
+    return Relation(stream, tuple(made))
+
+
+def _shifts(plan: _Sorted) -> tuple[int | None, int | None]:
+    """A record's event time minus a pair's, for both sides; a pair has the later one of its records. None: unknown."""
+    before, after = plan.before_us, plan.after_us
+    assert before is not None
+    assert after is not None
+    left = 0 if after <= 0 else -after if before == after else None
+    right = 0 if before >= 0 else after if before == after else None
+    return left, right
+
+
+def _sum(a: int | None, b: int | None) -> int | None:
+    return None if a is None or b is None else a + b

@@ -1,0 +1,49 @@
+"""Places in the text of a query: the line and the caret of an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workbench.errors import QueryError
+from workbench.expressions.tree.sql import Tree
+from workbench.origin import Origin
+
+_LINE_MAX = 160
+"""Characters of a line that an error shows."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A query as it was written.
+
+    Attributes:
+        sql: the text.
+        origin: the user's line that holds it, or None.
+    """
+
+    sql: str
+    origin: Origin | None = None
+
+    def error(self, tree: Tree, message: str) -> QueryError:
+        """The error for a part of the query: the sentence, the line, and a caret below the part."""
+        place = span(tree)
+        return QueryError(message, origin=self.origin) if place is None else self.error_at(*place, message)
+
+    def error_at(self, start: int, end: int, message: str) -> QueryError:
+        """The error for the characters from `start` to `end`, both included and counted from 0."""
+        before = self.sql[:start]
+        number, column = before.count("\n") + 1, start - (before.rfind("\n") + 1)
+        line = self.sql.split("\n")[number - 1]
+        first = max(0, column - _LINE_MAX // 2)
+        shown = line[first : first + _LINE_MAX].replace("\t", " ")
+        width = max(1, min(end - start + 1, len(shown) - (column - first)))
+        excerpt = f"    {shown}\n    {' ' * (column - first)}{'^' * width}"
+        return QueryError(f"line {number}, column {column + 1}: {message}", excerpt=excerpt, origin=self.origin)
+
+
+def span(tree: Tree) -> tuple[int, int] | None:
+    """The first and the last character of a part that the parser has positions for; None: it has none."""
+    places = [node.meta for node in tree.walk() if "start" in node.meta]
+    if not places:
+        return None
+    return min(place["start"] for place in places), max(place["end"] for place in places)

@@ -1,0 +1,124 @@
+"""What a FROM clause offers: a stream, the names of its columns in SQL, and which of them tell event time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.api.streams.stream import Stream
+from workbench.errors import unknown
+from workbench.expressions.tree.sql import Tree
+from workbench.queries.places import Text
+from workbench.windows import WindowAssigner
+
+Bound = Literal["window_start", "window_end", "window_time"]
+"""The columns that a window table function adds."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a relation.
+
+    Attributes:
+        table: the name before the dot by which it can be read; None: only without one.
+        name: in SQL.
+        stored: its name in the stream; None for a bound of windows that are not assigned to rows yet.
+        ahead_us: its value minus the record's event time, in microseconds, where that is known: 0 for the event time
+            itself, 1 for the end of a window whose result the record is.
+        bound: which bound of the window it is, if it is one.
+    """
+
+    table: str | None
+    name: str
+    stored: str | None
+    ahead_us: int | None = None
+    bound: Bound | None = None
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Windows that a window table function gives to the rows of its table.
+
+    Attributes:
+        assigner: the windows.
+        partition: the stored names of the columns of PARTITION BY, for sessions.
+        time: the stored name of the column of event time.
+        call: the function as it was written, for errors.
+    """
+
+    assigner: WindowAssigner
+    partition: tuple[str, ...]
+    time: str
+    call: Tree
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Rows with names.
+
+    Attributes:
+        stream: the records; a table for a lookup has none.
+        columns: in the order of ``SELECT *``.
+        windows: those that are still to be assigned; None: the rows are as the columns say.
+        table: the rows of a lookup table instead of a stream.
+    """
+
+    stream: Stream | None
+    columns: tuple[Column, ...]
+    windows: Windows | None = None
+    table: pa.Table | None = None
+
+    @property
+    def records(self) -> Stream:
+        """The stream; lookup tables are refused where one is needed."""
+        assert self.stream is not None, "a lookup table was taken for a stream"
+        return self.stream
+
+    @property
+    def tables(self) -> list[str]:
+        """The names before dots, each once."""
+        return list(dict.fromkeys(column.table for column in self.columns if column.table is not None))
+
+    def named(self, table: str) -> Relation:
+        """The same rows under the name of a table."""
+        return replace(self, columns=tuple(replace(column, table=table) for column in self.columns))
+
+    def of(self, tree: Tree, text: Text) -> Column:
+        """The column that a part of a query names.
+
+        Raises:
+            QueryError: no such table or column, or several of that name.
+        """
+        if tree.args.get("db") is not None:
+            raise text.error(tree, "a field of a struct cannot be read in SQL: extract it with map first")
+        table, found = tree.table, list(self.columns)
+        if table:
+            found = _equal(table, found, lambda column: column.table or "")
+            if not found:
+                raise text.error(tree, unknown("table", table, self.tables))
+        among = found
+        found = _equal(tree.name, found, lambda column: column.name)
+        if not found:
+            raise text.error(tree, unknown("column", tree.name, dict.fromkeys(column.name for column in among)))
+        if len(found) > 1:
+            where = [column.table for column in found if column.table is not None]
+            named = " or ".join(f"{name}.{tree.name}" for name in dict.fromkeys(where))
+            fix = f"write {named}" if len(set(where)) > 1 else "give one of them another name with AS"
+            raise text.error(tree, f"the column {tree.name!r} is ambiguous, {len(found)} have this name: {fix}")
+        return found[0]
+
+    def stored(self, trees: Iterable[Tree], text: Text) -> list[Column]:
+        """The columns named in these parts, each once."""
+        named = [self.of(column, text) for tree in trees for column in tree.find_all(exp.Column)]
+        return list(dict.fromkeys(named))
+
+
+def _equal(name: str, columns: list[Column], told: object) -> list[Column]:
+    """Those of exactly this name; if there are none, those that differ in upper and lower case."""
+    assert callable(told)
+    exact = [column for column in columns if told(column) == name]
+    return exact or [column for column in columns if told(column).lower() == name.lower()]
