@@ -176,6 +176,13 @@ def test_event_time_travels_through_a_query() -> None:
     assert rows(query, later=later) == [(10, 1), (20, 2)]
 
 
+def test_a_script_names_views() -> None:
+    script = """CREATE TEMPORARY VIEW cheap (p, at) AS SELECT price, ts FROM bid WHERE price < 30;
+        CREATE OR REPLACE VIEW dear AS SELECT p FROM cheap WHERE p > 10;
+        SELECT * FROM dear;"""
+    assert rows(script) == [(20,)]
+
+
 # plans ------------------------------------------------------------------------------------------------------------
 
 _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
@@ -265,9 +272,12 @@ _ERRORS = [
     ("SELECT price FROM bid WHERE\n  price >", ">", "the query is incomplete at '>'"),
     ("SELECT 'open FROM bid", None, "a quote that is not closed"),
     ("", None, "the query is empty"),
+    ("CREATE TABLE t (a INT)", None, "write CREATE TEMPORARY VIEW"),
+    ("EXPLAIN SELECT price FROM bid", None, "EXPLAIN shows nothing here"),
+    ("CREATE TEMPORARY VIEW v AS SELECT price FROM bid", None, "the script has no query"),
     ("DROP TABLE bid", None, "is not supported: write a SELECT"),
     ("SELECT 1", None, "the query has no FROM"),
-    ("SELECT * FROM bid; SELECT 1", None, "a second statement begins here"),
+    ("SELECT * FROM bid; SELECT 1", None, "a second query begins here"),
 ]
 
 

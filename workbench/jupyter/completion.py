@@ -24,7 +24,7 @@ from workbench.runtime.settings.settings import TABLE
 
 VALUES: Mapping[str, Collection[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
 """The values of settings and options that are words."""
-_LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream)\s(.*)")
+_LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream|%%stream_sql)\s(.*)")
 
 
 @context_matcher(identifier="workbench.stream", priority=100)
@@ -35,7 +35,7 @@ def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
         return {"completions": []}
     *before, token = line[2].replace("=", " ").split(" ")
     before = [word for word in before if word]
-    names = options(before) if line[1] == "%%stream" else candidates(before)
+    names = options(before) if line[1].startswith("%%") else candidates(before)
     begins = token, token.replace("-", "_")  # a setting may be written either way
     found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(begins)]
     return {"completions": found, "suppress": bool(found), "matched_fragment": token}

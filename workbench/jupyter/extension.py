@@ -11,7 +11,7 @@ from typing import Any
 from IPython.display import display
 
 from workbench.api.job.registry import jobs
-from workbench.api.kept.job_record import remember_directories
+from workbench.api.kept.job_record import MAGICS, remember_directories
 from workbench.api.running.found_jobs import FoundJobs, found_jobs
 from workbench.errors import WorkbenchError
 from workbench.jupyter.advice import Advice
@@ -21,6 +21,7 @@ from workbench.jupyter.completion import complete_stream
 from workbench.jupyter.docked import expect_front
 from workbench.jupyter.failures import show_failure
 from workbench.jupyter.magics import StreamMagics
+from workbench.jupyter.queries.completion import completer_of_queries
 from workbench.jupyter.shutdown import Caretaker
 
 FOLDER = ".workbench/jobs"
@@ -43,6 +44,7 @@ class Loaded:
     exceptions: Any
     traceback: Any
     caretaker: Caretaker
+    completers: tuple[Any, ...]
 
 
 _loaded: dict[int, Loaded] = {}
@@ -63,8 +65,9 @@ def load_ipython_extension(ipython: Any) -> None:
     if id(ipython) in _loaded:
         return
     ipython.register_magics(StreamMagics)
-    ipython.Completer.custom_matchers.append(complete_stream)
-    loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs))
+    completers = (complete_stream, completer_of_queries(ipython))
+    ipython.Completer.custom_matchers.extend(completers)
+    loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs), completers)
     ipython.set_custom_exc((WorkbenchError, BodySyntaxError), show_failure)
     sys.setswitchinterval(min(SWITCH_INTERVAL_S, loaded.switch_interval_s))
     if hasattr(ipython, "kernel"):
@@ -104,8 +107,10 @@ def unload_ipython_extension(ipython: Any) -> None:
     if hasattr(ipython, "kernel"):
         unregister_comms(ipython.kernel)
     for magics in (ipython.magics_manager.magics["line"], ipython.magics_manager.magics["cell"]):
-        magics.pop("stream", None)
-    ipython.Completer.custom_matchers.remove(complete_stream)
+        for name in MAGICS:
+            magics.pop(name, None)
+    for completer in loaded.completers:
+        ipython.Completer.custom_matchers.remove(completer)
     ipython.custom_exceptions, ipython.CustomTB = loaded.exceptions, loaded.traceback
     sys.setswitchinterval(loaded.switch_interval_s)
     loaded.caretaker.dismiss()

@@ -9,7 +9,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from workbench.errors import WorkbenchError, sentence_of
+from workbench.errors import QueryError, WorkbenchError, sentence_of
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.origin import Origin, line_text
 
@@ -29,6 +29,8 @@ def show_failure(
         shell._showtraceback(error.kind, error, marked)
         return marked
     lines = [f"{kind.__name__}: {sentence(error, trace)}"]
+    if isinstance(error, QueryError) and error.excerpt:
+        lines += error.excerpt.split("\n")
     shell._showtraceback(kind, error, lines)
     return lines
 
@@ -37,7 +39,7 @@ def sentence(error: BaseException, trace: TracebackType | None) -> str:
     """The message, with the line of the cell that caused it unless the error itself has an origin."""
     if isinstance(error, WorkbenchError) and error.origin is None and (origin := cell_line(trace)) is not None:
         return f"{sentence_of(error)} ({origin})"
-    return sentence_of(error)
+    return sentence_of(QueryError(error.message, origin=error.origin) if isinstance(error, QueryError) else error)
 
 
 def cell_line(trace: TracebackType | None) -> Origin | None:

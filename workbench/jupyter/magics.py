@@ -8,7 +8,7 @@ from keyword import iskeyword
 from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
+from IPython.core.magic import Magics, cell_magic, line_cell_magic, line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import display
 from IPython.utils.process import arg_split
@@ -26,6 +26,7 @@ from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import MISSING, run_body
 from workbench.jupyter.docked import dock
 from workbench.jupyter.interrupts import interrupts_held
+from workbench.jupyter.queries.cell import run_query, run_views
 from workbench.jupyter.verbs import RUN, about_verbs, run_verb
 from workbench.jupyter.words import words_of
 from workbench.once import Once
@@ -71,17 +72,21 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
-def stream_arguments(magic: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare the options of ``%%stream``; IPython turns them into the help of ``%%stream?``."""
-    for flags, details in reversed(OPTIONS):
-        magic = argument(*flags, **{"action": Once, **details})(magic)
-    named: Callable[..., Any] = magic_arguments("%stream")(argument("name", help="name of the job")(magic))
-    return named
+def stream_arguments(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Declare the options of ``%%stream`` or ``%%stream_sql``; IPython turns them into the help of ``%%stream?``."""
+
+    def declared(magic: Callable[..., Any]) -> Callable[..., Any]:
+        for flags, details in reversed(OPTIONS):
+            magic = argument(*flags, **{"action": Once, **details})(magic)
+        named: Callable[..., Any] = magic_arguments(name)(argument("name", help="name of the job")(magic))
+        return named
+
+    return declared
 
 
 @magics_class
 class StreamMagics(Magics):
-    """``%stream`` and ``%%stream``."""
+    """``%stream``, ``%%stream`` and ``%%stream_sql``."""
 
     @line_magic("stream")
     def verb(self, line: str) -> Any:
@@ -90,7 +95,7 @@ class StreamMagics(Magics):
     def _offer(self, job: FoundJob, cell: Cell, run: bool) -> Any:
         """Show the cell of a job of an earlier kernel, and put it into the next input, or run it from the job's latest
         checkpoint; if its secrets were not kept, the user must complete it."""
-        again = Cell(resuming(cell.line), cell.body)
+        again = Cell(resuming(cell.line), cell.body, magic=cell.magic)
         text = str(again)
         shown = printable(text)
         if cell.redacted:
@@ -101,7 +106,7 @@ class StreamMagics(Magics):
         about = f"This cell started {name!r} on {started}, as {RECORD} in {directory} says; {reached}."
         if run:
             display(Advice(f"{about}\n\n{shown}"))
-            return self.shell.run_cell_magic("stream", again.line, again.body)
+            return self.shell.run_cell_magic(again.magic, again.line, again.body)
         if shown != text:
             what = f"It has invisible characters, shown escaped here: '%stream resume {name} {RUN}' runs it"
         else:
@@ -112,7 +117,7 @@ class StreamMagics(Magics):
     verb.__doc__ = about_verbs()
 
     @cell_magic("stream")
-    @stream_arguments
+    @stream_arguments("%stream")
     def start(self, line: str, body: str) -> Any:
         """Run the stream that the cell ends in as a job; the cell returns at once.
 
@@ -131,8 +136,35 @@ class StreamMagics(Magics):
                 .aggregate(flights=wb.count(), mean_delay=wb.mean("dep_delay")))
         """
         __tracebackhide__ = True
-        options = parsed(self.start, line)
-        cell = Cell(line.strip(), body, id=cell_id(self.shell.user_ns))
+        return self._start(parsed(self.start, line), line, body, "stream", run_body)
+
+    @line_cell_magic("stream_sql")
+    @stream_arguments("%stream_sql")
+    def query(self, line: str, body: str | None = None) -> Any:
+        """Run a query in SQL as a job; the cell returns at once.
+
+        The tables are the variables that hold streams, or pyarrow tables to join with. The job, its table and the
+        options are those of %%stream. CREATE TEMPORARY VIEW makes a variable that holds a stream, and EXPLAIN shows a
+        plan; a cell with these alone starts no job and needs no name.
+
+        Example::
+
+            %%stream_sql delays -p 2
+            SELECT origin, window_start, COUNT(*) AS flights
+            FROM TUMBLE(flights, sched_dep, INTERVAL '1' HOUR)
+            GROUP BY origin, window_start, window_end
+        """
+        __tracebackhide__ = True
+        if body is None or "--help" in words_of(line):
+            return Advice(str(self.query.__doc__))
+        if not line.strip():
+            return run_views(self.shell, body)
+        return self._start(parsed(self.query, line), line, body, "stream_sql", run_query)
+
+    def _start(self, options: Any, line: str, body: str, magic: str, run_body: Callable[[Any, str], Any]) -> Any:
+        """Run a cell as a job: `run_body` returns the value of its body."""
+        __tracebackhide__ = True
+        cell = Cell(line.strip(), body, id=cell_id(self.shell.user_ns), magic=magic)
         running = None if options.replace else own_job(options.name, cell)
         if running is not None and running._run.cell is not None and cell.reads_as(running._run.cell):
             begin = partial(self._begin, as_pipeline(run_body(self.shell, body), options.name), options, cell)
@@ -166,7 +198,8 @@ class StreamMagics(Magics):
         if options.no_dashboard or not hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
             if begin is not None:
                 name = job.name
-                what = f"'%%stream {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
+                magic = "stream" if job._run.cell is None else job._run.cell.magic
+                what = f"'%%{magic} {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
                 display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
             return job
         if docked:
@@ -202,7 +235,8 @@ def parsed(magic: Any, line: str) -> Any:
     try:
         options, rest = magic.parser.parse_known_args(words_of(line))
     except UsageError as error:
-        raise SettingError(f"%%stream: {error}; write '%%stream NAME' with options from {', '.join(known)}") from None
+        cell = f"%{magic.parser.prog}" if magic.parser.prog.startswith("%") else f"%%{magic.parser.prog}"
+        raise SettingError(f"{cell}: {error}; write '{cell} NAME' with options from {', '.join(known)}") from None
     for word in rest:
         if word.startswith("-"):
             raise SettingError(unknown("option", word.partition("=")[0], known))

@@ -62,9 +62,18 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
     }
 
 
+class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+    """Reads what follows EXPLAIN as a statement."""
+
+    KEYWORDS: ClassVar[dict[str, TokenType]] = {
+        word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
+    }
+
+
 class StreamSql(Spark):  # type: ignore[misc]
     """The dialect of whole queries; expressions in it are those of Spark."""
 
+    Tokenizer = _Tokenizer
     Parser = _Parser
 
 

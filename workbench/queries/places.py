@@ -19,10 +19,12 @@ class Text:
     Attributes:
         sql: the text.
         origin: the user's line that holds it, or None.
+        above: the lines above it in its cell, which are counted as well.
     """
 
     sql: str
     origin: Origin | None = None
+    above: int = 0
 
     def error(self, tree: Tree, message: str) -> QueryError:
         """The error for a part of the query: the sentence, the line, and a caret below the part."""
@@ -38,7 +40,9 @@ class Text:
         shown = line[first : first + _LINE_MAX].replace("\t", " ")
         width = max(1, min(end - start + 1, len(shown) - (column - first)))
         excerpt = f"    {shown}\n    {' ' * (column - first)}{'^' * width}"
-        return QueryError(f"line {number}, column {column + 1}: {message}", excerpt=excerpt, origin=self.origin)
+        return QueryError(
+            f"line {self.above + number}, column {column + 1}: {message}", excerpt=excerpt, origin=self.origin
+        )
 
 
 def span(tree: Tree) -> tuple[int, int] | None:

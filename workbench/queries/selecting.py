@@ -65,6 +65,27 @@ class Planner:
             return planner._select(tree)
         raise self.text.error(tree, f"{tree.key.upper()} is not supported: write a SELECT or UNION ALL")
 
+    def view(self, tree: Tree) -> tuple[str, Relation]:
+        """The name and the rows of ``CREATE TEMPORARY VIEW name AS SELECT ...``.
+
+        Raises:
+            QueryError: CREATE of something else, or a query that cannot be planned.
+        """
+        target = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+        if str(tree.args.get("kind")).upper() != "VIEW" or not isinstance(target, exp.Table):
+            what = f"CREATE {tree.args.get('kind') or ''}".strip()
+            raise self.text.error(tree, f"{what} is not supported: write CREATE TEMPORARY VIEW name AS SELECT ...")
+        if tree.expression is None:
+            raise self.text.error(tree, "the view lacks its query: write CREATE TEMPORARY VIEW name AS SELECT ...")
+        names = [part.name for part in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
+        rows = materialized(self.query(tree.expression), self.text)
+        if names:
+            rows = self._renamed(rows, names, tree.this)
+            chosen = {column.name: col(column.stored or "") for column in rows.columns}
+            columns = tuple(replace(column, stored=column.name) for column in rows.columns)
+            rows = Relation(_selected(rows, chosen), columns)
+        return target.name, rows
+
     def _with_tables(self, tree: Tree) -> Planner:
         planner, named = self, tree.args.get("with_")
         for table in () if named is None else named.expressions:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import pyarrow as pa
+from sqlglot import exp
 
 from workbench.api.streams.stream import Stream
 from workbench.arguments import as_given
@@ -25,7 +29,8 @@ def sql(query: str, **tables: Stream | pa.Table) -> Stream:
     Source: Flink's SQL (window table functions, interval joins); Spark's SQL (expressions).
 
     Args:
-        query: one SELECT, or several with UNION ALL; WITH before it names queries. Names are found in any case.
+        query: one SELECT, or several with UNION ALL; WITH before it names queries, and so does ``CREATE TEMPORARY VIEW
+            name AS SELECT ...;``. Names are found in any case.
         tables: by the name that the query uses: a stream, or a `pyarrow.Table` to join with.
 
     Returns:
@@ -49,13 +54,52 @@ def sql(query: str, **tables: Stream | pa.Table) -> Stream:
         [2, 1]
     """
     text = Text(query, caller())
-    given = {name: relation(name, value, text) for name, value in tables.items()}
-    found = statements(text)
-    if len(found) > 1:
-        raise text.error(found[1].tree, "a second statement begins here, and wb.sql takes one: call it for each")
-    if found[0].explained:
-        raise text.error(found[0].tree, "EXPLAIN shows nothing here: use wb.sql(...).sink_to(...).explain()")
-    return Planner(given, text).query(found[0].tree).records
+    done = script(text, tables)
+    if done.explained:
+        raise QueryError("EXPLAIN shows nothing here: use wb.sql(...).sink_to(...).explain()", origin=text.origin)
+    if done.result is None:
+        raise QueryError("the script has no query: end it with a SELECT", origin=text.origin)
+    return done.result
+
+
+@dataclass(frozen=True)
+class Script:
+    """What the statements of a script have made.
+
+    Attributes:
+        views: the streams of CREATE VIEW, by name.
+        explained: those of EXPLAIN.
+        result: that of the SELECT, or None.
+    """
+
+    views: dict[str, Stream]
+    explained: tuple[Stream, ...]
+    result: Stream | None
+
+
+def script(text: Text, tables: Mapping[str, Stream | pa.Table]) -> Script:
+    """Plan the statements of a script, one after the other: views, plans to show, and at most one query to run.
+
+    Raises:
+        QueryError: see `sql`; or a second query.
+    """
+    known = {name: relation(name, value, text) for name, value in tables.items()}
+    views: dict[str, Stream] = {}
+    explained: list[Stream] = []
+    result: Stream | None = None
+    for statement in statements(text):
+        planner, tree = Planner(known, text), statement.tree
+        if statement.explained:
+            explained.append(planner.query(tree).records)
+        elif isinstance(tree, exp.Create):
+            name, rows = planner.view(tree)
+            known[name] = rows.named(name)
+            views[name] = rows.records
+        elif result is not None:
+            raise text.error(tree, "a second query begins here, and one job has one: run it on its own")
+        else:
+            result = planner.query(tree).records
+    return Script(views, tuple(explained), result)
 
 
 def relation(name: str, value: object, text: Text) -> Relation:

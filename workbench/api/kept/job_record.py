@@ -29,37 +29,51 @@ FORMAT = 1
 _KNOWN_BYTES_MAX = 65_536
 
 
+MAGICS = ("stream", "stream_sql")
+"""The magics of cells that start jobs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """The notebook cell that started a job.
 
     Attributes:
-        line: the text after ``%%stream``.
+        line: the text after the magic.
         body: the lines below.
         redacted: secrets were removed, so it cannot be run as it is.
         id: that the notebook has given it; empty where the front end does not tell.
+        magic: the one that it begins with, one of `MAGICS`.
+
+    Raises:
+        ValueError: another magic.
     """
 
     line: str
     body: str
     redacted: bool = False
     id: str = ""
+    magic: str = "stream"
+
+    def __post_init__(self) -> None:
+        if self.magic not in MAGICS:
+            raise ValueError(self.magic)
 
     def without_secrets(self) -> Cell:
         """The cell in the form that is stored."""
         line, body = redacted(self.line, code=True), redacted(self.body, code=True)
-        return Cell(line, body, self.redacted or (line, body) != (self.line, self.body), self.id)
+        hidden = self.redacted or (line, body) != (self.line, self.body)
+        return replace(self, line=line, body=body, redacted=hidden)
 
     def reads_as(self, other: Cell) -> bool:
         """Whether it has the same text."""
-        return (self.line, self.body) == (other.line, other.body)
+        return (self.magic, self.line, self.body) == (other.magic, other.line, other.body)
 
     def is_the(self, other: Cell) -> bool:
         """Whether both are one cell of a notebook, whose text may have changed; without ids the text decides."""
         return self.id == other.id if self.id and other.id else self.reads_as(other)
 
     def __str__(self) -> str:
-        return f"%%stream {self.line}\n{self.body}"
+        return f"%%{self.magic} {self.line}\n{self.body}"
 
 
 @dataclass(frozen=True, slots=True)
