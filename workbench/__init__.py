@@ -19,7 +19,8 @@ The map of what is exported:
   to be looked at, and `Recording`;
 * `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.
 
-In a notebook ``%load_ext workbench`` adds ``%%stream`` and ``%stream``; the sidebar needs the import only.
+In a notebook ``%load_ext workbench`` adds ``%%stream``, ``%%stream_sql`` and ``%stream``; the sidebar needs the import
+only.
 
 Example::
 

@@ -71,6 +71,20 @@ def test_a_table_that_is_chosen_after_the_end_is_read(board):
     until(lambda: not pump.is_running)
 
 
+def test_a_table_without_rows_tells_what_they_wait_for(board):
+    times = pa.array([at * 1_000_000 for at in range(5_000)], pa.timestamp("us"))
+    clicks = wb.Stream.from_table(pa.table({"ts": times}), event_time="ts", rate=50)
+    query = "SELECT COUNT(*) AS n FROM TUMBLE(clicks, ts, INTERVAL '30' DAY) GROUP BY window_start, window_end"
+    job = wb.sql(query, clicks=clicks).run("waits", parallelism=1, checkpoint_interval="100ms")
+    try:
+        page, _, _ = board(job)
+        told = r"yet\. The watermark is at 1970-01-01 00:\d\d:\d\d, held by split 0 of table"
+        until(lambda: re.search(told, text(page)))
+    finally:
+        job.cancel()
+        job.wait("60s")
+
+
 def test_results_that_come_into_sight_after_the_end_are_read(board):
     job = numbers(20, rate=20).sink_to(wb.TableSink("numbers")).run("below-the-fold")
     page, view, pump = board(job, None)

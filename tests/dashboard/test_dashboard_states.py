@@ -31,7 +31,7 @@ from workbench.dashboard.views.event_time import holders, late, watermarks
 from workbench.dashboard.views.sink_part import Latest, html
 from workbench.durations import MAX_TIME
 from workbench.operators.contract.event_times import BOUNDS
-from workbench.telemetry.diagnosis import explain
+from workbench.telemetry.diagnosis import explain, held_by
 from workbench.telemetry.effects.change_frames import ChangeFrame
 from workbench.telemetry.effects.interruption_log import InterruptionLog
 from workbench.telemetry.event_time.frames import EventTimesFrame
@@ -163,7 +163,7 @@ def test_behind_the_end_of_event_time_is_no_length_of_time() -> None:
     )
     assert "the last: JFK of 2013-07-01 06:00:00, after the end, source[0] → aggregate[0]" in text_of(late.line(ended))
     assert record.behind_us is None
-    assert holders.chain(ended) == ()
+    assert held_by(ended) == ()
     assert {marks.sentence for marks in watermarks.table(ended)} == {"all inputs ended"}
     assert LateFrame("aggregate", "JFK", SIX, SIX + 4, None, "{}").behind_us == 5
 

@@ -25,6 +25,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Records
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.tasks.operator_task import OperatorTask
+from workbench.telemetry.diagnosis import held_by
 
 ROWS = 900
 MOMENTS = (60, 140, 260, 333, 420, 555, 700)
@@ -254,7 +255,7 @@ def test_watermarks_are_those_of_the_channels_and_the_chain_ends_at_a_split():
                 if len(going_on) > 1:
                     assert holders.skews_us(frame)[task.name] == max(going_on) - min(going_on)
                 told += 1
-        chain = holders.chain(frame)
+        chain = held_by(frame)
         if chain:
             first = tasks_of(job)[chain[0]]
             assert first.valve.output_us == min(

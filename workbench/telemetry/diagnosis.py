@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
+from workbench.durations import MAX_TIME, format_instant
+from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 
 NONE = "No backpressure."
 HIGH = 0.5
@@ -98,6 +99,37 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
                 "with idle_after the others would go on without it."
             )
     return ""
+
+
+def held_by(frame: Frame) -> tuple[str, ...]:
+    """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
+
+    Empty before the first watermark, and where event time is at its end.
+    """
+    tasks = {task.name: task for task in frame.tasks}
+    senders = {channel.source for channel in frame.channels}
+    last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
+    known = [(mark, task.name) for task in last if (mark := task.metrics.get("currentInputWatermark")) is not None]
+    if not known or min(known)[0] == MAX_TIME:
+        return ()
+    names = [min(known)[1]]
+    while names[-1] in tasks:
+        holder = tasks[names[-1]].watermarkHolder
+        if holder is None or holder in names:
+            break
+        names.append(holder)
+    return tuple(names)
+
+
+def waiting(frame: Frame) -> str:
+    """What rows that have not come out yet wait for, in one line: event time, and what holds it back."""
+    names = held_by(frame)
+    if not names:
+        return "Rows are committed with a checkpoint."
+    tasks = {task.name: task for task in frame.tasks}
+    mark = int(tasks[names[0]].metrics["currentInputWatermark"] or 0)
+    holder = f"{names[-1]} of {names[-2]}" if names[-1] not in tasks and len(names) > 1 else names[-1]
+    return f"The watermark is at {format_instant(mark - mark % 1_000_000)}, held by {holder}."
 
 
 @dataclass(frozen=True, slots=True)

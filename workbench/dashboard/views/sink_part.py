@@ -23,6 +23,7 @@ from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.operators.contract.python_rows import python_rows, python_values
 from workbench.operators.functions.dead_letters import as_json
+from workbench.telemetry.diagnosis import waiting
 from workbench.telemetry.frames import Frame
 
 EVERY_S = 1.0
@@ -101,10 +102,10 @@ def series(latest: Latest, y: str) -> list[Series]:
     return [Series(name, *zip(*sorted(found[name], key=itemgetter(0)), strict=True)) for name in sorted(fullest)]
 
 
-def html(latest: Latest, most: int) -> str:
-    """The latest rows, newest first."""
+def html(latest: Latest, most: int, why: str = "") -> str:
+    """The latest rows, newest first; `why` there are none yet."""
     if not latest.rows:
-        return none("No rows have been committed yet.")
+        return none(f"No rows have been committed yet. {wording.html_text(why)}".rstrip())
     table = latest.table.slice(max(0, latest.table.num_rows - most))
     heads = [wording.html_text(wording.plain(name, 40)) for name in table.column_names]
     lines = []
@@ -194,6 +195,8 @@ class SinkPart(Part):
         if not frame.tables:
             self._html.write(none("This job has no TableSink."))
             return
+        if self._latest is not None and not self._latest.rows:
+            self._write(self._latest, frame)
         self._catch_up()
 
     def _catch_up(self) -> None:
@@ -219,7 +222,7 @@ class SinkPart(Part):
             if name == self.table.value:
                 if latest is None:
                     self._latest = None
-                    self._html.write(none("{wording.html_text(problem)}"))
+                    self._html.write(none(wording.html_text(problem or "")))
                 elif latest != self._latest:
                     self._latest = latest
                     self._show()
@@ -234,12 +237,15 @@ class SinkPart(Part):
         self._html.write("")
         self._catch_up()
 
+    def _write(self, latest: Latest, frame: Frame | None) -> None:
+        self._html.write(html(latest, self._most, "" if frame is None or frame.state in OVER else waiting(frame)))
+
     def _show(self) -> None:
         latest = self._latest
         if latest is None:
             return
         self._count.write(f"<b>{latest.rows:,}</b> rows")
-        self._html.write(html(latest, self._most))
+        self._write(latest, self._frame)
         columns = numbers(latest.table)
         offer(self.column, columns)
         drawn = series(latest, self.column.value) if self.column.value in columns else []

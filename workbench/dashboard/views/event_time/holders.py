@@ -7,28 +7,8 @@ from workbench.dashboard.charts.sources import whole_of
 from workbench.dashboard.views.event_time.late import line
 from workbench.dashboard.views.event_time.watermarks import furthest, lag
 from workbench.durations import MAX_TIME
+from workbench.telemetry.diagnosis import held_by
 from workbench.telemetry.frames import Frame
-
-
-def chain(frame: Frame) -> tuple[str, ...]:
-    """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
-
-    Empty before the first watermark, and where event time is at its end.
-    """
-    tasks = {task.name: task for task in frame.tasks}
-    senders = {channel.source for channel in frame.channels}
-    last = [task for task in frame.tasks if task.name not in senders and task.state != "FINISHED"]
-    marks = ((whole_of(task.metrics, "currentInputWatermark"), task.name) for task in last)
-    known = [(mark, name) for mark, name in marks if mark is not None]
-    if not known or min(known)[0] == MAX_TIME:
-        return ()
-    names = [min(known)[1]]
-    while names[-1] in tasks:
-        holder = tasks[names[-1]].watermarkHolder
-        if holder is None or holder in names:
-            break
-        names.append(holder)
-    return tuple(names)
 
 
 def skews_us(frame: Frame) -> dict[str, int]:
@@ -55,7 +35,7 @@ def html(frame: Frame, most: int | None = None) -> str:
         most: names of the chain that are written, at least four; None: all.
     """
     front = furthest(frame)
-    names = chain(frame)
+    names = held_by(frame)
     lines: list[str] = []
     told: list[str] = []
     if names:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import bar, none, table
-from workbench.dashboard.views.event_time.holders import chain
 from workbench.dashboard.views.event_time.seen import Seen, observed
 from workbench.dashboard.views.event_time.seen import watermark as lowest
 from workbench.durations import MAX_TIME
 from workbench.operators.contract.event_times import BOUNDS
+from workbench.telemetry.diagnosis import held_by
 from workbench.telemetry.frames import Frame
 
 ENOUGH = 0.9
@@ -103,7 +103,7 @@ def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
         return f"The watermark has reached the newest record, at {wording.instant(seen.newest_us)}."
     text = f"The watermark is {wording.span(behind)} behind the newest record"
     bound = counts.bounds[-1] if counts.bounds else 0
-    holders = chain(frame)
+    holders = held_by(frame)
     if bound and behind <= bound + max(1_000, bound // 10):
         return f"{text} because the bound on disorder is {wording.span(bound)}: it waits that long for stragglers."
     of_it = f"{wording.span(bound)} of that is the bound on disorder; the rest is on its way or " if bound else "it is "

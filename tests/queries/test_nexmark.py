@@ -1,0 +1,196 @@
+"""Queries of the Nexmark benchmark in their public texts, without INSERT INTO: DuckDB computes the same rows.
+
+Source of the texts: github.com/nexmark/nexmark, nexmark-flink/src/main/resources/queries (Apache License 2.0).
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from random import Random
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from sql_queries import counted
+
+import workbench as wb
+
+SECOND = 1_000_000
+_TIME = pa.timestamp("us")
+
+Q = {
+    "q0": "SELECT auction, bidder, price, `dateTime`, extra FROM bid",
+    "q1": """SELECT
+    auction,
+    bidder,
+    0.908 * price as price, -- convert dollar to euro
+    `dateTime`,
+    extra
+FROM bid""",
+    "q2": "SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0",
+    "q5": """SELECT AuctionBids.auction, AuctionBids.num
+ FROM (
+   SELECT
+     auction,
+     count(*) AS num,
+     window_start AS starttime,
+     window_end AS endtime
+     FROM TABLE(
+             HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
+     GROUP BY auction, window_start, window_end
+ ) AS AuctionBids
+ JOIN (
+   SELECT
+     max(CountBids.num) AS maxn,
+     CountBids.starttime,
+     CountBids.endtime
+   FROM (
+     SELECT
+       count(*) AS num,
+       window_start AS starttime,
+       window_end AS endtime
+     FROM TABLE(
+                HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
+     GROUP BY auction, window_start, window_end
+     ) AS CountBids
+   GROUP BY CountBids.starttime, CountBids.endtime
+ ) AS MaxBids
+ ON AuctionBids.starttime = MaxBids.starttime AND
+    AuctionBids.endtime = MaxBids.endtime AND
+    AuctionBids.num >= MaxBids.maxn;""",
+    "q7": """SELECT B.auction, B.price, B.bidder, B.`dateTime`, B.extra
+from bid B
+JOIN (
+  SELECT MAX(price) AS maxprice, window_end as `dateTime`
+  FROM TABLE(
+          TUMBLE(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
+  GROUP BY window_start, window_end
+) B1
+ON B.price = B1.maxprice
+WHERE B.`dateTime` BETWEEN B1.`dateTime`  - INTERVAL '10' SECOND AND B1.`dateTime`;""",
+    "q8": """SELECT P.id, P.name, P.starttime
+FROM (
+  SELECT id, name,
+        window_start AS starttime,
+        window_end AS endtime
+  FROM TABLE(
+            TUMBLE(TABLE person, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
+  GROUP BY id, name, window_start, window_end
+) P
+JOIN (
+  SELECT seller,
+        window_start AS starttime,
+        window_end AS endtime
+  FROM TABLE(
+        TUMBLE(TABLE auction, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
+  GROUP BY seller, window_start, window_end
+) A
+ON P.id = A.seller AND P.starttime = A.starttime AND P.endtime = A.endtime;""",
+    "q11": """SELECT
+    B.bidder,
+    count(*) as bid_count,
+    SESSION_START(B.`dateTime`, INTERVAL '10' SECOND) as starttime,
+    SESSION_END(B.`dateTime`, INTERVAL '10' SECOND) as endtime
+FROM bid B
+GROUP BY B.bidder, SESSION(B.`dateTime`, INTERVAL '10' SECOND);""",
+}
+
+_HOPS = """SELECT auction, count(*) AS num, epoch_us(dateTime) // 2000000 - i AS start FROM bid, range(5) AS r(i)
+    GROUP BY auction, start"""
+
+DUCK = {
+    "q0": "SELECT auction, bidder, price, dateTime, extra FROM bid",
+    "q1": "SELECT auction, bidder, 0.908::DOUBLE * price, dateTime, extra FROM bid",
+    "q2": "SELECT auction, price FROM bid WHERE auction % 123 = 0",
+    "q5": f"""WITH c AS ({_HOPS}) SELECT auction, num FROM c
+        JOIN (SELECT start AS s, max(num) AS most FROM c GROUP BY start) ON start = s AND num = most""",
+    "q7": """SELECT auction, price, bidder, dateTime, extra FROM bid
+        JOIN (SELECT epoch_us(dateTime) // 10000000 AS w, max(price) AS most FROM bid GROUP BY w) ON price = most
+        WHERE dateTime BETWEEN make_timestamp(w * 10000000) AND make_timestamp((w + 1) * 10000000)""",
+    "q8": """SELECT DISTINCT person.id, name, make_timestamp(epoch_us(person.dateTime) // 10000000 * 10000000)
+        FROM person JOIN auction ON person.id = seller
+        AND epoch_us(person.dateTime) // 10000000 = epoch_us(auction.dateTime) // 10000000""",
+    "q11": """WITH opened AS (
+            SELECT bidder, dateTime, COALESCE(dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime)
+                > INTERVAL 10 SECOND, false)::INT AS opens FROM bid),
+        numbered AS (
+            SELECT *, sum(opens) OVER (PARTITION BY bidder ORDER BY dateTime RANGE UNBOUNDED PRECEDING) AS n
+            FROM opened)
+        SELECT bidder, count(*), min(dateTime), max(dateTime) + INTERVAL 10 SECOND FROM numbered GROUP BY bidder, n""",
+}
+
+
+def events() -> dict[str, pa.Table]:
+    """Persons, auctions and bids of two minutes: few bidders, so that sessions and hot auctions come up."""
+    random = Random(1)
+
+    def times(count: int) -> pa.Array:
+        moments = [(at * 120 * SECOND) // count + random.randint(0, 3 * SECOND) for at in range(count)]
+        return pa.array(moments, _TIME)
+
+    persons, auctions, bids = 60, 120, 900
+    return {
+        "person": pa.table(
+            {
+                "id": pa.array([1000 + at for at in range(persons)], pa.int64()),
+                "name": [f"person {at}" for at in range(persons)],
+                "dateTime": times(persons),
+            }
+        ),
+        "auction": pa.table(
+            {
+                "id": pa.array([1000 + at for at in range(auctions)], pa.int64()),
+                "seller": [1000 + max(0, at // 2 - random.randint(0, 3)) for at in range(auctions)],
+                "dateTime": times(auctions),
+            }
+        ),
+        "bid": pa.table(
+            {
+                "auction": pa.array([984 + random.randint(0, 25) * 41 for _ in range(bids)], pa.int64()),
+                "bidder": pa.array([1000 + random.randint(0, 60) for _ in range(bids)], pa.int64()),
+                "price": pa.array([random.randint(100, 9_000) for _ in range(bids)], pa.int64()),
+                "extra": [f"extra {at}" for at in range(bids)],
+                "dateTime": times(bids),
+            }
+        ),
+    }
+
+
+def planned(name: str, rate: float | None = None) -> wb.Stream:
+    streams = {
+        table: wb.Stream.from_table(rows, event_time="dateTime", out_of_orderness="3s", rate=rate)
+        for table, rows in events().items()
+    }
+    return wb.sql(Q[name], **streams)
+
+
+def of_duckdb(name: str) -> Counter[tuple[Any, ...]]:
+    with duckdb.connect() as connection:
+        for table, rows in events().items():
+            connection.register(table, rows)
+        return counted(connection.execute(DUCK[name]).fetchall())
+
+
+def of_job(job: wb.types.Job) -> Counter[tuple[Any, ...]]:
+    assert job.wait("60s") == "FINISHED"
+    return counted([tuple(row.values()) for row in job.table("rows").to_pylist()])
+
+
+@pytest.mark.parametrize("name", Q)
+def test_a_query_in_its_public_text_gives_the_rows_of_duckdb(name: str) -> None:
+    expected = of_duckdb(name)
+    assert len(expected) > 5
+    for parallelism in (1, 2, 3):
+        assert of_job(planned(name).sink_to(wb.TableSink("rows")).run(name, parallelism=parallelism)) == expected
+
+
+@pytest.mark.parametrize("name", ["q5", "q7", "q8", "q11"])
+def test_a_query_continues_at_another_parallelism(name: str) -> None:
+    job = planned(name, rate=60 if name == "q8" else 400).sink_to(wb.TableSink("rows")).run(name, parallelism=2)
+    time.sleep(0.7)
+    assert job.state == "RUNNING"
+    job.rescale(3)
+    assert of_job(job) == of_duckdb(name)
+    assert job.status()["parallelism"] == 3
