@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from workbench.arguments import text_of
+from workbench.connectors.contract.secrets import hidden, revealed_url
 from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
 from workbench.raised import first_line_of
@@ -27,7 +28,8 @@ class RedisServer:
     """A server.
 
     Attributes:
-        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``.
+        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; ``${NAME}`` in
+            it is an environment variable.
 
     Raises:
         SettingError: not such a URL; the message masks its password.
@@ -44,11 +46,12 @@ class RedisServer:
         text_of(self.url, "url", "redis://localhost:6379")
         package = needed("redis", "Redis")
         try:
-            package.Redis.from_url(self.url).close()
+            package.Redis.from_url(revealed_url(self.url)).close()
         except ValueError as error:
+            fact = redacted(hidden(first_line_of(error), self.url))
             raise SettingError(
-                f"the Redis URL {redacted(self.url)!r} cannot be used ({redacted(first_line_of(error))}): write"
-                " redis://host:port/database or unix://path"
+                f"the Redis URL {redacted(self.url)!r} cannot be used ({fact}): write redis://host:port/database or"
+                " unix://path"
             ) from None
 
     def __str__(self) -> str:
@@ -59,7 +62,7 @@ class RedisServer:
         package = needed("redis", "Redis")
         retry = needed("redis.retry", "Redis").Retry(needed("redis.backoff", "Redis").NoBackoff(), 0)
         return package.Redis.from_url(
-            self.url, socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S, retry=retry, protocol=2
+            revealed_url(self.url), socket_timeout=_ANSWER_S, socket_connect_timeout=_ANSWER_S, retry=retry, protocol=2
         )
 
     @property
@@ -89,7 +92,7 @@ class RedisServer:
             what: the action that failed, such as ``read the stream 'orders'``.
             kind: its class.
         """
-        fact = redacted(first_line_of(error))
+        fact = redacted(hidden(first_line_of(error), self.url))
         if isinstance(error, needed("redis", "Redis").AuthenticationError):
             return kind(f"{self} refuses the login ({fact}): check the user and the password in the URL")
         if self.may_return(error):

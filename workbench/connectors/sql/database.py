@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
+from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.parts.part_files import make_folder, take_folder
 from workbench.durable.kind import kind_of
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
@@ -136,12 +137,19 @@ class Database(Protocol):
 
 
 @contextmanager
-def told(engine: Engine, purpose: str, url: str) -> Iterator[None]:
-    """Raise a database's exceptions as errors for the user."""
+def told(engine: Engine, purpose: str, url: str, address: str = "") -> Iterator[None]:
+    """Raise a database's exceptions as errors for the user.
+
+    Args:
+        engine: of the database.
+        purpose: the action that fails, such as ``commit to``.
+        url: for the message.
+        address: the URL with references to secrets, which the message must not show.
+    """
     try:
         yield
     except engine.errors as error:
-        fact = redacted(first_line_of(error))  # DuckDB adds the statement below it,
+        fact = redacted(hidden(first_line_of(error), address))  # DuckDB adds the statement below it,
         fact = fact.partition("ERROR: ")[2].lstrip() or fact  # and PostgreSQL's driver its own words before
         kind = UnfitTableError if engine.is_unfit(error) else SinkError
         raise kind(f"cannot {purpose} of {url}: {fact}; fix this and resume") from error

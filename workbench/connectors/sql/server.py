@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import WAIT_S, Engine, told
 from workbench.errors import SettingError
 from workbench.redaction import redacted
@@ -21,7 +22,7 @@ class DatabaseServer:
 
     Attributes:
         engine: of the database.
-        address: its URL, which may hold a password.
+        address: its URL, which may hold a password; ``${NAME}`` in it is an environment variable.
 
     Raises:
         SettingError: not such a URL; the message masks its password.
@@ -64,7 +65,10 @@ class DatabaseServer:
     def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
         """See `Database.transaction`; while the server is away, it waits for it as long."""
         wait_s = WAIT_S if wait_s is None else wait_s
-        with told(self.engine, purpose, self.url), self.engine.open(self.address, wait_s) as connection:
+        with (
+            told(self.engine, purpose, self.url, self.address),
+            self.engine.open(revealed_url(self.address), wait_s) as connection,
+        ):
             yield connection
 
 

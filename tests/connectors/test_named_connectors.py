@@ -1,0 +1,133 @@
+"""Connectors by name: options become arguments, wrong ones are named, and secrets stay references."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from redis_server import running
+
+import workbench as wb
+from workbench.connectors.contract.secrets import hidden, revealed, revealed_url
+from workbench.connectors.named.connector import Declared
+from workbench.connectors.named.names import CONNECTORS, named_sink, named_source
+from workbench.connectors.named.options import Options
+from workbench.errors import PlanError, SettingError
+
+TABLE = Declared("orders", pa.schema({"n": pa.int64(), "at": pa.timestamp("us")}), "at")
+KEYED = Declared("counts", pa.schema({"k": pa.string(), "n": pa.int64()}), key=("k",))
+REDIS = {"connector": "redis", "url": "redis://localhost", "stream": "a; b"}
+
+
+def test_files_are_written_and_read_again(tmp_path: Path) -> None:
+    options = {"connector": "filesystem", "path": str(tmp_path / "out"), "format": "json"}
+    table = pa.table({"n": [1, 2], "at": pa.array([0, 1], pa.timestamp("us"))})
+    job = wb.Stream.from_table(table).sink_to(named_sink(options, TABLE)).run("writes")
+    assert job.wait("60s") == "FINISHED"
+    stream = wb.Stream.from_source(named_source(options, TABLE))
+    assert stream.collect().to_pylist() == table.to_pylist()
+
+
+def test_a_history_is_replayed(tmp_path: Path) -> None:
+    table = pa.table({"n": [1, 2], "at": pa.array([0, 1], pa.timestamp("us"))})
+    wb.History.from_arrow(table, tmp_path / "log", event_time="at", arrival_time="at")
+    options = {"connector": "replay", "path": str(tmp_path / "log"), "speed": "600x"}
+    assert wb.Stream.from_source(named_source(options, TABLE)).collect()["n"].to_pylist() == [1, 2]
+    other = Declared("orders", pa.schema({"n": pa.string()}))
+    with pytest.raises(PlanError, match="declares 'n' as string, and the history has int64"):
+        named_source(options, other)
+
+
+def test_options_become_arguments() -> None:
+    pytest.importorskip("redis")
+    source: Any = named_source({**REDIS, "start": "latest", "bounded": "true", "on_error": "dead_letter"}, TABLE)
+    assert (source.streams, source.start, source.bounded, source.on_error) == (
+        ("a", "b"),
+        "latest",
+        True,
+        "dead_letter",
+    )
+    assert source.event_time == "at"
+    sink: Any = named_sink({"connector": "redis", "url": "redis://localhost", "value": "n"}, KEYED)
+    assert (sink.key, sink.upsert_key, sink.value) == ("counts", ("k",), "n")
+    sql: Any = named_sink({"connector": "sql", "url": "sqlite:///out.db", "create": "false"}, KEYED)
+    assert (sql.table, sql.upsert_key, sql.creates_table) == ("counts", ("k",), False)
+    assert named_sink({"connector": "memory"}, KEYED) == wb.TableSink("counts", upsert_key="k")
+    assert named_sink({"connector": "blackhole"}, KEYED) == wb.DiscardSink()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "needs the option 'connector': add 'connector' = '...', one of blackhole, filesystem"),
+        ({"connector": "redi"}, "unknown connector 'redi': did you mean 'redis'"),
+        ({**REDIS, "strem": "a"}, "unknown option of the connector 'redis' 'strem': did you mean 'stream'"),
+        ({"connector": "redis", "stream": "a"}, "the connector 'redis' needs the option 'url'"),
+        ({**REDIS, "retries": "many"}, "the option 'retries' is 'many': write a whole number"),
+        ({**REDIS, "bounded": "yes"}, "the option 'bounded' is 'yes': write 'true' or 'false'"),
+        ({**REDIS, "stream": "a;"}, "the option 'stream' is 'a;': separate the names by ';'"),
+        ({**REDIS, "on_error": "ignore"}, "unknown value of the option 'on_error' 'ignore'"),
+        ({**REDIS, "url": "redis://ann:pa55@localhost"}, "the option 'url' has a secret in plain text"),
+        ({"connector": "filesystem", "path": "x", "rate": "fast"}, "the option 'rate' is 'fast': write a number"),
+        ({"connector": "socket"}, "the connector 'socket' needs the option 'port'"),
+        ({"connector": "print"}, r"the connector 'print' \(the cell's output\) cannot be read: choose filesystem"),
+    ],
+)
+def test_options_that_cannot_be_meant(options: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingError, match=message) as raised:
+        named_source(options, TABLE)
+    assert "pa55" not in str(raised.value)
+
+
+def test_what_cannot_be_written_to_is_named() -> None:
+    with pytest.raises(SettingError, match=r"'socket' .* cannot be written to: choose blackhole or filesystem"):
+        named_sink({"connector": "socket"}, TABLE)
+    with pytest.raises(SettingError, match="is 7: write text in quotes"):
+        named_sink({"connector": "redis", "url": 7}, TABLE)  # type: ignore[dict-item]
+
+
+def test_every_option_has_a_meaning() -> None:
+    for connector in CONNECTORS.values():
+        assert connector.title
+        assert connector.source is not None or connector.sink is not None
+        assert all(connector.options.values())
+
+
+def test_options_below_a_prefix() -> None:
+    options = Options("kafka", {"properties.client.id": "a"}, ["properties.*"])
+    assert options.below("properties.") == {"client.id": "a"}
+    assert "properties.client.id" in options
+
+
+def test_secrets_are_looked_up_and_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WB_SECRET", "pa/55 word")
+    assert revealed("${WB_SECRET}!") == "pa/55 word!"
+    assert revealed_url("redis://:${WB_SECRET}@h") == "redis://:pa%2F55%20word@h"
+    assert hidden("pa/55 word, pa%2F55%20word", "x${WB_SECRET}") == "***, ***"
+    with pytest.raises(SettingError, match="the environment variable WB_NOWHERE is not set"):
+        revealed("${WB_NOWHERE}")
+    with pytest.raises(SettingError, match=r"'\$\{a b\}' refers to no secret"):
+        revealed("${a b}")
+
+
+def test_a_secret_reaches_the_server_and_nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with running("--requirepass", "pa55word") as server:
+        monkeypatch.setenv("WB_REDIS_PASSWORD", "pa55word")
+        url = f"{server.url}?password=${{WB_REDIS_PASSWORD}}"
+        sink = named_sink({"connector": "redis", "url": url, "stream": "entries"}, TABLE)
+        table = pa.table({"n": [1, 2]})
+        job = wb.Stream.from_table(table).sink_to(sink).run("writes", checkpoint_dir=tmp_path / "checkpoints")
+        assert job.wait("60s") == "FINISHED"
+        monkeypatch.setenv("WB_REDIS_PASSWORD", "wrong-word")
+        source = named_source({"connector": "redis", "url": url, "stream": "entries"}, TABLE)
+        failing = wb.Stream.from_source(source).sink_to(wb.DiscardSink())
+        job = failing.run("reads", checkpoint_dir=tmp_path / "more", restart=wb.restart.no_restart())
+        with pytest.raises(wb.errors.JobError, match="refuses the login") as raised:
+            job.wait("60s")
+        shown = f"{raised.value} {job.status()} {job.graph()} {source!r} {sink!r}"
+        saved = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+        for secret in ("pa55word", "wrong-word"):
+            assert secret not in shown
+            assert secret.encode() not in saved

@@ -1,0 +1,111 @@
+"""Secrets by reference: ``${NAME}`` in a URL or an option stands for an environment variable, or an entry of a keyring.
+
+A connector's description keeps the reference. The secret itself is looked up when a connection is opened, so it is part
+of no notebook, graph, checkpoint or recording.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from urllib.parse import quote, urlsplit
+
+from workbench.errors import SettingError
+from workbench.packages import needed
+
+_REFERENCE = re.compile(r"\$\{(?P<name>[^{}]*)\}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEYRING = "keyring:"
+_SECRET_NAME = re.compile(r"(password|secret|token|credential|api[._-]?key|\.pem$|key\.pem)", re.IGNORECASE)
+
+
+def revealed(text: str) -> str:
+    """The text with its secrets; use it for a connection only, and show it to nobody.
+
+    Args:
+        text: ``${NAME}`` is an environment variable, and ``${keyring:service/user}`` an entry of the system's keyring
+            (package ``keyring``).
+
+    Raises:
+        SettingError: there is no such variable or entry.
+        MissingPackageError: the package keyring is not installed.
+
+    Example:
+        >>> os.environ["DOCS_USER"] = "ann"
+        >>> revealed("user=${DOCS_USER}")
+        'user=ann'
+    """
+    return _REFERENCE.sub(lambda found: _secret(found["name"]), text)
+
+
+def revealed_url(url: str) -> str:
+    """A URL with its secrets, whose reserved characters are escaped.
+
+    Raises:
+        SettingError: as for `revealed`.
+        MissingPackageError: as for `revealed`.
+
+    Example:
+        >>> os.environ["DOCS_PASSWORD"] = "a/b@c"
+        >>> revealed_url("redis://:${DOCS_PASSWORD}@localhost")
+        'redis://:a%2Fb%40c@localhost'
+    """
+    return _REFERENCE.sub(lambda found: quote(_secret(found["name"]), safe=""), url)
+
+
+def hidden(text: str, *templates: str) -> str:
+    """A message of a client without the secrets that these URLs or options refer to.
+
+    Example:
+        >>> os.environ["DOCS_PASSWORD"] = "pa55word"
+        >>> hidden("login with pa55word failed", "redis://:${DOCS_PASSWORD}@localhost")
+        'login with *** failed'
+    """
+    for template in templates:
+        for found in _REFERENCE.finditer(template):
+            secret = _secret(found["name"])
+            for form in (secret, quote(secret, safe="")):
+                text = text.replace(form, "***") if form else text
+    return text
+
+
+def check_no_literal(name: str, value: str) -> None:
+    """Reject an option that has a secret in plain text: it would be saved with the notebook or the program.
+
+    Raises:
+        SettingError: names the option, and not its value.
+
+    Example:
+        >>> check_no_literal("url", "redis://:${REDIS_PASSWORD}@localhost")
+        >>> check_no_literal("password", "pa55word")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.SettingError: the option 'password' has a secret in plain text: set an environment variable, \
+and write '${NAME}' instead, or '${keyring:service/user}'
+    """
+    if "://" in value:
+        try:
+            literal = urlsplit(_REFERENCE.sub("", value)).password
+        except ValueError:
+            literal = None  # whoever reads the URL says what is wrong
+    else:
+        literal = _REFERENCE.sub("", value) if _SECRET_NAME.search(name) else None
+    if literal:
+        raise SettingError(
+            f"the option {name!r} has a secret in plain text: set an environment variable, and write '${{NAME}}' "
+            "instead, or '${keyring:service/user}'"
+        )
+
+
+def _secret(name: str) -> str:
+    if name.startswith(_KEYRING):
+        service, slash, user = name.removeprefix(_KEYRING).partition("/")
+        found = needed("keyring", "reading a secret from the keyring").get_password(service, user) if slash else None
+        if found is None:
+            raise SettingError(f"the keyring has no secret for '${{{name}}}': write ${{keyring:service/user}}")
+        return str(found)
+    if _VARIABLE.fullmatch(name) is None:
+        raise SettingError(f"'${{{name}}}' refers to no secret: write ${{NAME}} or ${{keyring:service/user}}")
+    if (value := os.environ.get(name)) is None:
+        raise SettingError(f"the environment variable {name} is not set: set it before the kernel starts")
+    return value

@@ -1,0 +1,68 @@
+"""Redis and SQL databases, as named connectors."""
+
+from __future__ import annotations
+
+from workbench.connectors.contract.base import Sink, Source
+from workbench.connectors.named.connector import Declared, NamedConnector
+from workbench.connectors.named.files import ON_ERROR
+from workbench.connectors.named.options import Options
+from workbench.connectors.redis.sink import RedisSink
+from workbench.connectors.redis.source import RedisSource
+from workbench.connectors.sql.sink import SqlSink
+from workbench.operators.functions.dead_letters import POLICIES
+
+
+def _redis_source(options: Options, table: Declared) -> Source:
+    return RedisSource(
+        options.text("url"),
+        options.names("stream"),
+        table.schema,
+        event_time=table.event_time,
+        start=options.text("start", "earliest"),
+        bounded=options.flag("bounded"),
+        on_error=options.one_of("on_error", POLICIES, "fail"),
+        retries=options.whole("retries", 8) or 0,
+    )
+
+
+def _redis_sink(options: Options, table: Declared) -> Sink:
+    return RedisSink(
+        options.text("url"),
+        options.text("stream", table.name),
+        upsert_key=list(table.key),
+        value=options.optional("value"),
+        max_length=options.whole("max_length"),
+    )
+
+
+def _sql_sink(options: Options, table: Declared) -> Sink:
+    name = options.text("table", table.name)
+    return SqlSink(options.text("url"), name, upsert_key=list(table.key), create=options.flag("create", True))
+
+
+REDIS = NamedConnector(
+    "redis",
+    "streams of a Redis server, and hashes for tables with a primary key",
+    {
+        "url": "such as 'redis://:${REDIS_PASSWORD}@localhost:6379'",
+        "stream": "keys of streams, separated by ';'; for a sink one key, by default the table's name",
+        "start": "'earliest' (the default), 'latest' or an ID",
+        "bounded": "'true': end at the entries that are there",
+        "on_error": ON_ERROR,
+        "retries": "how often in a row to try again while the server is away; 8 by default",
+        "value": "of a sink with a primary key: the column whose values one hash holds by key",
+        "max_length": "of a sink: about how many entries the stream keeps",
+    },
+    _redis_source,
+    _redis_sink,
+)
+SQL = NamedConnector(
+    "sql",
+    "a table of PostgreSQL, SQLite or DuckDB",
+    {
+        "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights' or 'sqlite:///out.db'",
+        "table": "by default this table's name",
+        "create": "of a sink: 'false' needs an existing table",
+    },
+    sink=_sql_sink,
+)
