@@ -12,7 +12,7 @@ from random import Random
 
 from pipelines.draft import Draft
 from pipelines.generator import OPERATORS, draw
-from pipelines.running import _with_files
+from pipelines.running import with_files
 
 from workbench.api.job.job import Job
 from workbench.api.running.pipeline import Pipeline
@@ -112,4 +112,4 @@ def to_the_end(job: Job) -> str:
 def problems(job: Job, draft: Draft) -> list[str]:
     """What the sinks hold and should not, or the other way round."""
     tables = {table: job.table(table) for table in draft.tables}
-    return [text for one in draft.expected if (text := one.problem(_with_files(draft, tables)))]
+    return [text for one in draft.expected if (text := one.problem(with_files(draft, tables)))]
