@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -70,6 +70,9 @@ types: install-dev  ## check the types
 notebooks: install-dev  ## run every notebook from top to bottom, without a browser
 	@echo "Running the notebooks."
 	@$(BIN)/jupyter execute notebooks/*.ipynb
+
+lessons: install  ## make the notebooks of the course from workbench/lessons/sources
+	@$(BIN)/workbench lessons --copy --replace --directory notebooks/course
 
 pictures: install-dev  ## retake the pictures of docs/images in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."

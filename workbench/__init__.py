@@ -15,6 +15,7 @@ The map of what is exported:
   checkpoints are taken: `policies`; architectures of fault tolerance other than checkpoints of everything:
   `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`,
   `micro_batches`;
+* the course: `lesson`;
 * what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
   to be looked at, and `Recording`;
 * `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.

@@ -51,6 +51,7 @@ TITLES = {
     "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
     "Connectors to servers: sources for `Stream.from_source`, and sinks": ("RedisSource", "RedisSink"),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
+    "The course": ("lesson",),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
     "Restart strategies": "restart",
     "Architectures of fault tolerance": (

@@ -35,7 +35,17 @@ GIVEN = (Faults, Stepper, PlanView, StateView, Status, Table, type(wb.col("n")),
 """Classes that nobody imports: people get their instances from public methods."""
 
 MADE_FOR_PEOPLE = {
-    *("ConnectedContext", "ConnectedStreams", "History", "Job", "KeyedStream", "Pipeline", "ProcessContext", "State"),
+    *(
+        "ConnectedContext",
+        "ConnectedStreams",
+        "History",
+        "Job",
+        "KeyedStream",
+        "Lesson",
+        "Pipeline",
+        "ProcessContext",
+        "State",
+    ),
     *("Stream", "TriggerContext", "Window", "WindowedStream", "Action"),
     *(kind.__name__ for kind in GIVEN),
 }

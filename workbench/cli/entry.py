@@ -17,6 +17,7 @@ from workbench.raised import described
 
 COMMANDS = {
     "demo": "open the first notebook, or run its job in the terminal",
+    "lessons": "write the notebooks of the course, and open one",
     "serve": "show the dashboards of a script's jobs, or a recording, in a browser",
     "compare": "run a pipeline under several architectures of fault tolerance, with faults",
     "bench": "run benchmarks and check their results",
@@ -33,6 +34,7 @@ EXAMPLES = """\
 examples:
   workbench demo                    open the first notebook in JupyterLab
   workbench demo --headless         run its job in the terminal, with a progress bar
+  workbench lessons 4               open the fourth lesson of the course
   workbench serve lesson.py         show the jobs that a script starts in a browser
   workbench bench grouping          measure a keyed aggregation
   workbench compare own.py --faults task-dies:at=20000   what failures do to results

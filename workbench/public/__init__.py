@@ -23,6 +23,7 @@ from workbench.connectors.redis.source import RedisSource
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.expressions import coalesce, col, expr, lit, when
+from workbench.lessons.lesson import lesson
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
@@ -65,6 +66,7 @@ __all__ = [
     "functions",
     "job",
     "jobs",
+    "lesson",
     "lit",
     "max",
     "mean",

@@ -4,5 +4,15 @@ from workbench.api import Job, KeyedStream, Pipeline, WindowedStream
 from workbench.api.running.found_jobs import FoundJob
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.expressions import Expression
+from workbench.lessons.lesson import Lesson
 
-__all__ = ["ConnectedStreams", "Expression", "FoundJob", "Job", "KeyedStream", "Pipeline", "WindowedStream"]
+__all__ = [
+    "ConnectedStreams",
+    "Expression",
+    "FoundJob",
+    "Job",
+    "KeyedStream",
+    "Lesson",
+    "Pipeline",
+    "WindowedStream",
+]

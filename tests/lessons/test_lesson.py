@@ -1,0 +1,135 @@
+"""A lesson asks, hints, checks, and keeps what was done in a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from answers_01 import RIGHT, WRONG
+
+import workbench as wb
+from workbench.cli import main
+from workbench.errors import JobError, SettingError
+from workbench.lessons.building.notebooks import build, notebook
+from workbench.lessons.building.source import cells_of
+from workbench.lessons.course import COURSE, SOURCES
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_question_is_asked_and_settled_by_what_is_measured(here: Path) -> None:
+    lesson = wb.lesson("01")
+    assert "a: It is the same." in repr(lesson.predict("same"))
+    assert repr(lesson.predict("same", "x")).startswith("'x' is not one of 'a', 'b', 'c'.")
+    assert "You made no prediction" in repr(lesson.measured("same", True))
+    assert repr(lesson.predict("same", "B")).startswith("You predict b.")
+    assert repr(lesson.measured("same", True)).startswith("Your prediction was b.\n  Measured: True. That is a")
+    lesson.predict("same", "a")
+    assert repr(lesson.measured("same", True)).startswith("Your prediction, a, was right.")
+    assert repr(lesson.predict("channels", "four")).startswith("'four' is not a number of channels.")
+    lesson.predict("channels", 5)
+    assert repr(lesson.measured("channels", 4)).startswith("Your prediction was 5.")
+    with pytest.raises(SettingError, match="unknown question 'sane': did you mean 'same'"):
+        lesson.predict("sane", "a")
+
+
+def test_progress_is_in_a_file_and_comes_back(here: Path) -> None:
+    lesson = wb.lesson(1)
+    lesson.predict("same", "a")
+    lesson.hint("hashtags")
+    assert repr(lesson.hint("hashtags")).startswith("Hint 2 of 3")
+    again = wb.lesson("1")
+    assert "1 of 4 steps done" in repr(again)
+    assert repr(again.hint("hashtags")).startswith("Hint 3 of 3")
+    kept = json.loads((here / "course-progress.json").read_text())
+    assert kept["lessons"]["01"]["predictions"] == {"same": {"answer": "a", "right": None}}
+    assert 'download="course-progress.json"' in again.download()._repr_html_()
+    again.lecturer.reset()
+    assert "0 of 4 steps done" in repr(wb.lesson("01"))
+
+
+@pytest.mark.parametrize("content", ["no JSON", '{"version": "1"}', '{"lessons": {"01": {"hints": {"a": "b"}}}}', "[]"])
+def test_a_file_of_another_kind_is_refused_and_left_alone(here: Path, content: str) -> None:
+    (here / "course-progress.json").write_text(content)
+    with pytest.raises(SettingError, match=r"the progress in 'course-progress.json' cannot be read"):
+        wb.lesson("01")
+    assert (here / "course-progress.json").read_text() == content
+
+
+def test_a_check_passes_fails_with_a_run_to_step_through_or_is_missing(here: Path) -> None:
+    lesson = wb.lesson("01")
+    assert repr(lesson.check("hashtags")).startswith("Not answered yet: there is no function yet.")
+    assert repr(lesson.check("hashtags", lambda posts: ...)).startswith("Not answered yet: its function still returns")
+    with pytest.raises(JobError, match="there is no counterexample"):
+        lesson.counterexample  # noqa: B018
+    answer, words = WRONG["hashtags"]["the first tag"]
+    assert words in repr(lesson.check("hashtags", answer))
+    assert lesson.counterexample.stepper.back(5).scene.tasks
+    assert not lesson.complete
+    assert repr(lesson.check("hashtags", RIGHT["hashtags"]["flat_map"])).startswith("Passed.")
+    assert "done: exercise 'hashtags'" in repr(lesson.progress())
+
+
+def test_what_is_shown_is_escaped() -> None:
+    said = wb.lesson("01", progress=False).predict("same", "<script>")
+    assert "<script>" not in said._repr_html_()
+    assert "&lt;script&gt;" in said._repr_html_()
+
+
+def test_a_lecturer_jumps_and_shows_solutions() -> None:
+    lecturer = wb.lesson("01", progress=False).lecturer
+    assert "2 What you wrote, and what runs" in repr(lecturer)
+    assert "startswith" in repr(lecturer.solution("hashtags"))
+    with pytest.raises(SettingError, match="no exercise 'x': this lesson has hashtags"):
+        lecturer.solution("x")
+    with pytest.raises(SettingError, match="there is no section 9"):
+        lecturer.jump(9, {})
+
+
+def test_a_lecturer_jumps_into_the_lesson(here: Path) -> None:
+    names: dict[str, object] = {}
+    told = repr(wb.lesson("01").lecturer.jump(2, names))
+    assert "Continue with 2. What you wrote, and what runs." in told
+    assert "counts" in names
+
+
+def test_a_source_becomes_a_blank_and_a_solved_notebook() -> None:
+    source = "# T\n\n```python D1\n# BEGIN SOLUTION\n# BLANK n = ...\nn = 1\n# END SOLUTION\n```\n## 1. One\ntext\n"
+    assert [(cell.kind, cell.section, cell.tags) for cell in cells_of(source)] == [
+        ("markdown", 0, ()), ("code", 0, ("D1",)), ("markdown", 1, ()),
+    ]  # fmt: skip
+    blank, solved = (json.loads(notebook(source, "01", solved=solved)) for solved in (False, True))
+    assert [blank["cells"][1]["source"], solved["cells"][1]["source"]] == [["n = ..."], ["n = 1"]]
+    for broken in ("```python\n1", "```python\n# BEGIN SOLUTION\n```"):
+        with pytest.raises(ValueError, match="has no end"):
+            cells_of(broken)
+
+
+def test_the_notebooks_are_those_of_the_sources(tmp_path: Path) -> None:
+    """``make lessons`` writes them."""
+    made = build(SOURCES, tmp_path)
+    assert len(made) == 2 * len(COURSE)
+    there = {path.relative_to(tmp_path): path.read_text() for path in made}
+    kept = ROOT / "notebooks/course"
+    assert {path.relative_to(kept): path.read_text() for path in kept.rglob("*.ipynb")} == there
+
+
+def test_the_command_copies_and_keeps_what_somebody_wrote(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lessons", "--copy"]) == 0
+    mine = here / "streaming-course/01_table_in_motion.ipynb"
+    mine.write_text("mine")
+    assert main(["lessons", "--copy"]) == 0
+    assert mine.read_text() == "mine"
+    assert main(["lessons", "--copy", "--replace"]) == 0
+    assert mine.read_text() != "mine"
+    assert main(["lessons", "--list"]) == 0
+    assert "A table in motion" in capsys.readouterr().out
+    assert main(["lessons", "99"]) == 2
+    assert "there is no lesson '99'" in capsys.readouterr().err

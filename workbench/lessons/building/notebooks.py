@@ -1,0 +1,60 @@
+"""Makes the notebooks of lessons: the same source always gives the same bytes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from workbench.lessons.building.source import Cell, cells_of
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+SOLVED = "solved"
+"""The folder of the notebooks with solutions, in that of those without."""
+
+
+def notebook(source: str, prefix: str, *, solved: bool) -> str:
+    """A notebook as text.
+
+    Args:
+        source: of the lesson.
+        prefix: of the ids of its cells.
+        solved: whether it has the solutions.
+    """
+    cells = [_cell(cell, f"{prefix}-{index:02}", solved) for index, cell in enumerate(cells_of(source))]
+    made = {"cells": cells, "metadata": METADATA, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
+    """Write both notebooks of each source; returns their paths.
+
+    Args:
+        sources: the folder of the sources, ``*.md``.
+        into: the folder of the notebooks; those with solutions go to a folder ``solved`` in it.
+        replace: False keeps a notebook that exists, because somebody may have worked in it.
+    """
+    written = []
+    for source in sorted(sources.glob("*.md")):
+        text = source.read_text(encoding="utf-8")
+        for solved in (False, True):
+            path = (into / SOLVED if solved else into) / f"{source.stem}.ipynb"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if replace or not path.exists():
+                path.write_text(notebook(text, source.stem[:2], solved=solved), encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def _cell(cell: Cell, name: str, solved: bool) -> dict[str, Any]:
+    text = cell.solved if solved else cell.blank
+    made: dict[str, Any] = {
+        "cell_type": cell.kind,
+        "id": name,
+        "metadata": {"tags": list(cell.tags)} if cell.tags else {},
+        "source": text.splitlines(keepends=True),
+    }
+    return made | ({"execution_count": None, "outputs": []} if cell.kind == "code" else {})

@@ -1,0 +1,40 @@
+"""The table of the course: which lessons there are, and where their questions and texts are."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+from workbench.arguments import as_given
+from workbench.errors import SettingError
+from workbench.lessons.exercises.plan import LessonPlan
+
+COURSE = {
+    "01": "table_in_motion",
+}
+"""The topic of each lesson; its text is ``sources/01_table_in_motion.md``."""
+
+SOURCES = Path(__file__).parent / "sources"
+
+
+def numbered(number: str | int) -> str:
+    """The number of a lesson, with two digits.
+
+    Raises:
+        SettingError: there is no such lesson.
+    """
+    name = f"{number:02}" if isinstance(number, int) and not isinstance(number, bool) else str(number).zfill(2)
+    if name not in COURSE:
+        raise SettingError(f"there is no lesson {as_given(number)}: the lessons are {', '.join(COURSE)}")
+    return name
+
+
+def plan_of(number: str) -> LessonPlan:
+    """The questions and exercises of a lesson."""
+    plan: LessonPlan = import_module(f"workbench.lessons.topics.{COURSE[number]}").LESSON
+    return plan
+
+
+def source_of(number: str) -> str:
+    """The text of a lesson."""
+    return (SOURCES / f"{number}_{COURSE[number]}.md").read_text(encoding="utf-8")

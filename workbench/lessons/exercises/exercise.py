@@ -1,0 +1,53 @@
+"""An exercise: what a learner writes, hints, and the judge that finds what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.api.job.job import Job
+
+
+class ViolatedError(Exception):
+    """An answer violates a property.
+
+    Args:
+        violated: the property in a few words, such as ``"no loss"``.
+        words: what happened, with an example, and what to think about.
+        job: the stepping job in which it happened, if there is one.
+    """
+
+    def __init__(self, violated: str, words: str, job: Job | None = None) -> None:
+        super().__init__(f"{violated}: {words}")
+        self.violated = violated
+        self.words = words
+        self.job = job
+
+
+class MissingAnswerError(Exception):
+    """There is no answer yet; the text says what is missing."""
+
+
+Judge = Callable[[Any, int], str]
+"""Judges an answer, given a seed that the notebook does not show. Returns what was checked, in one sentence.
+
+Raises `ViolatedError` or `MissingAnswerError`.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """An exercise of a lesson.
+
+    Attributes:
+        name: in the notebook.
+        task: what to write, in one or two sentences.
+        hints: from the first push to nearly the solution.
+        judge: finds what an answer violates.
+    """
+
+    name: str
+    task: str
+    hints: tuple[str, ...]
+    judge: Judge

@@ -1,0 +1,197 @@
+"""Judges a learner's pipeline: on hidden inputs, on the stepping driver, with tasks that fail, against an oracle."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.job.job import Job
+from workbench.api.streams.stream import Stream
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.errors import WorkbenchError
+from workbench.lessons.exercises.exercise import Judge, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.rows import Row, difference, latest
+from workbench.raised import described
+
+JOB = "check"
+RESULT = "answer"
+STEPS_MAX = 20_000
+ROUNDS = ((6, 0), (30, 0), (30, 2), (40, 3))
+"""For each run the rows of its input, and how many tasks fail: the smallest run that goes wrong is shown."""
+
+Tables = tuple[pa.Table, ...]
+Oracle = Callable[..., list[dict[str, Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of an answer.
+
+    Attributes:
+        tables: its inputs.
+        rows: its result, in the order in which it was committed.
+        job: the stepping job, over.
+        failed: the tasks that failed, in their order.
+    """
+
+    tables: Tables
+    rows: list[Row]
+    job: Job
+    failed: tuple[str, ...]
+
+
+Property = Callable[[Run], tuple[str, str] | None]
+"""A further promise: the property and the words if a run breaks it."""
+
+
+@dataclass(frozen=True)
+class PipelineCheck:
+    """The judge of a function from streams to a stream.
+
+    Attributes:
+        inputs: draws the inputs: (random numbers, rows) -> a table for each stream.
+        streams: makes the streams of the tables.
+        oracle: the right rows for the tables, by code that shares nothing with the runtime.
+        keys: columns that identify a row of the result.
+        final: only the last row of each key counts, as in a rolling aggregate.
+        lookalikes: the results of typical mistakes, each with the sentence that explains it: (oracle, sentence).
+        properties: further promises.
+        settings: of the runs.
+        faults: whether tasks fail.
+    """
+
+    inputs: Callable[[Random, int], Tables]
+    streams: Callable[..., Sequence[Stream]]
+    oracle: Oracle
+    keys: tuple[str, ...]
+    final: bool = False
+    lookalikes: tuple[tuple[Oracle, str], ...] = ()
+    properties: tuple[Property, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    faults: bool = True
+
+    def __call__(self, answer: object, seed: int) -> str:
+        """Judge an answer; see `Judge`."""
+        if answer is ... or answer is None:
+            raise MissingAnswerError("there is no function yet")
+        if not callable(answer):
+            raise ViolatedError("a function", f"the answer is {type(answer).__name__}, not a function")
+        rounds = ROUNDS if self.faults else ROUNDS[:2]
+        for number, (rows, failures) in enumerate(rounds):
+            chance = Random(f"{seed} {number}")
+            self._judge(run(self, answer, self.inputs(chance, rows), chance, failures))
+        failed = f", in {len(rounds) - 2} of which tasks failed" if self.faults else ""
+        return (
+            f"{len(rounds)} runs on inputs that this notebook does not show{failed}: each gave what the oracle gives."
+        )
+
+    def _judge(self, run: Run) -> None:
+        rows = run.rows
+        if self.final:
+            if rows and (lacking := [key for key in self.keys if key not in rows[0]]):
+                raise ViolatedError("the result's columns", f"the result has no column {lacking[0]!r}", run.job)
+            rows = latest(rows, self.keys)
+        expected = self.oracle(*run.tables)
+        wrong = difference(expected, rows, self.keys)
+        if wrong is not None:
+            raise ViolatedError(wrong[0], self._explained(wrong[1], run, rows), run.job)
+        for prop in self.properties:
+            if (broken := prop(run)) is not None:
+                raise ViolatedError(broken[0], broken[1], run.job)
+
+    def _explained(self, words: str, run: Run, rows: list[Row]) -> str:
+        told = f"{words}."
+        for oracle, sentence in self.lookalikes:
+            alike = oracle(*run.tables)
+            if difference(alike, rows, self.keys) is None:
+                return f"{told} {sentence}"
+        if run.failed:
+            told += (
+                f" This happened after {' and '.join(dict.fromkeys(run.failed))} failed; without a failure the result "
+                "was right. What must survive a failure has to be state that checkpoints contain."
+            )
+        return told
+
+
+def pipeline(check: PipelineCheck) -> Judge:
+    """The judge of a function from streams to a stream."""
+    return check
+
+
+def run(check: PipelineCheck, answer: Callable[..., Any], tables: Tables, chance: Random, failures: int) -> Run:
+    """Run an answer on the stepping driver.
+
+    Args:
+        answer: of the learner.
+        chance: decides when which task fails.
+        failures: the number of tasks that fail.
+
+    Raises:
+        ViolatedError: it makes no stream, or its job fails by itself or does not end.
+        MissingAnswerError: it returns ``...``.
+    """
+    result = _called(answer, tuple(check.streams(*tables)))
+    settings: dict[str, Any] = {
+        "parallelism": 2,
+        "buffer_size": 4,
+        "buffer_timeout": "0ms",
+        "checkpoint_interval": None,
+        "restart": "fixed-delay:attempts=100,delay=0s",
+        **check.settings,
+    }
+    try:
+        job = result.sink_to(TableSink(RESULT)).run(JOB, driver="stepping", replace=True, **settings)
+    except WorkbenchError as error:
+        raise ViolatedError("a pipeline that runs", str(error)) from error
+    driver = job.stepper.driver
+    with driver.unwatched():
+        failed = _disturbed(job, chance, failures)
+        driver.run_until(lambda: job.over, STEPS_MAX)
+    if not job.over:
+        raise ViolatedError("an end", f"the job has not ended after {driver.taken} steps", job)
+    if job.state != "FINISHED":
+        raise ViolatedError("a pipeline that runs", f"the job failed: {job.status()['failure']}", job)
+    return Run(tables, job.table(RESULT).to_pylist(), job, failed)
+
+
+def _called(answer: Callable[..., Any], streams: tuple[Stream, ...]) -> Stream:
+    try:
+        result = answer(*streams)
+    except Exception as error:
+        line = traceback.extract_tb(error.__traceback__)[-1]
+        where = "" if isinstance(error, WorkbenchError) else f", in line {line.lineno}: {line.line}"
+        told = str(error) if isinstance(error, WorkbenchError) else described(error)
+        raise ViolatedError("a function that works", f"it raises an error: {told}{where}") from error
+    if result is ...:
+        raise MissingAnswerError("its function still returns `...`")
+    if result is None:
+        raise ViolatedError("a stream as the result", "the function returns nothing: does it lack a `return`?")
+    if not isinstance(result, Stream):
+        kind = type(result).__name__
+        more = ": a window needs an aggregate" if kind == "WindowedStream" else ""
+        more = ": what is to happen with each key?" if kind == "KeyedStream" else more
+        raise ViolatedError("a stream as the result", f"the function returns a {kind}{more}")
+    return result
+
+
+def _disturbed(job: Job, chance: Random, failures: int) -> tuple[str, ...]:
+    """Let checkpoints be taken and tasks fail at random moments."""
+    driver, failed = job.stepper.driver, []
+    for _ in range(failures):
+        driver.run_until(lambda: job.over, chance.randrange(8, 40))
+        if job.over:
+            break
+        job.checkpoint()
+        driver.run_until(lambda: job.over, chance.randrange(5, 40))
+        scene = job.stepper.scene().scene
+        running = [task.name for task in scene.tasks if task.status == "RUNNING"]
+        if job.over or not running:
+            break
+        failed.append(chance.choice(running))
+        job.fail(failed[-1])
+    return tuple(failed)

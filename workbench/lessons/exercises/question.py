@@ -1,0 +1,118 @@
+"""Questions that are answered before a run, and settled by what the run measures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.arguments import as_given
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One answer of a choice.
+
+    Attributes:
+        text: the answer in words.
+        holds: whether a measured value says that this answer is right.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A question with a few answers, named a, b, c in their order.
+
+    Attributes:
+        name: of the question in the notebook.
+        text: the question.
+        options: its answers; for each possible measurement exactly one of them holds.
+        because: why, in one or two sentences; shown after the measurement.
+    """
+
+    name: str
+    text: str
+    options: tuple[Option, ...]
+    because: str
+
+    @property
+    def letters(self) -> str:
+        """The names of the answers."""
+        return "abcdefgh"[: len(self.options)]
+
+    def lines(self) -> list[str]:
+        """The answers, and how to give one."""
+        told = [f"{letter}: {option.text}" for letter, option in zip(self.letters, self.options, strict=True)]
+        return [*told, f"Replace the `...` by one of {', '.join(map(repr, self.letters))}, and run the cell again."]
+
+    def problem(self, answer: object) -> str | None:
+        """What is wrong with the form of an answer; None if nothing is."""
+        if isinstance(answer, str) and answer.strip().lower() in set(self.letters):
+            return None
+        return f"{as_given(answer)} is not one of {', '.join(map(repr, self.letters))}"
+
+    def told(self, answer: object) -> str:
+        """An answer as it is kept."""
+        return str(answer).strip().lower()
+
+    def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
+        """Whether an answer is right, and what was measured in words."""
+        right = next(
+            letter for letter, option in zip(self.letters, self.options, strict=True) if option.holds(measured)
+        )
+        text = self.options[self.letters.index(right)].text
+        return answer == right, f"Measured: {_shown(measured)}. That is {right}: {text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A question for a number.
+
+    Attributes:
+        name, text, because: as for `Choice`.
+        unit: of the number, such as ``"ms"``.
+        factor: an answer is right if it differs from the measured number by at most this factor.
+    """
+
+    name: str
+    text: str
+    unit: str
+    because: str
+    factor: float = 1.5
+
+    def lines(self) -> list[str]:
+        """How to give an answer."""
+        return [f"Replace the `...` by a number ({self.unit}), and run the cell again. A guess will do."]
+
+    def problem(self, answer: object) -> str | None:
+        """What is wrong with the form of an answer; None if nothing is."""
+        if isinstance(answer, int | float) and not isinstance(answer, bool) and 0 <= answer < 1e15:
+            return None
+        return f"{as_given(answer)} is not a number of {self.unit}"
+
+    def told(self, answer: object) -> str:
+        """An answer as it is kept."""
+        assert isinstance(answer, int | float)
+        return f"{answer:g}"
+
+    def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
+        """Whether an answer is near enough, and what was measured in words."""
+        assert isinstance(measured, int | float)
+        right = answer is not None and _near(float(answer), float(measured), self.factor)
+        return right, f"Measured: {_shown(measured)} {self.unit}."
+
+
+Question = Choice | Number
+
+
+def _near(answer: float, measured: float, factor: float) -> bool:
+    if min(answer, measured) <= 0:
+        return abs(answer - measured) < 1e-9
+    return max(answer, measured) / min(answer, measured) <= factor
+
+
+def _shown(measured: object) -> str:
+    return f"{measured:,.6g}" if isinstance(measured, float) else str(measured)

@@ -1,0 +1,275 @@
+"""A lesson in a notebook: predictions, hints, checks and progress."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from html import escape
+from pathlib import Path
+
+from workbench.api.job.job import Job
+from workbench.errors import JobError, SettingError, unknown
+from workbench.lessons.building.source import cells_of
+from workbench.lessons.course import numbered, plan_of, source_of
+from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.question import Question
+from workbench.lessons.exercises.said import Said
+from workbench.lessons.lecturer import Lecturer
+from workbench.lessons.progress import FILE, Checked, LessonProgress, Prediction, ProgressFile
+
+
+class Lesson:
+    """A lesson of the course; made by `lesson`.
+
+    Source: D1 to D6 are what it teaches; Gossip Glomers, whose checker names the property that a program violates.
+
+    Example:
+        >>> lesson = wb.lesson("01", progress=False)
+        >>> lesson.predict("same", "z")
+        'z' is not one of 'a', 'b', 'c'.
+          ...
+    """
+
+    def __init__(self, number: str, progress: Path | None) -> None:
+        self._plan = plan_of(number)
+        self._file = None if progress is None else ProgressFile(progress)
+        self._done = LessonProgress() if self._file is None else self._file.of(number)
+        self._counterexample: Job | None = None
+
+    # what is asked -----------------------------------------------------------------------------------------------
+
+    def predict(self, name: str, answer: object = ...) -> Said:
+        """Answer a question before the run that settles it.
+
+        Args:
+            name: of the question.
+            answer: a letter or a number; ``...`` shows the question again.
+
+        Raises:
+            SettingError: there is no such question.
+        """
+        question = self._question(name)
+        if answer is ...:
+            return Said(question.text, question.lines(), "asks")
+        if (problem := question.problem(answer)) is not None:
+            return Said(f"{problem}.", [question.text, *question.lines()], "bad")
+        kept = question.told(answer)
+        self._done.predictions[name] = Prediction(kept)
+        self._save()
+        return Said(f"You predict {kept}.", ["Now run the next cells, and see."], "asks")
+
+    def measured(self, name: str, value: object) -> Said:
+        """Compare a prediction with what a run has measured.
+
+        Args:
+            name: of the question.
+            value: what was measured.
+
+        Raises:
+            SettingError: there is no such question.
+        """
+        question = self._question(name)
+        given = self._done.predictions.get(name)
+        right, told = question.settle(None if given is None else given.answer, value)
+        if given is None:
+            return Said(told, ["You made no prediction: next time, guess before you run.", question.because])
+        given.right = right
+        self._save()
+        head = f"Your prediction, {given.answer}, was right." if right else f"Your prediction was {given.answer}."
+        return Said(head, [told, question.because], "good" if right else "bad")
+
+    # what is written ---------------------------------------------------------------------------------------------
+
+    def check(self, name: str, answer: object = ...) -> Said:
+        """Judge what you wrote for an exercise: it runs on inputs that the notebook does not show, and under failures.
+
+        Args:
+            name: of the exercise.
+            answer: the function, class or value that the exercise asks for.
+
+        Raises:
+            SettingError: there is no such exercise.
+        """
+        exercise = self._exercise(name)
+        done = self._done.checks.setdefault(name, Checked())
+        try:
+            words = exercise.judge(answer, zlib.crc32(f"{name} {done.attempts}".encode()))
+        except MissingAnswerError as missing:
+            return Said(
+                f"Not answered yet: {missing}.", [exercise.task, f"`lesson.hint({name!r})` gives a hint."], "asks"
+            )
+        except ViolatedError as violated:
+            done.attempts += 1
+            self._save()
+            return self._violation(exercise, violated)
+        done.attempts += 1
+        done.passed = True
+        self._save()
+        return Said("Passed.", [words], "good")
+
+    def hint(self, name: str) -> Said:
+        """The next hint of an exercise; the last one is nearly the solution.
+
+        Args:
+            name: of the exercise.
+
+        Raises:
+            SettingError: there is no such exercise.
+        """
+        hints = self._exercise(name).hints
+        number = min(self._done.hints.get(name, 0) + 1, len(hints))
+        self._done.hints[name] = number
+        self._save()
+        return Said(f"Hint {number} of {len(hints)}", [hints[number - 1]])
+
+    @property
+    def counterexample(self) -> Job:
+        """The run in which the last check found a violation, as a job to step through.
+
+        It stands at its end: ``lesson.counterexample.stepper.back(20)`` shows an earlier moment, and
+        ``lesson.counterexample.table()`` its result.
+
+        Raises:
+            JobError: no check has found a violation in a run.
+        """
+        if self._counterexample is None:
+            raise JobError("there is no counterexample: the last check found no violation in a run of a job")
+        return self._counterexample
+
+    # progress ----------------------------------------------------------------------------------------------------
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything is predicted and all checks have passed."""
+        return all(done for _, done in self._steps())
+
+    def progress(self) -> Said:
+        """What is done in this lesson, and what is open."""
+        steps = self._steps()
+        lines = [f"{'done' if done else 'open'}: {what}" for what, done in steps]
+        count = sum(done for _, done in steps)
+        return Said(
+            f"{count} of {len(steps)} done in lesson {int(self._plan.number)}",
+            lines,
+            "good" if self.complete else "plain",
+        )
+
+    def download(self) -> Download:
+        """A link that downloads the progress of all lessons; put the file beside the notebooks to continue elsewhere.
+
+        Raises:
+            JobError: this lesson keeps no progress.
+        """
+        if self._file is None:
+            raise JobError("this lesson keeps no progress: open it without progress=False")
+        self._file.save()
+        return Download(self._file.path.name, self._file.text())
+
+    @property
+    def lecturer(self) -> Lecturer:
+        """What a lecturer does with the lesson: reset it, jump to a section, show a solution; see `Lecturer`."""
+        return Lecturer(cells_of(source_of(self._plan.number)), self._reset)
+
+    def __repr__(self) -> str:
+        return repr(self._card())
+
+    def _repr_html_(self) -> str:
+        return self._card()._repr_html_()
+
+    # inside ------------------------------------------------------------------------------------------------------
+
+    def _card(self) -> Said:
+        plan, steps = self._plan, self._steps()
+        count = sum(done for _, done in steps)
+        where = "Progress is not kept." if self._file is None else f"Progress is kept in {self._file.path.name}."
+        return Said(
+            f"Lesson {int(plan.number)}: {plan.title}",
+            [
+                plan.promise,
+                f"{count} of {len(steps)} steps done. {where}",
+            ],
+        )
+
+    def _steps(self) -> list[tuple[str, bool]]:
+        plan, done = self._plan, self._done
+        predicted = [(f"predict {each.name!r}", each.name in done.predictions) for each in plan.questions]
+        checked = [
+            (f"exercise {each.name!r}", each.name in done.checks and done.checks[each.name].passed)
+            for each in plan.exercises
+        ]
+        return predicted + checked
+
+    def _violation(self, exercise: Exercise, violated: ViolatedError) -> Said:
+        self._counterexample = violated.job
+        lines = [violated.words]
+        if violated.job is not None:
+            lines.append(
+                "The run is at hand: `lesson.counterexample.table()` is its result, and "
+                "`lesson.counterexample.stepper.back(20)` shows the moment 20 steps before its end."
+            )
+        lines.append(f"`lesson.hint({exercise.name!r})` gives a hint.")
+        return Said(f"Not yet. Violated: {violated.violated}.", lines, "bad")
+
+    def _question(self, name: str) -> Question:
+        named = {each.name: each for each in self._plan.questions}
+        if name not in named:
+            raise SettingError(unknown("question", name, named))
+        return named[name]
+
+    def _exercise(self, name: str) -> Exercise:
+        named = {each.name: each for each in self._plan.exercises}
+        if name not in named:
+            raise SettingError(unknown("exercise", name, named))
+        return named[name]
+
+    def _reset(self) -> None:
+        self._done.predictions.clear()
+        self._done.hints.clear()
+        self._done.checks.clear()
+        self._save()
+
+    def _save(self) -> None:
+        if self._file is not None:
+            self._file.save()
+
+
+class Download:
+    """A link in a cell that downloads a file; as text, its name."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self._name = name
+        self._text = text
+
+    def __repr__(self) -> str:
+        return f"The progress is in the file {self._name} beside this notebook."
+
+    def _repr_html_(self) -> str:
+        data = base64.b64encode(self._text.encode()).decode()
+        name = escape(self._name, quote=True)
+        return f'<a download="{name}" href="data:application/json;base64,{data}">Download {name}</a>'
+
+
+def lesson(number: str | int, progress: str | Path | bool = True) -> Lesson:
+    """Open a lesson of the course in its notebook.
+
+    The lesson asks before it shows (`Lesson.predict`, `Lesson.measured`), gives hints (`Lesson.hint`) and judges what
+    you write by properties such as no loss and no duplicate (`Lesson.check`). It works without a network, and as text
+    where a front end shows no HTML.
+
+    Source: the exercises of Gossip Glomers and of Apache Flink's training; B and C for what is taught.
+
+    Args:
+        number: of the lesson, ``"04"``.
+        progress: the file in which progress is kept; True: ``course-progress.json`` in the current folder; False: none.
+
+    Raises:
+        SettingError: there is no such lesson, or the file cannot be read.
+
+    Example:
+        >>> lesson = wb.lesson("01", progress=False)
+        >>> lesson
+        Lesson 1: A table in motion
+          ...
+    """
+    path = None if progress is False else Path(FILE if progress is True else progress)
+    return Lesson(numbered(number), path)
