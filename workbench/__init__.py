@@ -35,13 +35,16 @@ Example::
     job = delays.sink_to(wb.TableSink("delays")).run("delays", parallelism=2)
 """
 
+import gc
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.front_ends import admit_front_ends
 
 if TYPE_CHECKING:
-    from workbench.public import *  # noqa: F403
+    from workbench.public.names import *  # noqa: F403
 
 __version__ = "0.1.0"
 
@@ -55,7 +58,7 @@ def __dir__() -> list[str]:
 
 def load_ipython_extension(ipython: Any) -> None:
     """Called by ``%load_ext workbench``: adds the magics."""
-    import_module("workbench.jupyter").load_ipython_extension(ipython)
+    _imported("workbench.jupyter").load_ipython_extension(ipython)
 
 
 def unload_ipython_extension(ipython: Any) -> None:
@@ -66,20 +69,39 @@ def unload_ipython_extension(ipython: Any) -> None:
 if not TYPE_CHECKING:  # otherwise a type checker would accept any name
 
     def __getattr__(name: str) -> Any:
-        """An exported name, imported on first access."""
+        """An exported name, imported on first access: the module that it comes from, and what that needs."""
         if name == "__all__":
             return _exported()
-        if not name.startswith("__"):
-            public = import_module("workbench.public")
-            if name in public.__all__:
-                globals()[name] = getattr(public, name)
-            if name in globals():  # or a package of ours that was imported with the exported names
-                return globals()[name]
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in _homes():
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        module, defined = _homes()[name]
+        found = vars(_imported(module)).get(defined) or _imported(f"{module}.{defined}")
+        return globals().setdefault(name, found)
+
+
+@cache
+def _homes() -> dict[str, tuple[str, str]]:
+    """The module of each exported name, and its name there, by ``public/names.py``, which is read and not executed."""
+    import ast  # not needed for a command that prints its help
+
+    source = (Path(__file__).parent / "public" / "names.py").read_text(encoding="utf-8")
+    imports = [node for node in ast.parse(source).body if isinstance(node, ast.ImportFrom)]
+    return {each.asname or each.name: (str(node.module), each.name) for node in imports for each in node.names}
+
+
+def _imported(module: str) -> Any:
+    """A module. The garbage collector pauses: of the objects that an import makes, hardly any is garbage."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(module)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 def _exported() -> list[str]:
-    return [*import_module("workbench.public").__all__, *_HOOKS]
+    return [*sorted(_homes()), *_HOOKS]
 
 
 admit_front_ends()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import workbench
+from workbench.public import names
 
 ROOT = Path(__file__).parents[2]
 
@@ -114,29 +115,37 @@ def test_the_exports_are_what_all_says() -> None:
     assert [name for name in workbench.__all__ if not hasattr(workbench, name)] == []
 
 
+def test_what_type_checkers_read_is_what_is_exported() -> None:
+    assert [*sorted(names.__all__), "load_ipython_extension", "unload_ipython_extension"] == workbench.__all__
+    assert [name for name in names.__all__ if getattr(names, name) is not getattr(workbench, name)] == []
+
+
 LAZY = """
 import sys, types
 import workbench as wb
-assert "workbench.public" not in sys.modules
+assert "numpy" not in sys.modules
 {use}
-assert "workbench.public" in sys.modules
+assert ("numpy" in sys.modules) is {needs_numpy}
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "use",
+    ("use", "needs_numpy"),
     [
-        "assert wb.Stream is wb.Stream",
-        "from workbench import *; assert Stream is wb.Stream and callable(load_ipython_extension)",
-        "assert 'Stream' in dir(wb) and 'public' not in dir(wb)",
-        "assert isinstance(wb.windows, types.ModuleType)",
-        "assert not hasattr(wb, 'Straem')",
-        "wb.job = 1; wb.Stream; assert wb.job == 1",
+        ("assert wb.Stream is wb.Stream", True),
+        ("from workbench import *; assert Stream is wb.Stream and callable(load_ipython_extension)", True),
+        ("assert 'Stream' in dir(wb) and 'public' not in dir(wb)", False),
+        ("assert isinstance(wb.windows, types.ModuleType)", True),
+        ("assert not hasattr(wb, 'Straem') and not hasattr(wb, '__wrapped__')", False),
+        ("wb.job = 1; wb.Stream; assert wb.job == 1", True),
+        ("import gc; gc.disable(); wb.errors; assert not gc.isenabled()", False),
+        ("import gc; wb.errors; assert gc.isenabled()", False),
     ],
 )
-def test_what_is_exported_is_imported_when_it_is_first_asked_for(use: str) -> None:
-    subprocess.run([sys.executable, "-c", LAZY.format(use=use)], check=True, timeout=60)
+def test_what_is_exported_is_imported_when_it_is_first_asked_for(use: str, needs_numpy: bool) -> None:
+    program = LAZY.format(use=use, needs_numpy=needs_numpy)
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
 def test_versions_agree() -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.api import Stream
+from workbench.api.streams.stream import Stream
 from workbench.connectors.contract.base import (
     Exhausted,
     Fetched,

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from workbench.api import Stream
+from workbench.api.streams.stream import Stream
 from workbench.clock import Clock
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
 from workbench.elements import Int64s, Records

@@ -5,13 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from workbench.api.job.job import Job
 from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.live.callback_sink import CallbackSink
 from workbench.packages import needed
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
 
 _LOOK_S = 0.05
 

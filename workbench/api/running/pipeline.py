@@ -1,20 +1,22 @@
-"""Pipelines: one or more streams that end in sinks, ready to run as one job."""
+"""Pipelines: one or more streams that end in sinks, ready to run as one job.
+
+What runs a pipeline is imported by the first `run`: a program that builds a graph does not need it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
 
-from workbench.api.job.job import Job
-from workbench.api.launching.launch import start_job
-from workbench.api.launching.refusals import RunRequest
-from workbench.api.pictures.plan_view import PlanView
 from workbench.plan.logical import LogicalGraph, Node
-from workbench.plan.physical import build_physical_graph
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.settings.setting import with_settings
 from workbench.runtime.settings.settings import OF_RUN, RunSettings, Settings
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
+    from workbench.api.pictures.plan_view import PlanView
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -96,6 +98,9 @@ class Pipeline:
             >>> sorted(plan.slots)
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
+        from workbench.api.pictures.plan_view import PlanView
+        from workbench.plan.physical import build_physical_graph
+
         settings = Settings().with_values(
             {
                 "slots_per_taskmanager": slots_per_taskmanager,
@@ -164,6 +169,9 @@ class Pipeline:
             >>> job.wait("60s"), len(job.table())
             ('FINISHED', 2)
         """
+        from workbench.api.launching.launch import start_job
+        from workbench.api.launching.refusals import RunRequest
+
         return start_job(
             RunRequest(
                 self,

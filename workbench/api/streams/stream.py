@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
-from workbench.api.job.job import Job
 from workbench.api.running.collecting import collected, printed
 from workbench.api.running.pipeline import Pipeline, with_the_settings_of
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
@@ -57,6 +56,7 @@ from workbench.windows.schedule import Schedule, TimeKind
 from workbench.windows.trigger import Trigger
 
 if TYPE_CHECKING:
+    from workbench.api.job.job import Job
     from workbench.spark.history import History
 
 

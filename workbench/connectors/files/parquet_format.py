@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files.file_format import BATCH_ROWS, Part, conform, reading, without
@@ -19,12 +18,16 @@ class ParquetFormat:
     """Parquet."""
 
     def schema(self, path: Path) -> pa.Schema:
+        import pyarrow.parquet as pq
+
         with reading(path):
             schema = pq.read_schema(path).remove_metadata()
             str(schema)  # Arrow validates the bytes of names, including nested ones, only when they are converted
             return schema
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
+        import pyarrow.parquet as pq
+
         with reading(path), pq.ParquetFile(path) as file:
             _check(path, file.schema_arrow, schema)
             size = path.stat().st_size
@@ -32,6 +35,8 @@ class ParquetFormat:
         return [Part(f"{path}#{index}", path, index, count, size) for index, count in enumerate(rows)]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
         with reading(part.path), pq.ParquetFile(part.path) as file:
             found = file.iter_batches(BATCH_ROWS, row_groups=[part.index], columns=schema.names)
             for batch in without(found, skip):

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pc
-import pyarrow.parquet as pq
 
 from workbench.connectors.contract.plain_types import BYTES, decoded, given_table
 from workbench.connectors.parts.part_sink import PartFormat
@@ -33,6 +32,8 @@ _JSON_TYPES = (
 
 def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
     """The rows as the bytes of a Parquet file."""
+    import pyarrow.parquet as pq
+
     buffer = pa.BufferOutputStream()
     # Arrow's writer cannot slice views within other values.
     pq.write_table(given_table(rows, rows.schema, nested=False), buffer, compression=compression)
@@ -41,6 +42,8 @@ def encode_parquet(rows: pa.Table, compression: str = "zstd") -> pa.Buffer:
 
 def decode_parquet(data: bytes) -> list[dict[str, Any]]:
     """The rows of the bytes of a Parquet file."""
+    import pyarrow.parquet as pq
+
     rows: list[dict[str, Any]] = pq.ParquetFile(pa.BufferReader(data)).read(use_threads=False).to_pylist()
     return rows
 

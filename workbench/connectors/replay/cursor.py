@@ -6,16 +6,19 @@ from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.replay.manifest import LogFile, Manifest, checked_arrivals
 from workbench.elements import Int64s
 from workbench.errors import HistoryError
 from workbench.raised import first_line_of
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _FEW = 4_096
 """Up to this many records are read by one thread: distributing their columns takes longer than reading them."""
@@ -194,6 +197,8 @@ class Cursor:
 
     def _open(self, file: LogFile, path: Path) -> pq.ParquetFile:
         if self._parquet is None or self._parquet[0] is not file:
+            import pyarrow.parquet as pq
+
             self.close()
             self._parquet = (file, pq.ParquetFile(path))
         return self._parquet[1]
@@ -202,6 +207,8 @@ class Cursor:
 @lru_cache(maxsize=128)
 def _decoded(content: bytes, rows: int, path: Path) -> pa.Table:
     """The records of a small file, whose number must match: a file of some kilobytes may hold millions."""
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(pa.BufferReader(content)) as parquet:
         _check_count(path, sum(_rows_in(parquet, group) for group in range(parquet.num_row_groups)), rows)
         return parquet.read(use_threads=False).combine_chunks()

@@ -12,7 +12,6 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from workbench.arguments import as_given, is_utf8, path_of
 from workbench.clock import Clock, SystemClock
@@ -204,6 +203,8 @@ def write_log(
     Example:
         >>> write_log(table, "rides.log", event_time="started", arrival_time="ended", channels=4)
     """
+    import pyarrow.parquet as pq
+
     check_channels(channels)
     table = (
         data

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from workbench.durations import NO_TIME, format_instant
 from workbench.elements import Int64s, event_times, holds_times
@@ -258,6 +257,8 @@ def describe_file(
         HistoryError: its arrivals are null or decrease.
         RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
+    import pyarrow.parquet as pq
+
     event_time, arrival_time = schema_names
     groups: list[RowGroup] = []
     earliest: list[int] = []

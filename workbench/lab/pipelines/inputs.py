@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from workbench.api import Stream
+from workbench.api.streams.stream import Stream
 
 STEP_US = 10
 """From one record's event time to the next one's."""

@@ -16,8 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.api import KeyedStream, Stream, WindowedStream
 from workbench.api.running.pipeline import Pipeline
+from workbench.api.streams.keyed import KeyedStream
+from workbench.api.streams.stream import Stream
+from workbench.api.streams.windowed import WindowedStream
 from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.tables.table_sink import TableSink

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.api import Job
+from workbench.api.job.job import Job
 from workbench.cli.scratch import scratch_folder
 from workbench.lab.bench.measuring.measure import Meter, Result
 from workbench.lab.bench.works.work import Work
