@@ -72,6 +72,10 @@ ALLOWED_IMPURE = {
         "threading",
     ): "a lock: heartbeats come from a thread of their own, checkpoints from the writer's",
     (
+        "runtime/transactions/databases.py",
+        "threading",
+    ): "a lock: the tasks of all slots use one connection in turns",
+    (
         "runtime/transactions/memory_store.py",
         "threading",
     ): "a lock: the tasks of all slots write to one store, as to one on other machines",

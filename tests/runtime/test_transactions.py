@@ -18,7 +18,7 @@ from workbench.runtime.transactions.bloom import BloomFilter
 from workbench.runtime.transactions.delivery import Delivery
 from workbench.runtime.transactions.memory_store import MemoryStore
 from workbench.runtime.transactions.record_ids import RecordIds
-from workbench.runtime.transactions.store import FencedWriteError, Production, Write, ends
+from workbench.runtime.transactions.store import FencedWriteError, Origin, Production, Write, ends
 from workbench.runtime.transactions.transaction import Phase
 
 ROWS = 24
@@ -243,7 +243,10 @@ def test_weak_productions_are_sent_before_they_are_durable_and_counted_once(vict
         ("transactions:coalesce=0", "coalesce is '0': write a number of records from 1"),
         ("transactions:coalesce=many", "coalesce is 'many'"),
         ("transactions:strong=perhaps", "strong is 'perhaps': write true or false"),
-        ("transactions:store=postgres", "unknown store 'postgres'"),
+        (
+            "transactions:store=postgres",
+            "store is 'postgres': write 'memory', 'sqlite:///transactions.db' or 'postgresql://host/database'",
+        ),
         ("transactions:interval=5s", "unknown argument of transactions 'interval'"),
     ],
 )
@@ -326,7 +329,7 @@ def test_the_filter_knows_what_it_holds_and_is_seldom_wrong() -> None:
 
 def test_ids_are_looked_up_only_if_the_filter_may_hold_them() -> None:
     store = MemoryStore()
-    store.begin([Write("a[0]", 0, taken=[("x", 0, 10)])])
+    store.begin([Write("a[0]", 0, taken=[("x", 0, 10)])], Origin("plan"))
     ids = RecordIds("a[0]", store, {"x": [(0, 10)]})
     assert (ids.fresh("x", 10, 5), ids.lookups) == ([(10, 5)], 0)
     assert ids.fresh("x", 8, 9) == [(15, 2)]  # 8 and 9 are durable, 10 to 14 are at hand
@@ -335,7 +338,7 @@ def test_ids_are_looked_up_only_if_the_filter_may_hold_them() -> None:
 
 def test_a_full_filter_is_built_anew_from_what_the_store_still_holds() -> None:
     store = MemoryStore()
-    store.begin([Write("a[0]", 0)])
+    store.begin([Write("a[0]", 0)], Origin("plan"))
     ids = RecordIds("a[0]", store, {})
     for first in range(0, 50_000, 10_000):
         assert ids.fresh("x", first, 10_000) == [(first, 10_000)]
@@ -347,7 +350,7 @@ def test_a_full_filter_is_built_anew_from_what_the_store_still_holds() -> None:
 
 def test_ids_below_the_past_are_forgotten() -> None:
     store = MemoryStore()
-    store.begin([Write("a[0]", 0, taken=[("x", 0, 4), ("x", 4, 4), ("x", 20, 2)])])
+    store.begin([Write("a[0]", 0, taken=[("x", 0, 4), ("x", 4, 4), ("x", 20, 2)])], Origin("plan"))
     assert store.taken("a[0]", "x") == [(0, 8), (20, 2)]
     store.write(Write("a[0]", 0, past={"x": 6}))
     assert store.taken("a[0]", "x") == [(6, 2), (20, 2)]

@@ -1,7 +1,8 @@
 """A process that starts jobs in processes of their own, quickly: it has imported and compiled everything, and forks.
 
-Each line on its input is the folder of a job, the number of records and after how many seconds the process is killed, 0
-for not at all. It answers with the exit status, or the number of the signal that ended it, as a negative number.
+Each line on its input is the folder of a job, the number of records, after how many seconds the process is killed, 0
+for not at all, and the architecture of fault tolerance. It answers with the exit status, or the number of the signal
+that ended it, as a negative number.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ def pipeline(folder: Path, count: int) -> wb.types.Pipeline:
     return odd + counted
 
 
-def run(folder: Path, count: int) -> None:
-    """Run the job to its end, from wherever an earlier process left it, and leave the table's rows in a file."""
+def run(folder: Path, count: int, architecture: str) -> None:
+    """Run the job to its end, from wherever an earlier process left it, and leave the table's rows in a file.
+
+    A line of the file `continued` says how a process began: from a checkpoint, or from transactions.
+    """
     job = pipeline(folder, count).run(
         "kills",
         parallelism=2,
@@ -41,7 +45,13 @@ def run(folder: Path, count: int) -> None:
         checkpoint_interval="30ms",
         checkpoint_dir=folder / "checkpoints",
         resume=True,
+        fault_tolerance=architecture,
     )
+    while job.recorder.latest() is None:
+        time.sleep(0.01)
+    began = [event.text for event in job.recorder.latest().events if event.kind == "recovery"]
+    with (folder / "continued").open("a") as file:
+        file.write(f"{'transactions' if any('last transaction' in text for text in began) else 'checkpoint'}\n")
     job.wait()
     pq.write_table(job.table("counts"), folder / "written")
     (folder / "written").rename(folder / "counts.parquet")
@@ -50,11 +60,11 @@ def run(folder: Path, count: int) -> None:
 def main() -> None:
     warm_up()
     for line in sys.stdin:
-        folder, count, seconds = line.split()
+        folder, count, seconds, architecture = line.split()
         child = os.fork()
         if child == 0:
             try:
-                run(Path(folder), int(count))
+                run(Path(folder), int(count), architecture)
             except BaseException as error:  # noqa: BLE001
                 sys.stderr.write(f"{type(error).__name__}: {error}\n")
                 sys.stderr.flush()

@@ -11,12 +11,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from random import Random
 
 import pyarrow.parquet as pq
 import pytest
+from databases import query
 from kill_job import KEYS
+from postgresql_server import running
 
 KILLS = int(os.environ.get("WORKBENCH_KILLS", "4"))
 SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
@@ -37,11 +40,11 @@ class Processes:
             text=True,
         )
 
-    def run(self, folder: Path, count: int, killed_after_s: float = 0) -> int:
+    def run(self, folder: Path, count: int, killed_after_s: float = 0, architecture: str = "snapshots") -> int:
         """Run the job in a process that is killed after so long, or not at all; 0: it has finished."""
         assert self._program.stdin is not None
         assert self._program.stdout is not None
-        self._program.stdin.write(f"{folder} {count} {killed_after_s}\n")
+        self._program.stdin.write(f"{folder} {count} {killed_after_s} {architecture}\n")
         self._program.stdin.flush()
         return int(self._program.stdout.readline())
 
@@ -96,3 +99,25 @@ def test_what_is_committed_is_there_once_however_often_the_process_is_killed(
     with capsys.disabled():
         if "WORKBENCH_KILLS" in os.environ:
             sys.stdout.write(f"{kills} kills of {jobs} jobs, seed {SEED}: nothing lost, nothing twice\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_a_killed_job_continues_from_its_last_transactions(database: str, processes: Processes, tmp_path: Path) -> None:
+    """The checkpoints of its sinks are seldom the last that was durable, and nothing is read again from one."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    with running() if database == "postgresql" else nullcontext() as server:
+        url = url if server is None else server.url
+        architecture = f"transactions:coalesce=100,store={url}"
+        folder, chance = tmp_path / "job", Random(SEED)
+        for _ in range(2):
+            assert processes.run(folder, COUNT, chance.uniform(0.8, LONGEST_S), architecture) == -signal.SIGKILL
+        assert processes.run(folder, COUNT, architecture=architecture) == 0
+        assert visible(folder) == Counter(range(1, COUNT, 2))
+        table = pq.read_table(folder / "counts.parquet")
+        rows = Counter(zip(table["k"].to_pylist(), table["c"].to_pylist(), strict=True))
+        assert rows == Counter((n % KEYS, n // KEYS + 1) for n in range(COUNT))
+        assert (folder / "continued").read_text().split() == ["checkpoint", "transactions", "transactions"]
+        assert "pa55word" not in "".join(path.read_text(errors="replace") for path in folder.rglob("*.json"))
+        cells = "SELECT count(*) FROM workbench_store_cells"
+        assert (query(url, cells) if server is None else server.query(cells)) == [(0,)]  # it has ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from workbench.api.beginning.opening import Beginning, keep_held
 from workbench.api.kept.job_record import RECORD, JobRecord, known_directories
@@ -13,6 +14,7 @@ from workbench.drivers.live.standby import Standby
 from workbench.observer import JobObserver
 from workbench.printable import printable
 from workbench.runtime.storage import DirectoryStorage, Holder
+from workbench.runtime.tasks.execution import Parts
 
 
 class JobResources(JobObserver):
@@ -72,8 +74,9 @@ class JobResources(JobObserver):
         self.stop_heartbeat()
         if self.standby is not None:
             self.standby.stop()
-        if self._begin.held:
-            self._driver.submit(self._leave, lambda result: None)
+        parts = self._driver.master.services.parts
+        if self._begin.held or parts is not None:
+            self._driver.submit(partial(self._leave, parts), lambda result: None)
 
     def _keep(self, state: str) -> None:
         """Write the job's record, for processes that find its directory."""
@@ -81,8 +84,10 @@ class JobResources(JobObserver):
             self._record = replace(self._record, state=state, directory=printable(directory.shown))
             directory.keep(RECORD, self._record.to_json())
 
-    def _leave(self) -> None:
+    def _leave(self, parts: Parts | None) -> None:
         try:
+            if parts is not None:
+                parts.end()
             self._keep(self._driver.master.state)
         finally:
             self._begin.close()

@@ -17,7 +17,7 @@ from workbench.api.job.repeating import unrepeatable, unrepeatable_ends
 from workbench.api.job.run import Run
 from workbench.api.kept.job_record import JobRecord, started_from, this_cell
 from workbench.api.launching.job_resources import JobResources
-from workbench.api.launching.parts import opened_parts
+from workbench.api.launching.parts import leave_others, opened_parts
 from workbench.api.launching.refusals import Plan, Runnable, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
@@ -37,6 +37,7 @@ from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
+from workbench.runtime.settings.architecture import SNAPSHOTS
 from workbench.runtime.settings.settings import OF_TUNE, Settings
 from workbench.runtime.storage import (
     CheckpointStorage,
@@ -102,6 +103,7 @@ def claimed(request: RunRequest, plan: Plan, run: str) -> Beginning:
             graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
             allowed = request.allow_non_restored_state
             manifest, news = matched(manifest, graph, allow_non_restored_state=allowed)
+            leave_others(plan.settings.policy, storage, resumes=request.restore is None)
         places = hold_places(plan.logical, request.name, run, storage)
         begin = Beginning(storage, manifest, first_id, graph, news, places)
         if manifest is None:
@@ -283,7 +285,10 @@ class Launch:
     def _in_force(self, others: set[str]) -> dict[str, Any]:
         """The present values of `others` and of the requested settings that can be tuned; the rest is as requested."""
         changes = others | (OF_TUNE.keys() & self._request.values.keys())
-        return {setting: value for setting, value in self._driver.master.shown().items() if setting in changes}
+        master = self._driver.master
+        policy = master.settings.fault_tolerance  # itself: as text, a URL in it has no password
+        shown = {**master.shown(), "fault_tolerance": SNAPSHOTS if policy is None else policy}
+        return {setting: value for setting, value in shown.items() if setting in changes}
 
     def _beside(self) -> tuple[Runnable, dict[str, Any]]:
         """The pipeline, and its settings for a run with another architecture that is to come to an end."""
@@ -347,7 +352,7 @@ def build_master(
         executor=executor,
         seed=zlib.crc32(name.encode()) if seed is None else seed,
         run=run,
-        parts=opened_parts(settings.policy, background, clock),
+        parts=opened_parts(settings.policy, background, clock, run),
     )
     coordinator = CheckpointCoordinator(
         job=name,

@@ -12,16 +12,43 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.batches.queue import BatchQueue
 from workbench.runtime.checkpoints.background import Background
+from workbench.runtime.storage import CheckpointStorage
 from workbench.runtime.tasks.execution import Parts
+from workbench.runtime.transactions.continued import leave
 from workbench.runtime.transactions.memory_store import MemoryStore
+from workbench.runtime.transactions.sql_store import SqlStore
 from workbench.runtime.transactions.transactions import Transactions
 
 
-def opened_parts(policy: FaultTolerance, background: Background, clock: Clock) -> Parts | None:
-    """The parts for a run with this policy; None: nothing is replaced."""
+def opened_parts(policy: FaultTolerance, background: Background, clock: Clock, run: str) -> Parts | None:
+    """The parts for a run with this policy; None: nothing is replaced.
+
+    Args:
+        policy: of the run.
+        background: does slow writes.
+        clock: of the job.
+        run: identifies the run.
+    """
     if policy.batches is not None:
         return BatchQueue(background, clock.now_us)
-    return None if policy.transactions is None else Transactions(MemoryStore())
+    if policy.transactions is None:
+        return None
+    store = policy.transactions.store
+    return (
+        Transactions(MemoryStore()) if store is None else Transactions(SqlStore(store), policy.transactions.place, run)
+    )
+
+
+def leave_others(policy: FaultTolerance, storage: CheckpointStorage, *, resumes: bool) -> None:
+    """Give up what another architecture has kept beside the checkpoints, and this run does not continue.
+
+    Args:
+        policy: of the run.
+        storage: of the checkpoints.
+        resumes: the run goes on where the job has ended; False: from a savepoint that the user has named.
+    """
+    if policy.transactions is None or policy.transactions.store is None or not resumes:
+        leave(storage)
 
 
 def check_transactions(policy: FaultTolerance, logical: LogicalGraph, graph: PhysicalGraph) -> None:
@@ -29,10 +56,13 @@ def check_transactions(policy: FaultTolerance, logical: LogicalGraph, graph: Phy
 
     Raises:
         PlanError: names the operator and the fix.
+        SinkError: the database of the store cannot be used.
     """
     knobs = policy.transactions
     if knobs is None:
         return
+    if knobs.store is not None:
+        SqlStore(knobs.store).check()
     for node in logical.nodes:
         uid = logical.uids[node]
         if node.role == "source" and not cast("Source", node.spec).resettable:

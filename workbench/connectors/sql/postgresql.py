@@ -64,7 +64,7 @@ class PostgreSQL:
     @contextmanager
     def open(self, url: str, wait_s: float) -> Iterator[Connection]:
         """A transaction: the only one of the workbench's sinks in this database."""
-        connection = _connected(url, wait_s)
+        connection = connected(url, wait_s)
         try:
             with connection.cursor() as cursor:
                 own = Connection(cursor)
@@ -113,9 +113,7 @@ class Connection:
     def execute(self, statement: str, parameters: Sequence[object] = ()) -> Connection:
         """Execute one statement; its rows are for `fetchall`."""
         if parameters:
-            numbers = count(1)
-            statement = _PLACE.sub(lambda _: f"${next(numbers)}", statement)
-            self.cursor.execute(statement, tuple(parameters))
+            self.cursor.execute(numbered(statement), tuple(parameters))
         else:
             self.cursor.execute(statement)
         return self
@@ -133,6 +131,17 @@ class Connection:
         """All rows."""
         rows: list[tuple[Any, ...]] = self.cursor.fetchall()
         return rows
+
+
+def numbered(statement: str) -> str:
+    """A statement with the placeholders of PostgreSQL.
+
+    Example:
+        >>> print(numbered("DELETE FROM counts WHERE k = ? AND n < ?"))
+        DELETE FROM counts WHERE k = $1 AND n < $2
+    """
+    numbers = count(1)
+    return _PLACE.sub(lambda _: f"${next(numbers)}", statement)
 
 
 _EXACT = {
@@ -201,7 +210,7 @@ def _has_types(connection: Connection, table: str, schema: pa.Schema) -> bool:
     return all(PostgreSQL().column_type(theirs) == PostgreSQL().column_type(ours) for theirs, ours in kinds)
 
 
-def _connected(url: str, wait_s: float) -> Any:
+def connected(url: str, wait_s: float) -> Any:
     """A connection, as soon as the server accepts one."""
     separator = "&" if "?" in url else "?"
     limited = url if "connect_timeout" in url else f"{url}{separator}connect_timeout={_CONNECT_S}"

@@ -18,7 +18,7 @@ from workbench.operators.contract.base import Counters
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
-from workbench.runtime.transactions.store import FencedWriteError, Row, Store, Write
+from workbench.runtime.transactions.store import FencedWriteError, Origin, Row, Store, Write
 from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
 from workbench.runtime.transactions.transactions import Transactions
 
@@ -157,14 +157,20 @@ class WatchedStore:
         self._store = store
         self._checker = checker
 
-    @property
-    def begun(self) -> bool:
-        return self._store.begun
+    def open(self, rows: str, owner: str, forget: str = "") -> None:
+        self._store.open(rows, owner, forget)
 
-    def begin(self, writes: Iterable[Write]) -> None:
+    @property
+    def origin(self) -> Origin | None:
+        return self._store.origin
+
+    def begin(self, writes: Iterable[Write], origin: Origin) -> None:
         found = list(writes)
-        self._store.begin(found)
+        self._store.begin(found, origin)
         self._checker.began(found)
+
+    def knows(self, checkpoint_id: int) -> bool:
+        return self._store.knows(checkpoint_id)
 
     def claim(self, range: str) -> int:
         return self._store.claim(range)
@@ -179,8 +185,8 @@ class WatchedStore:
     def taken(self, range: str, channel: str) -> list[tuple[int, int]]:
         return self._store.taken(range, channel)
 
-    def close(self) -> None:
-        self._store.close()
+    def end(self) -> None:
+        self._store.end()
 
 
 def _same(one: Element, other: Element) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from workbench.connectors.contract.base import Guarantee
 from workbench.elements import CheckpointBarrier
 from workbench.errors import SettingError, unknown
 from workbench.plan.guarantee import STRENGTHS
+from workbench.redaction import redacted
 from workbench.runtime.barriers.acking import Acking
 from workbench.runtime.barriers.snapshots import Takes
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
@@ -92,7 +93,7 @@ class FaultTolerance:
     offset_interval_us: int | None = None
     outputs_only: bool = False
     transactions: Transactional | None = None
-    knobs: tuple[tuple[str, str], ...] = ()
+    knobs: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     barriers: Callable[[InputGate, Takes], BarrierHandler] | None = None
     acking: Acking | None = None
     batches: Batched | None = None
@@ -109,5 +110,6 @@ class FaultTolerance:
         return self.via or self.name
 
     def __str__(self) -> str:
-        """As users write it: its name, and its arguments."""
-        return ":".join(filter(None, [self.name, ",".join(f"{knob}={value}" for knob, value in self.knobs)]))
+        """As users write it: its name, and its arguments, whose secrets are hidden."""
+        knobs = ",".join(f"{knob}={redacted(value)}" for knob, value in self.knobs)
+        return ":".join(filter(None, [self.name, knobs]))

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
-from workbench.errors import SettingError, unknown
+from workbench.arguments import text_of
+from workbench.connectors.sql.database import DatabaseFile
+from workbench.connectors.sql.postgresql import PostgreSQL
+from workbench.connectors.sql.server import SCHEME, DatabaseServer
+from workbench.connectors.sql.sqlite import SQLite
+from workbench.errors import SettingError
+from workbench.redaction import redacted
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 
-StoreKind = Literal["memory"]
-STORES: tuple[StoreKind, ...] = get_args(StoreKind)
+MEMORY = "memory"
 COALESCE_MAX = 1_000_000
 
 
@@ -20,12 +24,17 @@ class Transactional:
     Attributes:
         coalesce: records in a transaction, at most.
         strong: productions are durable before they are sent.
-        store: where the transactions are written to.
+        store: the database that the transactions are written to; None: memory.
     """
 
     coalesce: int = 1
     strong: bool = True
-    store: StoreKind = "memory"
+    store: DatabaseFile | DatabaseServer | None = None
+
+    @property
+    def place(self) -> str:
+        """``"memory"``, or the URL of the database without secrets."""
+        return MEMORY if self.store is None else redacted(self.store.url)
 
 
 TRANSACTIONS = FaultTolerance(
@@ -55,23 +64,43 @@ def transactions(coalesce: int | str = 1, strong: bool | str = True, store: str 
         strong: productions are durable before they are sent. False (weak productions): they are sent first, and the
             write follows when all of them are acknowledged; each operator then needs a single sender, and functions
             that return the same for the same input.
-        store: ``"memory"``: it outlives tasks; another process resumes from the latest checkpoint.
+        store: ``"memory"``: it outlives tasks, and another process resumes from the latest checkpoint. Or a database,
+            from whose last transactions another process continues when this one was killed:
+            ``"sqlite:///transactions.db"`` or ``"postgresql://host/database"``. Passwords are not shown.
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.
 
     Raises:
-        SettingError: not such a number, truth value or store.
+        SettingError: not such a number or truth value, or no such store.
 
     Example:
         >>> print(transactions(), transactions(coalesce=1000).guarantee)
         transactions:coalesce=1,strong=true,store=memory exactly-once
     """
-    if store not in STORES:
-        raise SettingError(unknown("store", str(store), STORES))
-    found = Transactional(_coalesce(coalesce), _truth(strong), store)
-    knobs = (("coalesce", str(found.coalesce)), ("strong", str(found.strong).lower()), ("store", found.store))
+    url = text_of(store, "store", "sqlite:///transactions.db")
+    found = Transactional(_coalesce(coalesce), _truth(strong), None if url == MEMORY else store_at(url))
+    knobs = (("coalesce", str(found.coalesce)), ("strong", str(found.strong).lower()), ("store", url))
     return replace(TRANSACTIONS, transactions=found, knobs=knobs)
+
+
+def store_at(url: str) -> DatabaseFile | DatabaseServer:
+    """The database of a URL; nothing is opened.
+
+    Raises:
+        SettingError: not a URL of SQLite or PostgreSQL; the message masks passwords.
+
+    Example:
+        >>> print(store_at("postgresql://ann:pa55@db.example/jobs").url)
+        postgresql://***@db.example/jobs
+    """
+    if url.startswith(f"{SCHEME}://"):
+        return DatabaseServer(PostgreSQL(), url)
+    if ":" not in url:
+        raise SettingError(
+            f"store is {url!r}: write {MEMORY!r}, 'sqlite:///transactions.db' or '{SCHEME}://host/database'"
+        )
+    return DatabaseFile.at(url, (SQLite(),))
 
 
 def _coalesce(value: int | str) -> int:

@@ -99,6 +99,9 @@ class BatchQueue:
         spans = [batch.spans[rest["name"]] for batch in self._again] if self._knobs.same else []
         return BatchSourceTask(spans=spans, **rest)
 
+    def end(self) -> None:
+        """The log of offsets stays beside the checkpoints."""
+
     def counts(self, execution: Execution | None) -> dict[str, int]:
         """The queue, and what has become of batches."""
         states = [batch.state for batch in tuple(self.open)]

@@ -62,7 +62,8 @@ class TransactionalAttempts(Attempts):
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy all tasks: from the store if it holds their ranges, else from the latest checkpoint if there is
         one."""
-        if not self._transactions.holds(graph):
+        self._transactions.open(self._storage)
+        if not self._transactions.holds(graph, self.restart_point):
             self._fresh = graph
             super().launch(graph, settings)
             self._regions = ranges_of(graph)
@@ -142,7 +143,7 @@ class TransactionalAttempts(Attempts):
 
     def _begin(self, execution: Execution, settings: Settings, manifest: Manifest | None) -> None:
         if self._fresh is not None:
-            self._transactions.begin(execution, self._fresh)
+            self._transactions.begin(execution, self._fresh, 0 if manifest is None else manifest.checkpoint_id)
             self._fresh = None
         super()._begin(execution, settings, manifest)
 

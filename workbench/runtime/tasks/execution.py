@@ -48,6 +48,9 @@ class Parts(Protocol):
     def counts(self, execution: Execution | None) -> dict[str, int]:
         """What it has counted, for the status of the job."""
 
+    def end(self) -> None:
+        """The job has ended, and everything that it was to write is written."""
+
 
 @dataclass(frozen=True, slots=True)
 class JobServices:

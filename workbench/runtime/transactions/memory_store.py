@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from threading import Lock
 
-from workbench.runtime.transactions.store import Row, Write, fenced
+from workbench.runtime.transactions.store import Origin, Row, Write, fenced
 
 
 class MemoryStore:
@@ -15,7 +15,7 @@ class MemoryStore:
 
     Example:
         >>> store = MemoryStore()
-        >>> store.begin([Write("counts[0]", 0)])
+        >>> store.begin([Write("counts[0]", 0)], Origin("counts[0]"))
         >>> old, new = store.claim("counts[0]"), store.claim("counts[0]")
         >>> store.write(Write("counts[0]", new, taken=[("a", 0, 2)]))
         >>> store.taken("counts[0]", "a")
@@ -29,21 +29,31 @@ class MemoryStore:
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
         self._claims = 0
+        self._origin: Origin | None = None
         self._lock = Lock()
 
-    @property
-    def begun(self) -> bool:
-        """Whether it holds the rows of a job."""
-        return bool(self._rows)
+    def open(self, rows: str, owner: str, forget: str = "") -> None:
+        """Nobody else has it."""
 
-    def begin(self, writes: Iterable[Write]) -> None:
+    @property
+    def origin(self) -> Origin | None:
+        """What the rows began from."""
+        return self._origin
+
+    def begin(self, writes: Iterable[Write], origin: Origin) -> None:
         """Replace everything by these first writes of all ranges."""
         rows = {}
         for write in writes:
             row = rows[write.range] = Row(token=write.token)
             row.apply(write)
         with self._lock:
-            self._rows = rows
+            self._rows, self._origin = rows, origin
+
+    def knows(self, checkpoint_id: int) -> bool:
+        """Whether it is among those of the sinks."""
+        with self._lock:
+            rows = list(self._rows.values())
+        return any(checkpoint_id in marks for row in rows for marks in row.flushed.values())
 
     def claim(self, range: str) -> int:
         """The next token of a range."""
@@ -79,5 +89,5 @@ class MemoryStore:
         with self._lock:
             return list(self._rows[range].taken.get(channel, ()))
 
-    def close(self) -> None:
-        """Does nothing."""
+    def end(self) -> None:
+        """The rows go with the job."""

@@ -20,6 +20,19 @@ class FencedWriteError(WorkbenchError):
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What the rows of a job began from.
+
+    Attributes:
+        plan: identifies its ranges (see `plan_of`).
+        checkpoint_id: the checkpoint whose state was written first; 0: none.
+    """
+
+    plan: str
+    checkpoint_id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Production:
     """An element that a task has produced for one channel.
 
@@ -121,17 +134,27 @@ def ids_in(element: Element) -> int:
 
 
 class Store(Protocol):
-    """A store of rows; every method is one round trip, atomic, and callable from any thread.
+    """A store of rows; every method is one round trip, atomic, and callable from any thread."""
 
-    Attributes:
-        begun: whether it holds the rows of a job.
-    """
+    def open(self, rows: str, owner: str, forget: str = "") -> None:
+        """Own the rows of one job, which are there or come with `begin`; an earlier owner can claim no range from now
+        on.
+
+        Args:
+            rows: names them in the store.
+            owner: identifies this run of the job.
+            forget: the name of rows that nobody continues.
+        """
 
     @property
-    def begun(self) -> bool: ...
+    def origin(self) -> Origin | None:
+        """What the rows began from; None: there are none."""
 
-    def begin(self, writes: Iterable[Write]) -> None:
-        """Replace everything by these first writes of all ranges, which need no token."""
+    def begin(self, writes: Iterable[Write], origin: Origin) -> None:
+        """Replace everything by these first writes of all ranges, whose tokens were claimed."""
+
+    def knows(self, checkpoint_id: int) -> bool:
+        """Whether a sink has handed rows over to this checkpoint, or all rows began from it."""
 
     def claim(self, range: str) -> int:
         """The next token of a range; writes with an older one fail from now on."""
@@ -149,8 +172,8 @@ class Store(Protocol):
     def taken(self, range: str, channel: str) -> list[tuple[int, int]]:
         """The ids that a range has processed of a channel: runs of first id and number."""
 
-    def close(self) -> None:
-        """Release it; what is durable stays."""
+    def end(self) -> None:
+        """The job has ended: forget its rows, unless another owner has them, and release everything."""
 
 
 def fenced(write: Write, token: int) -> FencedWriteError:

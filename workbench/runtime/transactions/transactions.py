@@ -10,16 +10,21 @@ from weakref import WeakSet
 from workbench.operators.contract.base import Operator, Snapshot
 from workbench.plan.physical import PhysicalGraph, Vertex
 from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.storage import CheckpointStorage, Manifest
 from workbench.runtime.storage.encoding import decode
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
+from workbench.runtime.transactions.continued import plan_of, rows_of
 from workbench.runtime.transactions.delivery import Delivery
 from workbench.runtime.transactions.staged_sink import StagedSink
-from workbench.runtime.transactions.store import Row, Store, Write
+from workbench.runtime.transactions.store import Origin, Row, Store, Write
 from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
 from workbench.runtime.transactions.transaction import Transaction
+
+_ENDS = ("final", "savepoint")
+"""Kinds of checkpoints behind which nothing was written, or from which users go on elsewhere."""
 
 
 @dataclass(slots=True)
@@ -67,6 +72,8 @@ class Transactions:
 
     Args:
         store: of the job.
+        place: the URL of the store without secrets; empty: it does not outlive the process.
+        run: identifies this run of the job.
 
     Attributes:
         store: of the job.
@@ -74,10 +81,12 @@ class Transactions:
         graph: the plan whose ranges the store holds; None: none, or those of an earlier process.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, place: str = "", run: str = "") -> None:
         self.store = store
         self.deliveries: dict[str, Delivery] = {}
         self.graph: PhysicalGraph | None = None
+        self._place, self._run = place, run
+        self._opened = False
         self._past = Totals()
         self._ended: WeakSet[Transaction] = WeakSet()
 
@@ -104,18 +113,53 @@ class Transactions:
 
     # the life of ranges ----------------------------------------------------------------------------------------------
 
-    def holds(self, graph: PhysicalGraph) -> bool:
-        """Whether the store holds the ranges of this plan."""
-        return self.store.begun and (self.graph is graph or self.graph is None)
+    def open(self, storage: CheckpointStorage) -> None:
+        """Own the rows that continue the checkpoints of this storage; the first call counts."""
+        if not self._opened:
+            rows, forget = rows_of(storage, self._place, self._run) if self._place else ("", "")
+            self.store.open(rows, self._run, forget)
+            self._opened = True
 
-    def begin(self, execution: Execution, graph: PhysicalGraph) -> None:
-        """Write the state of all tasks for the first time: nothing has been stepped yet."""
+    def holds(self, graph: PhysicalGraph, manifest: Manifest | None) -> bool:
+        """Whether the store holds the ranges of this plan.
+
+        Those of an earlier process count if the checkpoint from which this one resumes is theirs: it was taken while
+        they were written, or they began from it.
+
+        Args:
+            graph: the plan.
+            manifest: of that checkpoint; None: there is none.
+        """
+        if self.graph is not None:
+            return self.graph is graph
+        origin = self.store.origin
+        if origin is None or origin.plan != plan_of(graph):
+            return False
+        if manifest is None:
+            return origin.checkpoint_id == 0
+        if manifest.kind in _ENDS:
+            return False
+        return origin.checkpoint_id == manifest.checkpoint_id or self.store.knows(manifest.checkpoint_id)
+
+    def end(self) -> None:
+        """The job has ended: a later run begins from its checkpoints."""
+        if self._opened:
+            self.store.end()
+
+    def begin(self, execution: Execution, graph: PhysicalGraph, checkpoint_id: int) -> None:
+        """Write the state of all tasks for the first time: nothing has been stepped yet.
+
+        Args:
+            execution: the tasks.
+            graph: their plan.
+            checkpoint_id: the checkpoint that their state is from; 0: none.
+        """
         writes: list[Write] = []
         for task in execution.tasks:
             assert isinstance(task, TransactionalOperatorTask | TransactionalSourceTask)
             task.transaction.own(self.store.claim(task.name))
             writes.append(task.transaction.first(task.facts()))
-        self.store.begin(writes)
+        self.store.begin(writes, Origin(plan_of(graph), checkpoint_id))
         self.graph = graph
 
     def claim(self, ranges: Collection[str]) -> dict[str, Claim]:

@@ -50,7 +50,7 @@ class TransactionsFrame:
     Attributes:
         coalesce: records in a transaction, at most.
         strong: productions are durable before they are sent.
-        store: where they are written to.
+        store: where they are written to: ``memory``, or a URL without secrets.
         records, writes, round_trips, duplicates, false_duplicates, resent, fenced: over all tasks, also those that were
             replaced.
         tasks: a frame for each task.
@@ -80,7 +80,7 @@ def transactions_frame(master: Master) -> TransactionsFrame | None:
     return TransactionsFrame(
         coalesce=knobs.coalesce,
         strong=knobs.strong,
-        store=knobs.store,
+        store=knobs.place,
         records=totals.records,
         writes=totals.writes,
         round_trips=totals.round_trips,
