@@ -88,6 +88,17 @@ def test_what_cannot_be_written_to_is_named() -> None:
         named_sink({"connector": "redis", "url": 7}, TABLE)  # type: ignore[dict-item]
 
 
+def test_options_of_kafka() -> None:
+    pytest.importorskip("confluent_kafka")
+    options = {"connector": "kafka", "servers": "localhost:9092", "topic": "a;b", "metadata.n": "offset"}
+    source: Any = named_source({**options, "properties.sasl.password": "${WB_PASSWORD}"}, TABLE)
+    assert (source.topics, source.metadata, source.options) == (
+        *(("a", "b"), {"n": "offset"}, {"sasl.password": "${WB_PASSWORD}"}),
+    )
+    with pytest.raises(SettingError, match=r"'properties\.sasl\.password' has a secret in plain text"):
+        named_source({**options, "properties.sasl.password": "pa55"}, TABLE)
+
+
 def test_every_option_has_a_meaning() -> None:
     for connector in CONNECTORS.values():
         assert connector.title

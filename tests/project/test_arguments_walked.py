@@ -90,6 +90,7 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         for argument in ("event_time", "arrival_time")
     },
     "TableSink(upsert_key)": lambda c, _: latest().sink_to(wb.TableSink("x", upsert_key=c("k"))),
+    "KafkaSource(event_time)": lambda c, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, event_time=c("t")),
     "RedisSource(event_time)": lambda c, _: wb.RedisSource(
         "redis://localhost", "orders", TABLE.schema, event_time=c("t")
     ),
@@ -182,6 +183,7 @@ KEYED: dict[str, Callable[[Any], Any]] = {
     "AggregatingState(ttl)": lambda d: wb.state.AggregatingState(pa.int64(), int, max, int, ttl=d),
 }
 DURATIONS: dict[str, Callable[[Any, Path], object]] = {
+    "KafkaSource(discover)": lambda d, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, discover=d),
     **sources("out_of_orderness"),
     **sources("idle_after"),
     **sources("max_drift"),

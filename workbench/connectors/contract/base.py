@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
+from workbench.connectors.contract.retries import Outage
 from workbench.elements import Records
 from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
 
@@ -63,6 +64,19 @@ class Exhausted:
     """All splits of this reader have been read to their end."""
 
 
+@dataclass(frozen=True, slots=True)
+class SplitProgress:
+    """How far a reader has come in one of its splits, for displays.
+
+    Attributes:
+        position: as the source writes it: an offset, an ID.
+        lag: records that are there and not read; None: not known.
+    """
+
+    position: str
+    lag: int | None = None
+
+
 class SourceReader(Protocol):
     """One subtask's share of a source: passive, never waits; its snapshot contains what it has read.
 
@@ -77,6 +91,16 @@ class SourceReader(Protocol):
     def rows_read(self) -> int | None:
         """The number of rows read so far, its offset; None: it does not count them."""
         return None
+
+    @property
+    def outage(self) -> Outage | None:
+        """The broken connection to its server, with the attempt that is due next; None: all is well."""
+        return None
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        """How far it has come in each split; empty: it does not tell. Called while the reader rests, and must be
+        cheap."""
+        return {}
 
     def open(self, context: OperatorContext) -> None:
         """Acquire the splits of ``context.subtask`` of ``context.parallelism``."""

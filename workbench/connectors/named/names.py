@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.connectors.contract.base import Sink, Source
+from workbench.connectors.named.brokers import KAFKA
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.files import BLACKHOLE, FILES, MEMORY, PRINT, REPLAY, SOCKET
 from workbench.connectors.named.options import Options
@@ -12,7 +13,7 @@ from workbench.connectors.named.stores import REDIS, SQL
 from workbench.errors import SettingError, unknown
 
 CONNECTORS: Mapping[str, NamedConnector] = {
-    connector.name: connector for connector in (FILES, SOCKET, REPLAY, REDIS, SQL, PRINT, BLACKHOLE, MEMORY)
+    connector.name: connector for connector in (FILES, SOCKET, REPLAY, KAFKA, REDIS, SQL, PRINT, BLACKHOLE, MEMORY)
 }
 """By the names that ``'connector' = '...'`` takes."""
 _CHOICE = "connector"
@@ -53,7 +54,7 @@ def named_sink(options: Mapping[str, str], table: Declared) -> Sink:
 
     Example:
         >>> import pyarrow as pa
-        >>> named_sink({"connector": "print"}, Declared("out", pa.schema({"n": pa.int64()}))).kind
+        >>> named_sink({"connector": "print"}, Declared("out", pa.schema({"n": pa.int64()}))).name
         'print'
     """
     connector, given = _chosen(options)

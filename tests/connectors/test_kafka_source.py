@@ -1,0 +1,318 @@
+"""KafkaSource, against a broker: every message once, whatever crashes, is away, has expired or is no record."""
+
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from kafka_server import KafkaProcess, running
+from source_readers import readers
+from waiting import until
+
+import workbench as wb
+from workbench.clock import VirtualClock
+from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress, WaitUntil
+from workbench.connectors.messages.message_format import ArrowMessages
+from workbench.errors import PlanError, SettingError, SourceError
+from workbench.lab.connectors import check_source
+
+SCHEMA = pa.schema({"n": pa.int64(), "at": pa.timestamp("us")})
+QUICK = {"fetch.wait.max.ms": "10"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaProcess]:
+    with running() as server:
+        yield server
+
+
+def values(count: int, first: int = 0) -> list[bytes | None]:
+    return [b'{"n": %d, "at": "2026-03-29T01:30:%02d"}' % (n, n) for n in range(first, first + count)]
+
+
+def source(broker: KafkaProcess, topic: str | list[str], schema: Any = SCHEMA, **rest: Any) -> wb.KafkaSource:
+    return wb.KafkaSource(broker.servers, topic, schema, options=QUICK, **rest)
+
+
+def rows_of(fetched: object) -> list[int]:
+    assert isinstance(fetched, Fetched)
+    found: list[int] = fetched.records.batch.column("n").to_pylist()
+    return found
+
+
+def next_of(reader: Any, count: int = 100) -> Any:
+    """What the reader delivers next; its clock advances while it waits."""
+    found: list[Any] = []
+
+    def arrived() -> bool:
+        polled = reader.poll(count)
+        if isinstance(polled, WaitUntil):
+            reader._clock.advance_to(max(reader._clock.now_us(), polled.time_us or 0))
+            return False
+        found.append(polled)
+        return True
+
+    until(arrived)
+    return found[0]
+
+
+def test_a_crash_at_any_message_loses_and_repeats_nothing(broker: KafkaProcess) -> None:
+    topic = broker.topic()
+    broker.send(topic, values(10))
+    table = pa.table({"n": range(10), "at": [dt.datetime(2026, 3, 29, 1, 30, n) for n in range(10)]})
+    made = source(broker, topic, event_time="at", bounded=True)
+    assert check_source(made, table, parallelism=[(2, 3)]) == 11 + 10
+
+
+def test_a_job_reads_to_the_messages_that_were_there(broker: KafkaProcess) -> None:
+    topics = [broker.topic(), broker.topic(2)]
+    broker.send(topics[0], values(20))
+    broker.send(topics[1], values(20, 20), 2)
+    stream = wb.Stream.from_source(source(broker, topics, event_time="at", bounded=True))
+    job = stream.sink_to(wb.TableSink("rows")).run("kafka", parallelism=3)
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(job.table()["n"].to_pylist()) == list(range(40))
+
+
+def test_a_message_with_many_rows_is_restored_in_its_middle(broker: KafkaProcess) -> None:
+    topic = broker.topic(2)
+    table = pa.table({"n": range(12), "at": [dt.datetime(2026, 1, 1, 0, 0, n) for n in range(12)]})
+    parts = [table.slice(0, 5), table.slice(5, 0), table.slice(5, 7)]
+    broker.send(
+        topic,
+        [
+            ArrowMessages().encode(part.combine_chunks().to_batches()[0])[0]
+            if part.num_rows
+            else ArrowMessages().encode(pa.RecordBatch.from_pylist([], schema=table.schema))[0]
+            for part in parts
+        ],
+        2,
+    )
+    made = source(broker, topic, table.schema, format="arrow", event_time="at", bounded=True)
+    assert check_source(made, table, parallelism=[(2, 1)]) == 13 + 12
+
+
+def test_the_starts(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, values(3), 1)
+
+    def first_of(**rest: Any) -> list[int]:
+        (reader,) = readers(source(broker, topic, **rest), 1)
+        reader.poll(1)  # determines where to begin
+        broker.send(topic, values(1, 50), 1)
+        try:
+            return rows_of(next_of(reader, 1))
+        finally:
+            reader.close()
+
+    assert first_of() == [0]
+    assert first_of(start={f"{topic}/0": 2}) == [2]
+    assert first_of(start="latest") == [50]
+
+
+def test_the_parts_of_a_message_are_columns(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, [b'{"n": 7}', None], 1, key=b"k", timestamp=1_000)
+    schema = {
+        "who": pa.string(),
+        "n": pa.int64(),
+        "sent": pa.timestamp("us"),
+        "at": pa.int64(),
+        "p": pa.int32(),
+        "t": pa.string(),
+    }
+    parts = {"who": "key", "sent": "timestamp", "at": "offset", "p": "partition", "t": "topic"}
+    table = wb.Stream.from_source(source(broker, topic, schema, metadata=parts, bounded=True)).collect()
+    assert [tuple(row.values()) for row in table.to_pylist()] == [
+        ("k", 7, dt.datetime(1970, 1, 1, 0, 0, 1), 0, 0, topic),
+        ("k", None, dt.datetime(1970, 1, 1, 0, 0, 1), 1, 0, topic),
+    ]
+
+
+def test_the_other_formats(broker: KafkaProcess) -> None:
+    def read(messages: list[bytes | None], schema: Any, **rest: Any) -> list[Any]:
+        topic = broker.topic(1)
+        broker.send(topic, messages, 1)
+        rows = wb.Stream.from_source(source(broker, topic, schema, bounded=True, **rest)).collect().to_pylist()
+        return [tuple(row.values()) for row in rows]
+
+    two = {"n": pa.int64(), "s": pa.string()}
+    assert read([b'7,"a,b"', b"8,"], two, format="csv") == [(7, "a,b"), (8, "")]
+    assert read([b"\xff", b"x"], {"v": pa.binary()}, format="raw") == [(b"\xff",), (b"x",)]
+    avro = pytest.importorskip("fastavro")
+    text = '{"type": "record", "name": "r", "fields": [{"name": "n", "type": "long"}, {"name": "s", "type": "string"}]}'
+    message = io.BytesIO()
+    avro.schemaless_writer(message, avro.parse_schema(json.loads(text)), {"n": 7, "s": "é"})
+    assert read([message.getvalue()], two, format="avro", avro_schema=text) == [(7, "é")]
+
+
+def test_a_message_that_is_no_record(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    bad = [b"nonsense", b'{"n": "many"}', b'{"n": 1}{"n": 2}', b'{"n":', b'{"n": 3, "at": "9999"}', b'{\n "n": 4}']
+    broker.send(topic, [*values(1), *bad, *values(1, 9)], 1)
+    (strict,) = readers(source(broker, topic, bounded=True), 1)
+    with pytest.raises(SourceError, match=rf"^{topic} of 127\.\S*, partition 0, offset 1 is no record .*nonsense"):
+        next_of(strict)
+    strict.close()
+    (reader,) = readers(source(broker, topic, bounded=True, on_error="dead_letter"), 1)
+    fetched = next_of(reader)
+    assert rows_of(fetched) == [0, 4, 9]
+    letters = fetched.dead_letters.batch.to_pylist()
+    assert [letter["position"].rpartition(" ")[2] for letter in letters] == ["1", "2", "3", "4", "5"]
+    assert letters[1]["record"] == '{"n": "many"}'
+    assert fetched.where(1).endswith("partition 0, offset 6")
+    assert reader.poll(1) == Exhausted()
+    reader.close()
+
+
+def test_how_far_it_has_come_is_told(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, values(5), 1)
+    (reader,) = readers(source(broker, topic, group="shown"), 1)
+    assert rows_of(next_of(reader, 2)) == [0, 1]
+    assert reader.progress() == {f"{topic}/0": SplitProgress("2", 3)}
+    reader.snapshot()
+    from confluent_kafka import TopicPartition
+
+    until(lambda: reader._consumer.committed([TopicPartition(topic, 0)])[0].offset == 2)
+    reader.close()
+
+
+def test_a_connection_that_is_lost_for_a_while_loses_nothing(broker: KafkaProcess) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, values(4), 2)
+    clock = VirtualClock(1)
+    (reader,) = readers(source(broker, topic, retries=1_000), 1, clock)
+    seen = rows_of(next_of(reader)) + rows_of(next_of(reader))
+    broker.relay.cut()
+    try:
+
+        def told() -> bool:
+            polled = reader.poll(9)
+            assert isinstance(polled, WaitUntil)
+            clock.advance_to(max(clock.now_us(), polled.time_us or 0))
+            return reader.outage is not None and reader.outage.attempts > 1
+
+        until(told)
+        outage = reader.outage
+        assert outage is not None
+        assert outage.attempts_max == 1_000
+        assert reader.poll(9) is not None
+    finally:
+        broker.relay.mend()
+    broker.send(topic, values(2, 4), 2)
+    seen += rows_of(next_of(reader)) + rows_of(next_of(reader))
+    assert sorted(seen) == list(range(6))
+    assert reader.outage is None
+    reader.close()
+
+
+def test_a_broker_that_stays_away_is_named() -> None:
+    pytest.importorskip("confluent_kafka")
+    (reader,) = readers(wb.KafkaSource("127.0.0.1:1", "orders", SCHEMA, retries=0), 1)
+    with pytest.raises(SourceError, match=r"no connection to 127\.0\.0\.1:1: .*; start the broker"):
+        next_of(reader)
+    reader.close()
+
+
+def test_a_topic_that_does_not_exist_is_named(broker: KafkaProcess) -> None:
+    (reader,) = readers(source(broker, "nowhere"), 1)
+    with pytest.raises(SourceError, match=r"there is no topic 'nowhere' at 127"):
+        reader.poll(1)
+    reader.close()
+
+
+@pytest.fixture
+def mocked() -> Callable[..., Any]:
+    """Messages in the mock cluster of librdkafka, whose partitions keep 100,000 messages; returns a source."""
+    kafka = pytest.importorskip("confluent_kafka")
+    host = kafka.Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "none", "log_level": 0})
+    servers = f"127.0.0.1:{_port_of(host)}"
+
+    def made(count: int, **rest: Any) -> wb.KafkaSource:
+        for n in range(count):
+            host.produce("mock", b'{"n": %d}' % n, partition=0, timestamp=1_000 * (n + 1))
+            host.poll(0)
+        assert host.flush(30) == 0
+        return wb.KafkaSource(servers, "mock", {"n": pa.int64()}, options=QUICK, **rest)
+
+    return made
+
+
+def _port_of(host: Any) -> int:
+    (broker,) = host.list_topics(timeout=5).brokers.values()
+    port: int = broker.port
+    return port
+
+
+def test_an_offset_that_has_expired_is_named(mocked: Callable[..., Any]) -> None:
+    made = mocked(30)
+    (reader,) = readers(made, 1)
+    reader.restore([{"positions": {"mock/0": [1_000, 0]}, "ends": {}, "located": True}])
+    with pytest.raises(SourceError, match=r"mock/0 of 127\.\S* no longer has the offset 1000 .*retention\.ms"):
+        next_of(reader)
+    reader.close()
+
+
+def test_the_end_is_an_offset_and_not_a_message(mocked: Callable[..., Any]) -> None:
+    """A batch of many messages, of which Tansu tells a wrong end."""
+    table = wb.Stream.from_source(mocked(30, bounded=True)).collect()
+    assert table["n"].to_pylist() == list(range(30))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"servers": ""}, "servers is '': write host:port"),
+        ({"topics": []}, "name one topic or several"),
+        ({"format": "xml"}, "unknown message format 'xml'"),
+        ({"format": "avro"}, "avro messages do not name their columns: pass the writer's schema"),
+        ({"format": "avro", "avro_schema": "{}"}, "avro_schema is no Avro schema"),
+        ({"avro_schema": "{}"}, "avro_schema is given, and the format is 'json'"),
+        ({"start": "now"}, "write 'earliest', 'latest', a time"),
+        ({"start": {"orders": 1}}, "'orders' is not a partition"),
+        ({"start": {"orders/0": -1}}, "an offset is -1"),
+        ({"metadata": {"n": "size"}}, "unknown part of a Kafka message 'size'"),
+        ({"options": {"group.id": "x"}}, "'group.id' is set by the connector"),
+        ({"options": "x"}, "options is 'x': write a dictionary"),
+        ({"retries": -1}, "retries"),
+    ],
+)
+def test_settings_that_cannot_be_used(arguments: dict[str, Any], message: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    with pytest.raises(SettingError, match=message):
+        wb.KafkaSource(**{"servers": "localhost:9092", "topics": "orders", "schema": SCHEMA} | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"event_time": "att"}, "unknown column 'att': did you mean 'at'"),
+        ({"metadata": {"nn": "key"}}, "unknown column 'nn'"),
+        ({"format": "raw"}, "raw messages have one column of text or bytes"),
+        (
+            {"metadata": {"n": "topic", "at": "partition"}},
+            "'at' is timestamp.*, and the partition of a message is int32",
+        ),
+        ({"on_error": "ignore"}, "unknown on_error 'ignore'"),
+    ],
+)
+def test_columns_that_messages_cannot_have(arguments: dict[str, Any], message: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    with pytest.raises(PlanError, match=message):
+        wb.KafkaSource("localhost:9092", "orders", SCHEMA, **arguments)
+
+
+def test_an_option_of_the_client_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setenv("WB_KAFKA_PASSWORD", "pa55word")
+    made = wb.KafkaSource("localhost:1", "a", SCHEMA, options={"sasl.pasword": "${WB_KAFKA_PASSWORD}"})
+    assert "pa55word" not in f"{made!r} {made.describe()}"
+    with pytest.raises(SettingError, match=r"cannot be used with these options: No such configuration") as raised:
+        readers(made, 1)
+    assert "pa55word" not in str(raised.value)

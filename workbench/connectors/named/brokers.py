@@ -1,0 +1,51 @@
+"""Message brokers, as named connectors."""
+
+from __future__ import annotations
+
+from workbench.connectors.contract.base import Source
+from workbench.connectors.kafka.source import KafkaSource
+from workbench.connectors.messages.choosing import FORMAT_NAMES
+from workbench.connectors.named.connector import Declared, NamedConnector
+from workbench.connectors.named.files import ON_ERROR
+from workbench.connectors.named.options import Options
+from workbench.operators.functions.dead_letters import POLICIES
+
+_METADATA, _PROPERTIES = "metadata.", "properties."
+
+
+def _kafka_source(options: Options, table: Declared) -> Source:
+    return KafkaSource(
+        options.text("servers"),
+        options.names("topic"),
+        table.schema,
+        format=options.one_of("format", FORMAT_NAMES, "json"),
+        avro_schema=options.optional("avro_schema"),
+        metadata=options.below(_METADATA),
+        event_time=table.event_time,
+        start=options.text("start", "earliest"),
+        bounded=options.flag("bounded"),
+        group=options.optional("group"),
+        on_error=options.one_of("on_error", POLICIES, "fail"),
+        retries=options.whole("retries", 8) or 0,
+        options=options.below(_PROPERTIES),
+    )
+
+
+KAFKA = NamedConnector(
+    "kafka",
+    "topics of Kafka",
+    {
+        "servers": "host:port of brokers, separated by commas",
+        "topic": "one or several, separated by ';'",
+        "format": "'json' (the default), 'csv', 'avro', 'arrow' or 'raw'",
+        "avro_schema": "of 'avro': the writer's schema, as JSON",
+        "metadata.*": "a column that holds a part of the message: 'metadata.sent' = 'timestamp'",
+        "start": "'earliest' (the default), 'latest' or a time",
+        "bounded": "'true': end at the messages that are there",
+        "group": "a consumer group to commit offsets to, for display only",
+        "on_error": ON_ERROR,
+        "retries": "how often in a row to try again while the brokers are away; 8 by default",
+        "properties.*": "an option of librdkafka: 'properties.sasl.password' = '${KAFKA_PASSWORD}'",
+    },
+    _kafka_source,
+)
