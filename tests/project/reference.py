@@ -41,7 +41,7 @@ TITLES = {
     "Streams": ("Stream", "History"),
     "Queries": ("sql",),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
-    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list"),
+    "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list", "count_distinct"),
     "Windows": ("tumbling", "sliding", "session"),
     "Further windows, and what they keep": "windows",
     "When windows fire": "triggers",

@@ -59,6 +59,7 @@ SEAM = {
         "committed",
         "create",
         "describe",
+        "for_changes",
         "hold",
         "place",
         "part_format",

@@ -22,10 +22,19 @@ if TYPE_CHECKING:
     from workbench.compiled.folding.sessions import place_in_sessions
     from workbench.compiled.folding.substring import find_literal
     from workbench.compiled.folding.windows import place_in_tumbling
+    from workbench.compiled.keys.best_rows import pick_best
     from workbench.compiled.keys.hashing import hash_bytes, hash_ints, mix_hashes
     from workbench.compiled.keys.joining import find_ranges, merge_rows, order_by_code, order_by_time
     from workbench.compiled.keys.key_table import add_keys, find_keys, rehash
     from workbench.compiled.keys.latest_rows import note_rows, order_by_row
+    from workbench.compiled.keys.linking import (
+        count_links,
+        distinct_codes,
+        follow_links,
+        link_rows,
+        take_equal,
+        unlink_rows,
+    )
     from workbench.compiled.keys.partition import route, scatter
     from workbench.compiled.keys.selection import choose_rows
     from workbench.compiled.keys.spreading import spread
@@ -38,16 +47,20 @@ __all__ = [
     "add_keys",
     "choose_rows",
     "count_into_waves",
+    "count_links",
+    "distinct_codes",
     "divide_by",
     "find_keys",
     "find_literal",
     "find_ranges",
     "fold_floats",
     "fold_ints",
+    "follow_links",
     "hash_bytes",
     "hash_ints",
     "hearing",
     "is_warm",
+    "link_rows",
     "merge_cells",
     "merge_rows",
     "mix_hashes",
@@ -57,6 +70,7 @@ __all__ = [
     "order_by_row",
     "order_by_time",
     "packs_at_once",
+    "pick_best",
     "place_in_sessions",
     "place_in_tumbling",
     "rehash",
@@ -67,5 +81,7 @@ __all__ = [
     "running_ints",
     "scatter",
     "spread",
+    "take_equal",
+    "unlink_rows",
     "warm_up",
 ]

@@ -24,7 +24,7 @@ from workbench.connectors.tables.table_sink import TableSink
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.lessons.lesson import lesson
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
-from workbench.operators.aggregates.window_functions import collect_list, median, top_k
+from workbench.operators.aggregates.window_functions import collect_list, count_distinct, median, top_k
 from workbench.public import functions, policies, restart, triggers, types, watermarks
 from workbench.queries import sql
 from workbench.runtime.barriers.acks import acks
@@ -59,6 +59,7 @@ __all__ = [
     "collect_list",
     "compare",
     "count",
+    "count_distinct",
     "delete_savepoint",
     "errors",
     "expr",

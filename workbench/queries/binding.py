@@ -19,7 +19,7 @@ AGGREGATES = ("avg", "count", "max", "min", "sum")
 """The aggregate functions of a query."""
 
 _UNFIT = {
-    exp.Window: "OVER is not supported: aggregate in a window, such as TUMBLE(...)",
+    exp.Window: "OVER stands alone in the SELECT list: compute with its value in a query around this one",
     exp.Subquery: "a query inside an expression is not supported: join with it in FROM",
     exp.Select: "a query inside an expression is not supported: join with it in FROM",
     exp.Exists: "EXISTS is not supported: join with the other table in FROM",
@@ -46,7 +46,8 @@ def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str
             part.replace(exp.Column(this=identifier(column)))
         elif isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
             stored = relation.of(part, text).stored
-            assert stored is not None, "windows are assigned before their bounds are read"
+            if stored is None:
+                raise text.error(part, f"the number {part.name} of a row belongs in WHERE {part.name} <= 10")
             part.replace(exp.Column(this=identifier(stored)))
         else:
             check_part(part, text)
@@ -71,8 +72,7 @@ def check_part(part: Tree, text: Text) -> None:
     if isinstance(part, exp.AggFunc):
         raise text.error(
             part,
-            f"{part.sql('spark')} is an aggregate, which belongs in SELECT or HAVING of a query with GROUP BY and a "
-            "window",
+            f"{part.sql('spark')} is an aggregate, which belongs in SELECT or HAVING of a query with GROUP BY",
         )
     if isinstance(part, exp.Anonymous):
         name = str(part.name)

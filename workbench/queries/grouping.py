@@ -12,7 +12,8 @@ from workbench.errors import PlanError
 from workbench.expressions import Expression, compile_expression, expr, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.aggregates import aggregations
-from workbench.operators.aggregates.aggregations import Aggregation
+from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
+from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.queries.binding import AGGREGATES, bound, key_of
 from workbench.queries.dialect import WINDOWS
 from workbench.queries.event_time import window_times
@@ -26,10 +27,6 @@ Items = Sequence[tuple[str | None, Tree]]
 """The parts of a SELECT list: the alias, if there is one, and the expression."""
 
 _FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Min: "min", exp.Max: "max", exp.Avg: "mean"}
-_NO_WINDOW = (
-    "would change with each record, because nothing says when a group is complete: take the rows FROM "
-    "TUMBLE(TABLE clicks, DESCRIPTOR(ts), INTERVAL '1' HOUR), and GROUP BY window_start, window_end"
-)
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,11 @@ def grouped(rows: Relation, select: Tree, items: Items, text: Text) -> Grouped:
     """
     group, having = select.args.get("group"), select.args.get("having")
     condition = None if having is None else having.this
-    if group is None:
-        first = aggregates_in([tree for _, tree in items])
-        raise text.error(first[0] if first else select, f"an aggregate of all rows {_NO_WINDOW}")
-    keys = _keys(rows, group, items, text)
+    keys = [] if group is None else _keys(rows, group, items, text)
     rows, keys, items, condition = _with_group_window(rows, keys, items, condition, text)
     if condition is not None:
         condition = _without_aliases(condition, rows, items)
-    return _aggregated(rows, keys, group, items, condition, text)
+    return _aggregated(rows, keys, select if group is None else group, items, condition, text)
 
 
 def _keys(rows: Relation, group: Tree, items: Items, text: Text) -> list[Tree]:
@@ -169,7 +163,7 @@ def _aggregated(
     by = list(dict.fromkeys(names.values()))
     computed = dict(names)
     read = [tree for _, tree in items] + ([] if having is None else [having])
-    aggregates: dict[str, Aggregation] = {}
+    aggregates: dict[str, AnyAggregation] = {}
     for tree in aggregates_in(read):
         key = key_of(tree)
         if key not in computed:
@@ -178,6 +172,9 @@ def _aggregated(
             computed[key] = name
     if not aggregates:
         aggregates[free_name("$rows", by)] = aggregations.count()
+    if window is None:
+        result = stream.group_by(*by).aggregate(**aggregates)
+        return _checked(Relation(result, tuple(columns)), rows, computed, items, having, text)
     windowed = stream.key_by(*by).window(window) if by else stream.window(window)
     result = windowed.aggregate(**aggregates)
     ahead = window_times(window)
@@ -186,8 +183,13 @@ def _aggregated(
         if column.bound == "window_time":
             result = result.with_columns(window_time=expr("window_end - INTERVAL '1' MICROSECOND"))
         columns.append(Column(column.table, column.name, column.bound, {**ahead, "window_time": 0}.get(column.bound)))
-    after = Relation(result, tuple(columns))
-    for tree in read:
+    return _checked(Relation(result, tuple(columns)), rows, computed, items, having, text)
+
+
+def _checked(
+    after: Relation, rows: Relation, computed: Mapping[str, str], items: Items, having: Tree | None, text: Text
+) -> Grouped:
+    for tree in [tree for _, tree in items] + ([] if having is None else [having]):
         _check_grouped(tree, rows, after, computed, text)
     return Grouped(after, computed, items, having)
 
@@ -197,14 +199,12 @@ _RESULTS = ("window_start", "window_end", "window_time")
 
 def _window(
     rows: Relation, keys: list[Tree], group: Tree, text: Text
-) -> tuple[WindowAssigner, list[Column], list[Tree]]:
-    """The windows of the groups, the bounds among the keys, and the other keys."""
+) -> tuple[WindowAssigner | None, list[Column], list[Tree]]:
+    """The windows of the groups, or None if records update them; the bounds among the keys, and the other keys."""
     named = {id(key): rows.of(key, text) for key in keys if isinstance(key, exp.Column)}
     if rows.windows is None:
-        if not any(column.ahead_us is not None for column in named.values()):
-            listed = ", ".join(key.sql("spark") for key in keys)
-            raise text.error(group, f"GROUP BY {listed} {_NO_WINDOW}")
-        return INSTANT, [], keys
+        final = any(column.ahead_us is not None for column in named.values()) and not is_changelog(rows.records.schema)
+        return INSTANT if final else None, [], keys
     bounds = [column for column in named.values() if column.bound is not None]
     rest = [key for key in keys if id(key) not in named or named[id(key)].bound is None]
     if not {"window_start", "window_end"} <= {column.bound for column in bounds}:
@@ -219,7 +219,7 @@ def _window(
     return windows.assigner, list(dict.fromkeys(bounds)), rest
 
 
-def _aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
+def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
     call, where = (tree.this, tree.expression.this) if isinstance(tree, exp.Filter) else (tree, None)
     function = _FUNCTIONS.get(type(call))
     if function is None:
@@ -228,24 +228,27 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
     if call.args.get("expressions"):
         raise text.error(tree, f"{function} takes one value")
     if isinstance(operand, exp.Distinct):
-        raise text.error(
-            tree,
-            "DISTINCT in an aggregate is not supported: group by the value as well in a query in FROM, and count its "
-            "rows",
-        )
+        if len(operand.expressions) != 1:
+            raise text.error(tree, "DISTINCT takes one value here: combine them, as in CONCAT(a, b)")
+        operand = operand.expressions[0]
+        if function in ("sum", "mean"):
+            raise text.error(tree, f"{function}(DISTINCT ...) is not supported: aggregate SELECT DISTINCT in FROM")
+        if function == "count":
+            function = "count_distinct"
     counted = isinstance(operand, exp.Star) or (isinstance(operand, exp.Literal) and function == "count")
     if counted and where is None:
         return aggregations.count()
     if where is not None:
         operand = exp.Case(ifs=[exp.If(this=where, true=exp.Literal.number(1) if counted else operand)])
-    make = getattr(aggregations, function)
+    make = count_distinct if function == "count_distinct" else getattr(aggregations, function)
     if any(isinstance(part, exp.AggFunc) for part in operand.walk()):
         raise text.error(tree, "an aggregate of an aggregate needs a query of its own in FROM for the inner one")
     value = bound(operand, rows, text)
-    made: Aggregation = make(value)
+    made: AnyAggregation = make(value)
     kind = compile_expression(value, rows.records.schema).type
     try:
-        made.output_type(pa.schema([(made.column, kind)]))
+        schema = pa.schema([(made.column, kind)])
+        for_schema(made, schema).output_type(schema)
     except PlanError as error:
         raise text.error(tree, error.message) from None
     return made

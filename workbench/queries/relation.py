@@ -12,6 +12,7 @@ from sqlglot import exp
 from workbench.api.streams.stream import Stream
 from workbench.errors import unknown
 from workbench.expressions.tree.sql import Tree
+from workbench.operators.changelogs.sortable import Order
 from workbench.queries.places import Text
 from workbench.windows import WindowAssigner
 
@@ -26,7 +27,8 @@ class Column:
     Attributes:
         table: the name before the dot by which it can be read; None: only without one.
         name: in SQL.
-        stored: its name in the stream; None for a bound of windows that are not assigned to rows yet.
+        stored: its name in the stream; None for a bound of windows that are not assigned to rows yet, and for a
+            number of rows that is not computed yet.
         ahead_us: its value minus the record's event time, in microseconds, where that is known: 0 for the event time
             itself, 1 for the end of a window whose result the record is.
         bound: which bound of the window it is, if it is one.
@@ -57,6 +59,21 @@ class Windows:
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """ROW_NUMBER over rows: it becomes a Top-N when a condition says how many are wanted.
+
+    Attributes:
+        keys: the stored names of the columns of PARTITION BY.
+        orders: ORDER BY.
+        call: the function as it was written, for errors.
+    """
+
+    keys: tuple[str, ...]
+    orders: tuple[Order, ...]
+    call: Tree
+
+
+@dataclass(frozen=True)
 class Relation:
     """Rows with names.
 
@@ -65,12 +82,14 @@ class Relation:
         columns: in the order of ``SELECT *``.
         windows: those that are still to be assigned; None: the rows are as the columns say.
         table: the rows of a lookup table instead of a stream.
+        ranking: the number of each row, which the one column without a stored name and bound stands for.
     """
 
     stream: Stream | None
     columns: tuple[Column, ...]
     windows: Windows | None = None
     table: pa.Table | None = None
+    ranking: Ranking | None = None
 
     @property
     def records(self) -> Stream:

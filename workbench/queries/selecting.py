@@ -9,20 +9,21 @@ import pyarrow as pa
 from sqlglot import exp
 
 from workbench.api.streams.stream import Stream
-from workbench.errors import unknown
+from workbench.errors import PlanError, unknown
 from workbench.expressions import Expression, col, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.expressions.tree.types import CAST_TYPES, common_type, operand_type, type_name
+from workbench.operators.changelogs.row_kinds import KIND
 from workbench.queries.binding import bound, key_of
 from workbench.queries.dialect import WINDOWS
 from workbench.queries.grouping import Items, aggregates_in, grouped
 from workbench.queries.joining import conjuncts, joined
 from workbench.queries.places import Text
+from workbench.queries.ranking import is_row_number, limited, numbered
 from workbench.queries.relation import Column, Relation
-from workbench.queries.table_functions import assigned, materialized, window_call
+from workbench.queries.table_functions import assigned, free_name, materialized, window_call
 
 _CLAUSES = {
-    "distinct": "SELECT DISTINCT would keep all rows for ever: GROUP BY the columns and a window instead",
     "order": "ORDER BY is not supported, because a stream has no end at which it could be sorted: sort job.table()",
     "sort": "SORT BY is not supported: sort job.table()",
     "limit": "LIMIT is not supported, because a stream has no first rows at parallelism above 1: use .collect(10)",
@@ -35,7 +36,7 @@ _CLAUSES = {
     "hint": "a hint is not supported: leave it out",
     "sample": "TABLESAMPLE is not supported: use WHERE",
 }
-_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind")
+_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind", "distinct")
 
 
 @dataclass(frozen=True)
@@ -108,10 +109,6 @@ class Planner:
     # UNION ALL ----------------------------------------------------------------------------------------------------
 
     def _union(self, tree: Tree) -> Relation:
-        kind = type(tree).__name__.upper()
-        if kind != "UNION" or tree.args.get("distinct", True):
-            what = "UNION without ALL" if kind == "UNION" else kind
-            raise self.text.error(tree, f"{what} would keep all rows for ever: use UNION ALL")
         for clause in ("order", "limit", "offset"):
             if tree.args.get(clause):
                 raise self.text.error(tree.args[clause], _CLAUSES[clause])
@@ -128,7 +125,8 @@ class Planner:
             Column(None, one.name, one.name, one.ahead_us if one.ahead_us == other.ahead_us else None)
             for one, other in zip(left.columns, right.columns, strict=True)
         )
-        return Relation(sides[0].union(sides[1]), columns)
+        rows = Relation(sides[0].union(sides[1]), columns)
+        return self._distinct(rows, tree) if tree.args.get("distinct", True) else rows
 
     def _common(self, one: Column, other: Column, left: Relation, right: Relation, tree: Tree) -> pa.DataType:
         kinds = [side.records.schema.field(item.stored).type for side, item in ((left, one), (right, other))]
@@ -174,9 +172,31 @@ class Planner:
             whole = []
         if rows.stream is None:
             raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
+        if rows.ranking is not None:
+            rows, pool = limited(rows, pool, self._reads_number(rows, tree, pool), self.text)
+            whole = []
         condition = where.this if whole else None
         rows = self._filtered(rows, [condition] if condition is not None else pool)
-        return self._projected(rows, tree)
+        rows = self._projected(rows, tree)
+        return self._distinct(rows, tree) if tree.args.get("distinct") else rows
+
+    def _reads_number(self, rows: Relation, tree: Tree, pool: list[Tree]) -> bool:
+        """Whether a query reads the number of its rows elsewhere than in simple conditions."""
+        name = next(column.name for column in rows.columns if column.stored is None and column.bound is None).lower()
+        if any(_is_star(part) for part in tree.expressions):
+            return True
+        parts = [*tree.expressions, *(tree.args[key] for key in ("group", "having") if tree.args.get(key))]
+        parts += [condition for condition in pool if len(list(condition.find_all(exp.Column))) > 1]
+        return any(column.name.lower() == name for part in parts for column in part.find_all(exp.Column))
+
+    def _distinct(self, rows: Relation, tree: Tree) -> Relation:
+        """Each row once."""
+        if isinstance(tree.args.get("distinct"), exp.Distinct) and tree.args["distinct"].args.get("on") is not None:
+            raise self.text.error(tree, "DISTINCT ON is not supported: use ROW_NUMBER() OVER (PARTITION BY ...)")
+        try:
+            return replace(rows, stream=rows.records.distinct(*(column.stored or "" for column in rows.columns)))
+        except PlanError as error:
+            raise self.text.error(tree, error.message) from None
 
     def _source(self, tree: Tree) -> Relation:
         """What FROM or JOIN names, under its alias."""
@@ -246,7 +266,10 @@ class Planner:
     def _chosen(self, rows: Relation, items: Items, computed: Mapping[str, str]) -> Relation:
         """The SELECT list."""
         stars = [part for _, part in items if _is_star(part)]
+        numbers = [(alias, part) for alias, part in items if is_row_number(part)]
+        items = [(alias, part) for alias, part in items if not is_row_number(part)]
         read = [part for _, part in items if not _is_star(part) and key_of(part) not in computed]
+        read += [part for _, number in numbers for part in number.find_all(exp.Column)]
         if rows.windows is not None and (stars or any(c.bound is not None for c in rows.stored(read, self.text))):
             rows = materialized(rows, self.text)
         chosen: dict[str, Expression] = {}
@@ -257,7 +280,37 @@ class Planner:
                     raise self.text.error(part, f"two columns are named {name!r}: give one another name with AS")
                 chosen[name] = value
                 columns.append(Column(None, name, name, ahead))
+        if numbers:
+            return self._numbered(rows, chosen, columns, numbers)
         return Relation(_selected(rows, chosen), tuple(columns))
+
+    def _numbered(
+        self,
+        rows: Relation,
+        chosen: dict[str, Expression],
+        columns: list[Column],
+        numbers: list[tuple[str | None, Tree]],
+    ) -> Relation:
+        """The columns of the SELECT list, and what ROW_NUMBER needs besides."""
+        alias, call = numbers[0]
+        if len(numbers) > 1 or alias is None:
+            raise self.text.error(call, "a query has one ROW_NUMBER() with a name: add AS row_number")
+        made = numbered(call, rows, list(chosen), self.text)
+        stored = {plain_name(value): name for name, value in reversed(chosen.items())}
+        places: dict[str, str] = {}
+        for name in (*made.ranking.keys, *(order.column for order in made.ranking.orders)):
+            if name in made.added:
+                chosen[name] = made.added[name]
+                places[name] = name
+            elif name in stored:
+                places[name] = stored[name]
+            elif name not in places:
+                places[name] = free_name(f"${name}", [*chosen, *rows.records.columns])
+                chosen[places[name]] = col(name)
+        orders = tuple(replace(order, column=places[order.column]) for order in made.ranking.orders)
+        ranking = replace(made.ranking, keys=tuple(places[key] for key in made.ranking.keys), orders=orders)
+        number = Column(None, alias, None)
+        return Relation(_selected(rows, chosen), (*columns, number), ranking=ranking)
 
     def _values(
         self, rows: Relation, alias: str | None, part: Tree, computed: Mapping[str, str]
@@ -294,6 +347,8 @@ def _is_star(tree: Tree) -> bool:
 def _selected(rows: Relation, chosen: Mapping[str, Expression]) -> Stream:
     """The stream of these columns; the same one if it has them already."""
     stream = rows.records
-    if list(chosen) == stream.columns and all(plain_name(value) == name for name, value in chosen.items()):
+    if list(chosen) == [name for name in stream.columns if name != KIND] and all(
+        plain_name(value) == name for name, value in chosen.items()
+    ):
         return stream
     return stream.select(**chosen)

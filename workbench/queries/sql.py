@@ -11,6 +11,7 @@ from sqlglot import exp
 from workbench.api.streams.stream import Stream
 from workbench.arguments import as_given
 from workbench.errors import QueryError
+from workbench.operators.changelogs.row_kinds import KIND
 from workbench.origin import caller
 from workbench.queries.dialect import statements
 from workbench.queries.event_time import event_times
@@ -115,4 +116,5 @@ def relation(name: str, value: object, text: Text) -> Relation:
             f"{name} is {as_given(value)}: pass a stream, or a pyarrow.Table to join with", origin=text.origin
         )
     times = event_times(value._end.node) if value._end.tag is None else {}
-    return Relation(value, tuple(Column(name, column, column, times.get(column)) for column in value.columns))
+    columns = [column for column in value.columns if column != KIND]
+    return Relation(value, tuple(Column(name, column, column, times.get(column)) for column in columns))

@@ -14,6 +14,7 @@ from workbench.durations import NO_TIME
 from workbench.elements import event_times
 from workbench.errors import WorkbenchError, unknown
 from workbench.expressions.tree.sql import Tree
+from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.windows.columns import TIME
 from workbench.queries.binding import constant_us
 from workbench.queries.dialect import WINDOWS
@@ -72,6 +73,10 @@ def assigned(call: Tree, source: Callable[[Tree], Relation], text: Text) -> Rela
         raise text.error(operand, "a window needs a stream, and this is a table: make one with wb.Stream.from_table")
     if rows.windows is not None:
         raise text.error(call, "its rows have windows already: GROUP BY window_start, window_end first")
+    if is_changelog(rows.records.schema):
+        raise text.error(
+            operand, "its rows replace earlier ones, and a window takes rows that stay: use GROUP BY alone"
+        )
     if partition and name != "SESSION":
         raise text.error(partition[0], "only SESSION has PARTITION BY: leave it out, and name the keys in GROUP BY")
     intervals = {key: value for key, value in given.items() if key not in _ROWS}

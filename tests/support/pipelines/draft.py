@@ -111,9 +111,13 @@ class Draft:
             self.folders[name] = self.folder / name
             self._sinks.append(stream.sink_to(wb.ParquetSink(self.folders[name])))
         else:
-            self.tables.append(name)
-            self._sinks.append(stream.sink_to(wb.TableSink(name)))
+            self.keep(name, stream)
         return name
+
+    def keep(self, name: str, stream: wb.Stream) -> None:
+        """Write a stream to a table of the job."""
+        self.tables.append(name)
+        self._sinks.append(stream.sink_to(wb.TableSink(name)))
 
     def end(self, drawn: Drawn) -> None:
         """Write a stream to a sink that must hold all its rows."""

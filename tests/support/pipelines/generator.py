@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from workbench.api.running.pipeline import Pipeline
 
-from . import aggregates, clocked, counts, exchanges, joins, late, processes, records, several, windows
+from . import aggregates, changelogs, clocked, counts, exchanges, joins, late, processes, records, several, windows
 from .draft import Draft
 from .drawn import Drawn
 from .sources import source
@@ -35,6 +35,9 @@ OPERATORS: dict[Operator, int] = {
     aggregates.rolling: 2,
     aggregates.reduced: 2,
     aggregates.counted_by_process: 1,
+    changelogs.updated_groups: 2,
+    changelogs.top_rows: 2,
+    changelogs.distinct_values: 1,
     windows.time_window: 7,
     windows.triggered: 3,
     counts.count_window: 6,

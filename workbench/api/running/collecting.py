@@ -11,6 +11,8 @@ import pyarrow as pa
 
 from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.live.callback_sink import CallbackSink
+from workbench.operators.changelogs.net_rows import NetRows
+from workbench.operators.changelogs.row_kinds import is_changelog, plain_schema
 from workbench.packages import needed
 
 if TYPE_CHECKING:
@@ -43,9 +45,14 @@ class FirstRows:
                 self.enough.set()
 
     def table(self, schema: pa.Schema) -> pa.Table:
-        """The rows received so far."""
+        """The rows received so far; of a changelog, those that its changes have left."""
         with self._lock:
-            return pa.Table.from_batches(self._batches, schema)
+            if not is_changelog(schema):
+                return pa.Table.from_batches(self._batches, schema)
+            rows = NetRows(schema)
+            for batch in self._batches:
+                rows.add(batch)
+            return rows.table()
 
 
 def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: int, timeout_us: int) -> pa.Table:
@@ -71,7 +78,7 @@ def collected(start: Callable[[CallbackSink], Job], schema: pa.Schema, limit: in
             job.cancel()
     if not rows.enough.is_set():
         job.wait()  # raises its failure
-    return given_table(rows.table(schema), schema)
+    return given_table(rows.table(schema), plain_schema(schema))
 
 
 def printed(rows: pa.Table) -> None:

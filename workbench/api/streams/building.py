@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pyarrow as pa
 
+from workbench.api.streams.changelogs import changelog_sink_node, check_takes_changes
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, expr, lit
-from workbench.operators.aggregates.window_functions import AnyAggregation
+from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation, for_schema
+from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.contract.base import HasSideOutputs, OperatorSpec
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.origin import Origin
@@ -26,6 +28,8 @@ def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin 
     """The node of an operator; its errors have the user's line."""
     schemas = [item.schema for item in inputs]
     with located(origin):
+        if any(map(is_changelog, schemas)):
+            check_takes_changes(spec)
         side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
         return Node(spec, inputs, spec.output_schema(schemas), side, None, origin)
 
@@ -38,6 +42,8 @@ def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:
             origin=origin,
         )
     with located(origin):
+        if is_changelog(end.schema):
+            return changelog_sink_node(sink, end, origin)
         sink.check(end.schema)
     return Node(sink, (end,), end.schema, {}, None, origin)
 
@@ -98,6 +104,9 @@ def named_aggregates(
         named.append((name, replace(value, column=column)))
     if computed:
         end = Input(operator_node(WithColumns(tuple(computed.items()), origin), (end,), origin))
+    if HolisticAggregation in kinds:
+        fitting = [(name, cast("Made", for_schema(value, end.schema))) for name, value in named]
+        return end, tuple(fitting)
     return end, tuple(named)
 
 

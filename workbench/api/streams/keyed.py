@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from workbench.api.streams.building import named_aggregates, operator_node
+from workbench.api.streams.building import located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
+from workbench.api.streams.ranked import ranked
 from workbench.api.streams.windowed import WindowedStream
+from workbench.arguments import whole_number
 from workbench.durations import Duration
+from workbench.errors import PlanError
+from workbench.expressions import ColumnName, column_names
 from workbench.operators.aggregates.aggregate import RollingAggregate
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.reduce import Reduce
+from workbench.operators.changelogs.sortable import Order
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.functions.user_function import Record, SchemaLike
@@ -113,6 +118,88 @@ class KeyedStream:
         end, named = named_aggregates(self._stream._end, aggregates, (Aggregation,), origin)
         spec = RollingAggregate(self._keys, named)
         return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
+
+    def latest_by(self, *order: ColumnName) -> Stream:
+        """The last record of each key, as a changelog: a later one replaces it.
+
+        Source: deduplication in Flink's SQL (``ROW_NUMBER() ... = 1``); DuckDB's and Polars' ``arg_max``.
+
+        Args:
+            order: the columns by which a record is later than another, such as that of event time; of equal ones the
+                last one counts. None: by their arrival.
+
+        Raises:
+            PlanError: a column that does not exist or has no order.
+
+        Example:
+            >>> table = pa.table({"user": ["ann", "ann", "bob"], "at": [2, 1, 5], "page": ["b", "a", "c"]})
+            >>> wb.Stream.from_table(table).key_by("user").latest_by("at").collect()["page"].to_pylist()
+            ['b', 'c']
+        """
+        return self._top(order, 1, None, True, True)
+
+    def earliest_by(self, *order: ColumnName) -> Stream:
+        """The first record of each key; by arrival it is final, and by columns an earlier one replaces it.
+
+        Source: deduplication in Flink's SQL (``ROW_NUMBER() ... = 1``).
+
+        Args:
+            order: the columns by which a record is earlier than another; of equal ones the first one counts. None: by
+                their arrival; then the stream is no changelog.
+
+        Raises:
+            PlanError: a column that does not exist or has no order.
+
+        Example:
+            >>> table = pa.table({"user": ["ann", "ann", "bob"], "page": ["a", "b", "c"]})
+            >>> wb.Stream.from_table(table).key_by("user").earliest_by().collect()["page"].to_pylist()
+            ['a', 'c']
+        """
+        return self._top(order, 1, None, False, False)
+
+    def top_n(
+        self, n: int, *order: ColumnName, descending: bool | Sequence[bool] = True, rank: str | None = None
+    ) -> Stream:
+        """The first `n` records of each key in an order, as a changelog.
+
+        Source: Top-N in Flink's SQL (``ROW_NUMBER() ... <= n``).
+
+        Args:
+            n: how many.
+            order: the columns that order the records of a key; of equal ones the first to arrive comes first.
+            descending: whether the largest value comes first: for all columns, or for each.
+            rank: the name of a column for their places, from 1 on; None: a record is not emitted again when its place
+                changes.
+
+        Raises:
+            PlanError: a column that does not exist or has no order, or no order at all.
+            SettingError: `n` is not a whole number above zero.
+
+        Example:
+            >>> bids = wb.Stream.from_table(pa.table({"item": ["a", "a", "a"], "price": [5, 9, 7]}))
+            >>> sorted(bids.key_by("item").top_n(2, "price").collect()["price"].to_pylist())
+            [7, 9]
+        """
+        if not order:
+            raise PlanError("top_n needs an order: name columns, as in top_n(3, 'price')", origin=caller())
+        return self._top(order, whole_number(n, "n"), rank, descending, False)
+
+    def _top(
+        self,
+        order: Sequence[ColumnName],
+        limit: int,
+        rank: str | None,
+        descending: bool | Sequence[bool],
+        last_wins: bool,
+    ) -> Stream:
+        origin = caller()
+        with located(origin):
+            names = column_names(tuple(order), "order") if order else ()
+            ways = [descending] * len(names) if isinstance(descending, bool) else list(descending)
+            if len(ways) != len(names):
+                raise PlanError(f"descending has {len(ways)} values for {len(names)} columns: give each column one")
+            orders = tuple(Order(name, way) for name, way in zip(names, ways, strict=True))
+        return ranked(self._stream, self._keys, orders, limit, rank, last_wins)
 
     def reduce(self, function: Callable[[Record, Record], Record], *, on_error: OnError = "fail") -> Stream:
         """Fold each record of a key into the record held for the key, and emit the result (F1-5).

@@ -18,10 +18,19 @@ from workbench.api.running.pipeline import Pipeline, with_the_settings_of
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
+from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names
 from workbench.api.streams.joining import joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
-from workbench.api.streams.transforming import custom_partitioner, filtered, mapped, renamed, selected, without
+from workbench.api.streams.transforming import (
+    custom_partitioner,
+    filtered,
+    mapped,
+    renamed,
+    selected,
+    with_equal_kinds,
+    without,
+)
 from workbench.api.streams.windowed import LATE, WindowedStream
 from workbench.arguments import as_given, true_or_false, whole_number
 from workbench.connectors.contract.base import Sink, Source
@@ -654,7 +663,8 @@ class Stream:
         for other in others:
             if not isinstance(other, Stream):
                 raise PlanError(f"union got {as_given(other)}, which is not a stream: pass streams", origin=origin)
-        return self._made(operator_node(Union(origin), (self._end, *(other._end for other in others)), origin))
+        ends = with_equal_kinds([self._end, *(other._end for other in others)], origin)
+        return self._made(operator_node(Union(origin), ends, origin))
 
     # keys and windows ---------------------------------------------------------------------------------------------
 
@@ -686,6 +696,44 @@ class Stream:
         for name in names:
             check_column(name, self.schema, origin)
         return KeyedStream(self, names)
+
+    def group_by(self, *keys: ColumnName) -> GroupedStream:
+        """Groups whose aggregates are updated with every batch of records; see `GroupedStream`.
+
+        Source: SQL's ``GROUP BY`` on a stream; Flink's ``Table.group_by``.
+
+        Args:
+            keys: column names, as ``"origin"`` or ``col("origin")``; none: all records are one group.
+
+        Raises:
+            PlanError: a column that does not exist or cannot be a key.
+
+        Example:
+            >>> rides = wb.Stream.from_table(pa.table({"city": ["Rome", "Oslo", "Rome"]}))
+            >>> sorted(rides.group_by("city").aggregate(n=wb.count()).collect()["n"].to_pylist())
+            [1, 2]
+        """
+        return GroupedStream(self, key_names(keys, "group_by", self._end.schema, caller()))
+
+    def distinct(self, *columns: ColumnName) -> Stream:
+        """Each combination of values once, as soon as it comes for the first time.
+
+        It keeps all of them for ever.
+
+        Source: SQL's ``SELECT DISTINCT``.
+
+        Args:
+            columns: those whose values are compared and emitted; none: all.
+
+        Raises:
+            PlanError: a column that does not exist or cannot be a key.
+
+        Example:
+            >>> rides = wb.Stream.from_table(pa.table({"city": ["Rome", "Oslo", "Rome"], "n": [1, 2, 3]}))
+            >>> rides.distinct("city").collect()["city"].to_pylist()
+            ['Rome', 'Oslo']
+        """
+        return self._made(distinct_rows(self._end, columns, caller()))
 
     def window(
         self,

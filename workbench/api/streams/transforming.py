@@ -11,7 +11,8 @@ from workbench.api.beginning.preparing import compiling
 from workbench.api.streams.building import check_column, expression, located, operator_node
 from workbench.arguments import as_given, true_or_false
 from workbench.errors import PlanError
-from workbench.expressions import ColumnName, Expression, col, column_names
+from workbench.expressions import ColumnName, Expression, col, column_names, lit
+from workbench.operators.changelogs.row_kinds import INSERT, KIND, is_changelog
 from workbench.operators.functions.called_function import CalledFunction
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.functions.user_function import SchemaLike
@@ -19,6 +20,7 @@ from workbench.operators.stateless.filter import Filter
 from workbench.operators.stateless.filter_function import FilterFunction
 from workbench.operators.stateless.map import Map
 from workbench.operators.stateless.select import Select
+from workbench.operators.stateless.with_columns import WithColumns
 from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
 from workbench.plan.partitioner import Partitioner
@@ -85,6 +87,8 @@ def selected(
             check_column(column, end.schema, origin)
             chosen.append((column, col(column)))
     chosen += [(name, expression(value, origin)) for name, value in named.items()]
+    if is_changelog(end.schema) and all(name != KIND for name, _ in chosen):
+        chosen.append((KIND, col(KIND)))
     return operator_node(Select(tuple(chosen), origin), (end,), origin)
 
 
@@ -107,6 +111,16 @@ def renamed(end: Input, names: Mapping[ColumnName, str] | Mapping[str, str], ori
         check_column(name, end.schema, origin)
     chosen = tuple((new.get(name, name), col(name)) for name in end.schema.names)
     return operator_node(Select(chosen, origin), (end,), origin)
+
+
+def with_equal_kinds(ends: Sequence[Input], origin: Origin | None) -> tuple[Input, ...]:
+    """The inputs of a union: if one is a changelog, the others say as well that they add rows."""
+    if not any(is_changelog(end.schema) for end in ends):
+        return tuple(ends)
+    added = WithColumns(((KIND, lit(INSERT).cast("tinyint")),), origin)
+    made = [end if is_changelog(end.schema) else Input(operator_node(added, (end,), origin)) for end in ends]
+    order = [name for name in made[0].schema.names if name != KIND]
+    return tuple(Input(selected(end, order, {}, origin)) if end.schema.names[-1] != KIND else end for end in made)
 
 
 def mapped(

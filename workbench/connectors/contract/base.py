@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.retries import Outage
 from workbench.elements import Records
+from workbench.errors import PlanError
 from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
 
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
@@ -269,6 +270,21 @@ class Sink:
 
     def check(self, schema: pa.Schema) -> None:
         """Reject, with a WorkbenchError, rows that this sink cannot write; called when the graph is built."""
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> Sink:
+        """The sink of a changelog, whose rows replace and remove earlier ones (``operators/changelogs``).
+
+        Args:
+            key: the columns that identify a row, whose changes arrive in order; None: rows have no such columns.
+            schema: of the changes.
+
+        Raises:
+            PlanError: the sink cannot replace rows, or not by this key.
+        """
+        raise PlanError(
+            f"the sink {getattr(self, 'name', self.kind)!r} only adds rows, but results change with later records: use "
+            "a TableSink, an SqlSink with a key or a CallbackSink, or aggregate in a window"
+        )
 
     def place(self) -> Place | None:
         """The place that it writes to; None: none, or not known."""

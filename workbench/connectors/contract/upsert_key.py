@@ -43,6 +43,32 @@ def check_upsert_key(key: Sequence[str], schema: pa.Schema, table: str) -> None:
         raise PlanError(f"the table {table!r} cannot have this key: {error}") from error
 
 
+def changes_key(given: Sequence[str], key: Sequence[str] | None, table: str) -> tuple[str, ...]:
+    """The key by which a sink replaces the rows of a changelog.
+
+    Args:
+        given: the columns that the user wrote; empty: none.
+        key: those that identify a row of the changelog; None: no columns do.
+        table: for errors.
+
+    Raises:
+        PlanError: rows of the changelog with the same given key may be different ones.
+
+    Example:
+        >>> changes_key((), ("origin",), "delays"), changes_key(("origin", "day"), ("origin",), "delays")
+        (('origin',), ('origin', 'day'))
+    """
+    if not given:
+        return tuple(key or ())
+    if key is not None and set(key) <= set(given):
+        return tuple(given)
+    what = f"is identified by {', '.join(key)}" if key else "has no columns that identify a row"
+    raise PlanError(
+        f"the table {table!r} has the upsert key {', '.join(given)}, but the changelog {what}: "
+        f"{'leave the key out' if key is None else 'use that key'}"
+    )
+
+
 def check_no_nulls(batch: pa.RecordBatch, key: Sequence[str], table: str) -> None:
     """Reject rows with nulls in their key, as databases do: no later row could replace them.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import pyarrow as pa
 
@@ -47,6 +47,10 @@ class CallbackSink(Sink):
 
     def describe(self) -> str:
         return str(getattr(self.function, "__name__", type(self.function).__name__))
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> Self:
+        """Itself: it passes changes on as they are, with the column ``$kind``."""
+        return self
 
     def create(self, schema: pa.Schema) -> Operator:
         return _CallbackSinkLogic(self)
@@ -91,6 +95,10 @@ class DiscardSink(Sink):
 
     def describe(self) -> str:
         return "discards all rows"
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> Self:
+        """Itself: it passes changes on as they are, with the column ``$kind``."""
+        return self
 
     def create(self, schema: pa.Schema) -> Operator:
         return _DiscardSinkLogic()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from workbench.arguments import whole_number
 from workbench.connectors.contract.base import Sink
 from workbench.elements import Records
 from workbench.errors import SettingError
+from workbench.operators.changelogs.row_kinds import KIND, NAMES
 from workbench.operators.contract.base import Operator, OperatorContext, Output
 from workbench.operators.contract.python_rows import python_rows
 
@@ -53,6 +55,10 @@ class PrintSink(Sink):
     def describe(self) -> str:
         return "all rows" if self.limit is None else f"first {self.limit} rows of each subtask"
 
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> Self:
+        """Itself: it prints changes with their kinds, as Flink does: ``1> +U key=7, n=2``."""
+        return self
+
     def create(self, schema: pa.Schema) -> Operator:
         return _PrintSinkLogic(self)
 
@@ -70,7 +76,7 @@ class _PrintSinkLogic(Operator):
         if self._left is not None and self._left < 0:
             return
         rows = records.batch if self._left is None else records.batch.slice(0, self._left)
-        shown = (", ".join(f"{name}={value}" for name, value in row.items()) for row in python_rows(rows))
+        shown = map(_shown, python_rows(rows))
         lines = [f"{self._prefix}{row}\n" for row in shown]
         if self._left is not None:
             hidden = len(records) - rows.num_rows
@@ -79,3 +85,10 @@ class _PrintSinkLogic(Operator):
                 lines.append(f"{self._prefix}... further rows are not printed (limit={self._spec.limit})\n")
         if lines:
             self._spec.write("".join(lines))
+
+
+def _shown(row: dict[str, object]) -> str:
+    """A row as text; that of a changelog begins with its kind."""
+    kind = row.pop(KIND, None)
+    text = ", ".join(f"{name}={value}" for name, value in row.items())
+    return f"{NAMES[kind]} {text}" if isinstance(kind, int) else text

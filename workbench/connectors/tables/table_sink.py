@@ -25,7 +25,7 @@ import pyarrow as pa
 from workbench.arguments import text_of
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.saved_files import check_columns, impossible, saved_as
-from workbench.connectors.contract.upsert_key import check_no_nulls, check_upsert_key, upsert_key_of
+from workbench.connectors.contract.upsert_key import changes_key, check_no_nulls, check_upsert_key, upsert_key_of
 from workbench.connectors.parts.part_files import make_folder
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.connectors.tables.part_log import Part, PartLog, SavedPart, file_name
@@ -65,6 +65,7 @@ class TableSink(Sink):
 
     name: str
     upsert_key: tuple[str, ...]
+    changes: bool
     guarantee: ClassVar[Guarantee] = "exactly-once"
     writes_outside: ClassVar[bool] = False
 
@@ -76,6 +77,7 @@ class TableSink(Sink):
             )
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "upsert_key", upsert_key_of(upsert_key))
+        object.__setattr__(self, "changes", False)
 
     def check(self, schema: pa.Schema) -> None:
         """Reject key columns that do not exist or cannot be compared.
@@ -84,6 +86,16 @@ class TableSink(Sink):
             PlanError: unknown key column, or one of a type that cannot be a key.
         """
         check_upsert_key(self.upsert_key, schema, self.name)
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> TableSink:
+        """The table that a changelog describes: each row as often as it was added and not taken back.
+
+        Raises:
+            PlanError: an upsert key that is not the one of the changelog.
+        """
+        taking = TableSink(self.name, changes_key(self.upsert_key, key, self.name))
+        object.__setattr__(taking, "changes", True)
+        return taking
 
     def place(self) -> Place:
         """The table, in the job."""
@@ -162,7 +174,8 @@ class _TableSinkLogic(Operator):
         if self._latest is None:
             self._batches.append(records.batch)
         else:
-            check_no_nulls(records.batch, self._key, self._spec.name)
+            if not self._spec.changes:
+                check_no_nulls(records.batch, self._key, self._spec.name)
             self._latest.add(records.batch)
         self._rows_in += len(records)
 

@@ -16,6 +16,8 @@ import pyarrow as pa
 from workbench.connectors.contract.plain_types import given_table
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.errors import JobError, unknown
+from workbench.operators.changelogs.net_rows import NetRows
+from workbench.operators.changelogs.row_kinds import is_changelog, plain_schema, present_rows
 
 _MERGED_ROWS_MAX = 1_000_000
 
@@ -91,13 +93,39 @@ class _LatestPerKey:
         return self._table
 
 
+class _Changed:
+    """The rows that changes have left; those of a key are replaced, without a key equal rows cancel each other."""
+
+    def __init__(self, keys: Sequence[str], schema: pa.Schema) -> None:
+        self._rows: LatestRows | NetRows = LatestRows(keys, schema) if keys else NetRows(schema)
+        self._table: pa.Table | None = None
+        self._schema = schema
+
+    @property
+    def count(self) -> int:
+        return int(self.table().num_rows)
+
+    def add(self, part: _Part) -> None:
+        self._table = None
+        for batch in part.rows.to_batches():
+            if isinstance(self._rows, LatestRows):
+                self._rows.add(batch, part.epoch)
+            else:
+                self._rows.add(batch)
+
+    def table(self) -> pa.Table:
+        if self._table is None:
+            self._table = present_rows(self._rows.table())
+        return self._table
+
+
 @dataclass(slots=True)
 class _Table:
     """One table: rows committed since the last read, the present content, the last epoch of each subtask."""
 
     schema: pa.Schema
     upsert: tuple[str, ...]
-    view: _AllRows | _LatestPerKey
+    view: _AllRows | _LatestPerKey | _Changed
     fresh: deque[_Part] = field(default_factory=deque)
     epochs: dict[int, int] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
@@ -107,9 +135,11 @@ class _Table:
 
     @classmethod
     def empty(cls, schema: pa.Schema, upsert: tuple[str, ...]) -> _Table:
+        if is_changelog(schema):
+            return cls(schema, upsert, _Changed(upsert, schema))
         return cls(schema, upsert, _LatestPerKey(upsert, schema) if upsert else _AllRows(schema))
 
-    def look(self) -> _AllRows | _LatestPerKey:
+    def look(self) -> _AllRows | _LatestPerKey | _Changed:
         """The view of everything committed; requires the lock."""
         fresh = [self.fresh.popleft() for _ in range(len(self.fresh))]
         for part in sorted(fresh, key=_order):
@@ -120,7 +150,7 @@ class _Table:
         """All rows of the view, in the types of their sources; requires the lock."""
         rows = self.look().table()
         if self.shown is None or self.shown[0] is not rows:
-            self.shown = rows, given_table(rows, self.schema)
+            self.shown = rows, given_table(rows, plain_schema(self.schema))
         return self.shown[1]
 
 

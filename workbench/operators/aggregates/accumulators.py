@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.compiled import fold_floats, fold_ints, merge_cells, roll_slots, running_floats, running_ints, warm_up
-from workbench.compiled.machinery.codes import COUNT
+from workbench.compiled.machinery.codes import COUNT, SUM
 from workbench.elements import Int64s
 from workbench.errors import RecordError
 from workbench.operators.aggregates.accumulator_layout import Cell, layout_of
@@ -111,24 +111,44 @@ class Accumulators:
         self._ints = self._ints[slots]
         self._floats = self._ints.view(np.float64)
 
-    def update(self, slots: Int64s, batch: pa.RecordBatch, rows_of: Int64s | None = None) -> None:
+    def update(
+        self,
+        slots: Int64s,
+        batch: pa.RecordBatch,
+        rows_of: Int64s | None = None,
+        weights: Int64s | None = None,
+    ) -> None:
         """Fold each row of `batch` into its slot.
 
         Args:
             slots: shape (n,).
             batch: n rows.
             rows_of: by slot, its number of rows in `batch`, if known: then they are not counted again.
+            weights: shape (n,), 1 for rows that are added and -1 for those that are taken back, which minima and maxima
+                cannot be; None: all are added.
 
         Raises:
             RecordError: an integer sum exceeds the range of int64.
         """
         for cell, values, at in self._inputs(batch):
-            if rows_of is not None and cell.operation == COUNT and cell.column is None:
+            if weights is not None:
+                self._weigh(cell, values, at, slots, weights)
+            elif rows_of is not None and cell.operation == COUNT and cell.column is None:
                 self._ints[: len(rows_of), at] += rows_of
             elif values.floats is not None and cell.float:
                 fold_floats(cell.operation, slots, values.floats, values.valid, self._floats, at)
             elif fold_ints(cell.operation, slots, _ints(values), values.valid, self._ints, at):
                 raise _overflow(cell)
+
+    def _weigh(self, cell: Cell, values: _Values, at: int, slots: Int64s, weights: Int64s) -> None:
+        """Add the values, times their weights, to one cell."""
+        if cell.operation == COUNT:
+            fold_ints(SUM, slots, weights, values.valid, self._ints, at)
+        elif cell.float:
+            assert values.floats is not None
+            fold_floats(SUM, slots, values.floats * weights, values.valid, self._floats, at)
+        elif fold_ints(SUM, slots, _ints(values) * weights, values.valid, self._ints, at):
+            raise _overflow(cell)
 
     def merge(self, other: Accumulators, sources: Int64s, targets: Int64s) -> None:
         """Fold slot ``sources[i]`` of `other`, which has the same aggregates, into slot ``targets[i]``, for each i.

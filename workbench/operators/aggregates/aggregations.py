@@ -8,13 +8,13 @@ NaN.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import pyarrow as pa
 
 from workbench.errors import ExpressionError, PlanError, unknown
-from workbench.expressions import ColumnName, Expression, plain_name
+from workbench.expressions import ColumnName, Expression, col, expr, lit, plain_name, when
 
 Function = Literal["count", "sum", "min", "max", "mean"]
 
@@ -36,6 +36,25 @@ class Aggregation:
     def describe(self) -> str:
         """Such as ``mean(dep_delay)``."""
         return f"{self.function}({self.column or ''})"
+
+    def where(self, condition: str | Expression) -> Aggregation:
+        """The same over the records for which a condition is true.
+
+        Source: SQL's ``FILTER (WHERE ...)``.
+
+        Args:
+            condition: an expression, as text or ``col(...)``.
+
+        Raises:
+            ExpressionError: text that is no expression.
+
+        Example:
+            >>> sum("price").where("price < 100").describe()
+            'sum(CASE WHEN price < 100 THEN price END)'
+        """
+        value = self.computed if self.computed is not None else self.column
+        column, computed = values_where(1 if value is None else value, condition)
+        return replace(self, column=column, computed=computed)
 
     def output_type(self, schema: pa.Schema) -> pa.DataType:
         """The type of the result.
@@ -152,6 +171,19 @@ def values_of(column: ColumnName) -> tuple[str, Expression | None]:
     if (name := plain_name(column)) is not None:
         return name, None
     return column.sql, column
+
+
+def values_where(value: ColumnName | int, condition: str | Expression) -> tuple[str, Expression]:
+    """The column for the values of the records for which a condition is true, and the expression to compute into it.
+
+    Example:
+        >>> values_where(1, "a > 2")[0]
+        'CASE WHEN a > 2 THEN 1 END'
+    """
+    chosen = expr(condition) if isinstance(condition, str) else condition
+    given = lit(value) if isinstance(value, int) else col(value) if isinstance(value, str) else value
+    made = when(chosen).then(given)
+    return made.sql, made
 
 
 def is_time(kind: pa.DataType) -> bool:

@@ -6,7 +6,7 @@ They are computed from a window's records when it fires; between firings the win
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,11 +18,12 @@ from workbench.arguments import whole_number
 from workbench.elements import Int64s
 from workbench.errors import ExpressionError, PlanError, unknown
 from workbench.expressions import ColumnName, Expression
-from workbench.operators.aggregates.aggregations import Aggregation, values_of
+from workbench.operators.aggregates.aggregations import Aggregation, values_of, values_where
+from workbench.state.key_columns import POSSIBLE, can_be_key, is_text
 
 _NARROW = 2**15
 
-Holistic = Literal["median", "top_k", "collect_list"]
+Holistic = Literal["median", "top_k", "collect_list", "count_distinct", "min", "max"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class HolisticAggregation:
         if self.column not in schema.names:
             raise ExpressionError(f"{self.describe()}: {unknown('column', self.column, schema.names)}")
         kind = schema.field(self.column).type
+        if self.function == "count_distinct":
+            if can_be_key(kind):
+                return pa.int64()
+            raise PlanError(f"{self.describe()}: column {self.column!r} has type {kind}: {POSSIBLE}, and be counted")
+        if self.function in ("min", "max"):
+            return kind
         if self.function == "median":
             if pa.types.is_integer(kind) or pa.types.is_floating(kind):
                 return pa.float64()
@@ -81,18 +88,30 @@ class HolisticAggregation:
             return pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), column)
         valid = column.is_valid().to_numpy(zero_copy_only=False)
         column, groups = column.drop_null(), groups[valid]
+        if self.function == "count_distinct":
+            codes = column.dictionary_encode().indices.to_numpy().astype(np.int64)
+            pairs = np.unique(groups * (len(column) + 1) + codes)
+            return pa.array(np.bincount(pairs // (len(column) + 1), minlength=len(bounds) - 1))
         counts = np.bincount(groups, minlength=len(bounds) - 1)
         firsts = np.cumsum(counts) - counts
         order = np.argsort(_sortable(column))
         order = order[by_group(groups[order], len(bounds) - 1)]
         if self.function == "median":
             return _medians(column, order, firsts, counts)
+        if self.function in ("min", "max"):
+            places = np.minimum(firsts if self.function == "min" else firsts + counts - 1, max(len(order) - 1, 0))
+            return column.take(pa.array(order[places] if len(order) else places, mask=counts == 0))
         taken = np.minimum(counts, self.k)
         ends = np.cumsum(taken)
         within = np.arange(int(taken.sum())) - np.repeat(ends - taken, taken)
         largest = order[np.repeat(firsts + counts - 1, taken) - within]
         offsets = pa.array(np.concatenate([[0], ends]), pa.int32())
         return pa.ListArray.from_arrays(offsets, column.take(pa.array(largest)))
+
+    def where(self, condition: str | Expression) -> HolisticAggregation:
+        """The same over the records for which a condition is true; see `Aggregation.where`."""
+        column, computed = values_where(self.computed if self.computed is not None else self.column, condition)
+        return replace(self, column=column, computed=computed)
 
 
 def by_group(groups: Int64s, count: int) -> Int64s:
@@ -189,3 +208,40 @@ def collect_list(column: ColumnName) -> HolisticAggregation:
     """
     name, computed = values_of(column)
     return HolisticAggregation("collect_list", name, computed=computed)
+
+
+def count_distinct(column: ColumnName) -> HolisticAggregation:
+    """The number of different values; nulls are skipped, and NaN is one value.
+
+    A window keeps its records until it ends for it; a group without a window keeps the different values.
+
+    Source: SQL's ``COUNT(DISTINCT ...)``; a holistic aggregate (Gray et al., 1997).
+
+    Args:
+        column: of a type that can be a key: its name, or an expression.
+
+    Raises:
+        PlanError: when it is used: a column whose values cannot be compared.
+
+    Example:
+        >>> count_distinct("user").describe()
+        'count_distinct(user)'
+    """
+    name, computed = values_of(column)
+    return HolisticAggregation("count_distinct", name, computed=computed)
+
+
+def for_schema(aggregation: AnyAggregation, schema: pa.Schema) -> AnyAggregation:
+    """The same aggregate in the form for the type of its column: the least and largest text need all values.
+
+    Example:
+        >>> from workbench.operators.aggregates.aggregations import max
+        >>> type(for_schema(max("name"), pa.schema({"name": pa.string()}))).__name__
+        'HolisticAggregation'
+    """
+    column = aggregation.column
+    if not isinstance(aggregation, Aggregation) or aggregation.function not in ("min", "max") or column is None:
+        return aggregation
+    if column not in schema.names or not is_text(schema.field(column).type):
+        return aggregation
+    return HolisticAggregation(aggregation.function, column, computed=aggregation.computed)

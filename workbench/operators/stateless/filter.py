@@ -36,6 +36,7 @@ class Filter:
     origin: Origin | None = field(default=None, repr=False)
     kept: tuple[str, ...] | None = field(default=None, repr=False)
     kind: ClassVar[str] = "filter"
+    takes_changes: ClassVar[bool] = True
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         self._compile(inputs[0])

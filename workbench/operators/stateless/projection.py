@@ -61,6 +61,7 @@ class Projection(ABC):
     origin: Origin | None = field(default=None, repr=False)
     kept: tuple[str, ...] | None = field(default=None, repr=False)
     kind: ClassVar[str]
+    takes_changes: ClassVar[bool] = True
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         return pa.schema([item for item, _ in self._project(inputs[0])])

@@ -30,6 +30,7 @@ class Union:
     origin: Origin | None = field(default=None, repr=False, compare=False)
     kept: tuple[str, ...] | None = field(default=None, repr=False)
     kind: ClassVar[str] = "union"
+    takes_changes: ClassVar[bool] = True
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         if len(inputs) < 2:

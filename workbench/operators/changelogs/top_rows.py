@@ -1,0 +1,239 @@
+"""The first rows of each key in an order: Top-N, of records and of changelogs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, cast
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s, Mask, Records
+from workbench.errors import PlanError
+from workbench.operators.changelogs.best_row import BestRow
+from workbench.operators.changelogs.linked_rows import LinkedRows
+from workbench.operators.changelogs.row_kinds import (
+    DELETE,
+    FIELD,
+    INSERT,
+    is_changelog,
+    plain_rows,
+    plain_schema,
+    replaced,
+    together,
+    weights_of,
+)
+from workbench.operators.changelogs.sortable import Order, check_orders, is_sortable, ranks
+from workbench.operators.changelogs.touched_groups import TouchedGroups
+from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.snapshots.saved_rows import owned_rows_of
+from workbench.state.key_columns import check_keys
+from workbench.state.key_index import KeyIndex
+
+
+@dataclass(frozen=True)
+class TopRows:
+    """The first `limit` records of each key, as a changelog.
+
+    Attributes:
+        keys: the key columns; none: all records have one key.
+        order: the columns that order the records of a key; none: their arrival.
+        limit: how many are kept.
+        rank: the name of a column for their places from 1 on; None: there is none.
+        last_wins: whether the later one of records that are equal in this order comes first.
+    """
+
+    kind: ClassVar[str] = "top"
+    takes_changes: ClassVar[bool] = True
+    keys: tuple[str, ...]
+    order: tuple[Order, ...]
+    limit: int = 1
+    rank: str | None = None
+    last_wins: bool = False
+
+    def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
+        """The columns of the input, the place, and the kind of each change; first records by arrival have no kind.
+
+        Raises:
+            PlanError: a column that cannot be a key or be ordered, or a taken name.
+        """
+        schema = plain_schema(inputs[0])
+        check_keys(self.keys, schema)
+        check_orders(self.order, schema)
+        fields = list(schema)
+        if self.rank is not None:
+            if self.rank in schema.names:
+                raise PlanError(f"the input has a column {self.rank!r} already: choose another name for the place")
+            fields.append(pa.field(self.rank, pa.int64()))
+        return pa.schema(fields if self._final(inputs[0]) else [*fields, FIELD])
+
+    def _final(self, schema: pa.Schema) -> bool:
+        """Whether the first record of a key stays its only one."""
+        return self.limit == 1 and not (self.order or self.last_wins or self.rank or is_changelog(schema))
+
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+        """The keys and the place; that of the input if it has a place of its own."""
+        if self.limit == 1:
+            return self.keys
+        if self.rank is not None:
+            return (*self.keys, self.rank)
+        return None if keys[0] is None else tuple(dict.fromkeys((*self.keys, *keys[0])))
+
+    def growing(self) -> str | None:
+        """One entry for each key."""
+        if not self.keys:
+            return None
+        return f"{'a row' if self.limit == 1 else f'up to {self.limit} rows'} of each {', '.join(self.keys)}"
+
+    def describe(self) -> str:
+        by = f" of each {', '.join(self.keys)}" if self.keys else ""
+        order = ", ".join(order.describe() for order in self.order) or "arrival"
+        first = "last" if self.last_wins and not self.order else "first"
+        return f"{first if self.limit == 1 else f'{first} {self.limit}'}{by} by {order}"
+
+    def create(self, inputs: Sequence[pa.Schema]) -> Operator:
+        schema = inputs[0]
+        plain = all(is_sortable(schema.field(order.column).type) for order in self.order)
+        if self.limit == 1 and self.rank is None and plain and not is_changelog(schema):
+            return BestRow(self.keys, self.order, self.last_wins, self._final(schema), schema)
+        return _TopRows(self, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The rows of some keys in their order.
+
+    Attributes:
+        rows: shape (n,), their numbers, key after key.
+        groups: shape (n,), which of the keys each belongs to.
+        places: shape (n,), from 0 within the key.
+    """
+
+    rows: Int64s
+    groups: Int64s
+    places: Int64s
+
+    def where(self, chosen: Mask) -> _Ranked:
+        return _Ranked(self.rows[chosen], self.groups[chosen], self.places[chosen])
+
+
+class _TopRows(Operator):
+    """State: the top rows of each key; of a changelog all rows, because the next one follows one that is taken back."""
+
+    def __init__(self, spec: TopRows, schema: pa.Schema) -> None:
+        self._spec = spec
+        self._input = plain_schema(schema)
+        self._back = is_changelog(schema)
+        self._index = KeyIndex(spec.keys, schema)
+        self._rows = LinkedRows(self._input, hashed=self._back)
+        self._touched = TouchedGroups()
+        self._bounds: Int64s = np.empty(0, np.int64)  # by code of a full key, the rank of its last row
+        first = spec.order[0] if spec.order else None
+        self._bounded = not self._back and first is not None and is_sortable(schema.field(first.column).type)
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+
+    def process(self, records: Records, port: int, out: Output) -> None:
+        weights = weights_of(records.batch)
+        batch, times = plain_rows(records.batch), records.timestamps
+        codes = self._index.codes(batch)
+        if self._bounded:
+            batch, codes, times = self._possible(batch, codes, times)
+            if not len(codes):
+                return
+        groups, of_rows = self._touched.of(codes, len(self._index))
+        self._rows.grow(len(self._index))
+        limit = self._spec.limit
+        before = self._ranked(groups)
+        before = before.where(before.places < limit)
+        if weights is None:
+            self._rows.add(batch, codes)
+        else:
+            added = weights > 0
+            self._rows.add(batch.filter(pa.array(added)), codes[added])
+            self._rows.remove_equal(batch.filter(pa.array(~added)), codes[~added])
+        now = self._ranked(groups)
+        after = now.where(now.places < limit)
+        changes, places = self._changes(before, after)
+        if not self._back:
+            self._rows.remove(now.rows[now.places >= limit])
+            self._note_bounds(groups, after)
+        if changes is not None and changes.num_rows:
+            last = self._touched.last_rows(of_rows, len(groups))
+            out.emit(Records(changes, None if times is None else times[last[places]]))
+        self._rows.tidy()
+
+    def _possible(
+        self, batch: pa.RecordBatch, codes: Int64s, times: Int64s | None
+    ) -> tuple[pa.RecordBatch, Int64s, Int64s | None]:
+        """The records that do not come behind a full key's last row by the first column alone."""
+        held = len(self._bounds)
+        if len(self._index) > held:
+            more = np.full(max(len(self._index), 2 * held) - held, -(2**63))
+            self._bounds = np.concatenate([self._bounds, more])
+        order = self._spec.order[0]
+        chosen = ranks(batch.column(order.column), order) >= self._bounds[codes]
+        if chosen.all():
+            return batch, codes, times
+        return batch.filter(pa.array(chosen)), codes[chosen], None if times is None else times[chosen]
+
+    def _note_bounds(self, groups: Int64s, after: _Ranked) -> None:
+        if self._bounded:
+            order = self._spec.order[0]
+            last = after.places == self._spec.limit - 1
+            values = self._rows.take(after.rows[last]).column(order.column)
+            self._bounds[groups[after.groups[last]]] = ranks(values, order)
+
+    def _ranked(self, groups: Int64s) -> _Ranked:
+        """All rows of these keys in their order."""
+        of, rows = self._rows.follow(groups)
+        values = self._rows.take(rows)
+        arrival = -rows if self._spec.last_wins else rows
+        columns = [~ranks(values.column(order.column), order) for order in reversed(self._spec.order)]
+        order = np.lexsort((arrival, *columns, of))
+        of, rows = of[order], rows[order]
+        first = np.searchsorted(of, np.arange(len(groups)))
+        return _Ranked(rows, of, np.arange(len(of)) - first[of])
+
+    def _changes(self, before: _Ranked, after: _Ranked) -> tuple[pa.RecordBatch | None, Int64s]:
+        """The changes, and which of the keys each of them is of."""
+        if self._spec.rank is not None:
+            return self._changed_places(before, after)
+        limit = self._spec.limit
+        if limit == 1:
+            return self._changed_places(before, after)
+        gone = np.isin(before.rows, after.rows, assume_unique=True, invert=True)
+        come = np.isin(after.rows, before.rows, assume_unique=True, invert=True)
+        parts = [
+            (self._rows.take(side.rows[chosen]), side.groups[chosen], np.full(int(chosen.sum()), kind, np.int8))
+            for side, chosen, kind in ((before, gone, DELETE), (after, come, INSERT))
+        ]
+        if not any(part[0].num_rows for part in parts):
+            return None, np.empty(0, np.int64)
+        return together(parts), np.sort(np.concatenate([part[1] for part in parts]))
+
+    def _changed_places(self, before: _Ranked, after: _Ranked) -> tuple[pa.RecordBatch, Int64s]:
+        limit, rank = self._spec.limit, self._spec.rank
+        old, new = (side.groups * limit + side.places for side in (before, after))
+        places = np.union1d(old, new)
+        had, has = np.isin(places, old, assume_unique=True), np.isin(places, new, assume_unique=True)
+        rows = np.full((2, len(places)), -1)
+        rows[0, had], rows[1, has] = before.rows, after.rows
+        sides = [self._rows.take(side.rows) for side in (before, after)]
+        if rank is not None:
+            sides = [
+                side.append_column(pa.field(rank, pa.int64()), pa.array(ranked.places + 1))
+                for side, ranked in zip(sides, (before, after), strict=True)
+            ]
+        changes, chosen = replaced(sides[0], sides[1], had, has, rows[0] == rows[1])
+        return changes, places[chosen] // limit
+
+    def snapshot(self, checkpoint_id: int) -> Snapshot:
+        return cast("Snapshot", {"rows": self._rows.saved()})
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        batch, _ = owned_rows_of(snapshots, "rows", self._spec.keys, self._input, self._context)
+        if len(batch):
+            self._rows.add(batch, self._index.codes(batch))
