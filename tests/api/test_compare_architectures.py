@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import workbench as wb
+from workbench.api.pictures.documents_table import CLAIMS
+from workbench.api.pictures.documents_table import COLUMNS as COLUMNS_OF
 from workbench.api.pictures.verdicts import COLUMNS, sentences, verdicts_page
 from workbench.api.running.architectures_compared import Difference, difference
-from workbench.api.running.faults_by_records import parse_faults, slow_receiver, task_dies
+from workbench.api.running.faults_by_records import parse_faults, slow_receiver, task_dies, zombie
 from workbench.errors import JobError, SettingError
 
 ROWS = 6_000
@@ -95,6 +97,75 @@ def test_a_slow_receiver_holds_its_senders_back_for_its_records():
     assert compared.table()["observed"].to_pylist() == ["exactly-once", "exactly-once"]
 
 
+EVERY = [
+    "snapshots",
+    "stop-the-world",
+    "acks",
+    "micro-batches:batch_interval=100ms",
+    wb.transactions(coalesce=100),
+    wb.changelog("50ms", offset_interval="60s"),
+    wb.at_most_once("50ms"),
+]
+
+
+@pytest.fixture(scope="module")
+def woken():
+    """A task that stands still, is replaced and wakes up, under each architecture, and a slow receiver at the end."""
+    faults = [zombie(1_500, 1_000), "slow-receiver:at=3000,records=600,rest=30ms"]
+    compared = wb.compare(
+        pipeline(), EVERY, faults=faults, parallelism=1, checkpoint_interval="50ms", buffer_timeout="10ms"
+    )
+    assert set(compared.wait("120s").values()) == {"FINISHED"}
+    return compared
+
+
+def test_a_task_that_wakes_up_after_it_was_replaced_changes_nothing(woken):
+    rows = {row["architecture"]: row for row in woken.table().to_pylist()}
+    for lane, row in rows.items():
+        assert row["observed"] == row["claimed"]
+        assert (row["refused"] > 0) == (lane != "reference")
+    for lane, job in list(woken.jobs.items())[1:]:
+        told = [event.text for event in job.recorder.latest().events]
+        assert (
+            len([text for text in told if "stands still on purpose after record 1,500, and is replaced" in text]) == 1
+        )
+        tried = [text for text in told if "woke up after it was replaced, with" in text]
+        refused = "its write was refused: another task owns its sequencer"
+        assert [text for text in tried if (refused if lane == "transactions" else "channels that nobody reads") in text]
+    assert woken["transactions"].status()["transactions"]["fenced"] == 1
+    assert rows["transactions"]["refused"] == 1
+
+
+def test_costs_are_those_of_the_architecture(woken):
+    rows = {row["architecture"]: row for row in woken.table().to_pylist()}
+    assert all(row["messages"] > row["checkpoints"] for row in rows.values())
+    for lane, job in woken.jobs.items():
+        size = sum(one.size_bytes for one in job.recorder.latest().checkpoints)
+        assert rows[lane]["bytes"] >= size > 0
+    found = woken["transactions"].status()["transactions"]
+    assert rows["transactions"]["messages"] >= found["round_trips"] > 0
+    assert rows["transactions"]["bytes"] >= found["written_bytes"] > 0
+    assert rows["stop-the-world"]["stall_ms"] > 0
+    assert rows["snapshots"]["stall_ms"] == 0
+    assert rows["micro-batches"]["queued"] >= 1
+
+
+def test_the_documents_table_has_what_is_claimed_beside_what_was_observed(woken, tmp_path):
+    rows = {row["architecture"]: row for row in woken.documents().to_pylist()}
+    assert list(rows) == list(CLAIMS)
+    assert rows["acks"]["system"] == "Storm, Heron"
+    assert rows["acks"]["guarantee_claimed"] == "at least once"
+    assert rows["acks"]["guarantee_observed"].startswith("at least once: ")
+    assert rows["snapshots"]["guarantee_observed"] == "exactly once"
+    assert rows["micro-batches"]["flow_control_observed"].endswith("batches waited")
+    assert all(
+        row[f"{name}_{kind}"] for row in rows.values() for name in COLUMNS_OF for kind in ("claimed", "observed")
+    )
+    page = woken.save(tmp_path / "compared.html").read_text()
+    assert "backpressure looks like failure" in page
+    assert page.count("observed</th>") >= len(COLUMNS_OF)
+
+
 def test_windows_are_compared_by_key_and_window():
     table = pa.table({"k": ["a", "b"] * 2_000, "t": pa.array(range(4_000), pa.timestamp("ms"))})
     numbers = wb.Stream.from_table(table, event_time="t", rate=8_000)
@@ -150,6 +221,7 @@ def test_what_cannot_be_compared_is_refused(arguments, message):
         ("task-lives", "unknown fault 'task-lives'"),
         ("task-dies:at=soon", "at is 'soon': write a number of records"),
         ("task-dies:at=0", "at is 0: it must be a whole number, at least 1"),
+        ("zombie:wakes=0", "wakes is 0: it must be a whole number"),
         ("slow-receiver:rest=0ms", "rest is 0: write a time"),
     ],
 )
@@ -221,7 +293,7 @@ def test_what_was_compared_is_shown_at_the_end_and_saved(tmp_path):
 
 
 def test_names_on_the_page_are_escaped():
-    page = verdicts_page([row("reference"), row("<b>")], "<i>")
+    page = verdicts_page([row("reference"), row("<b>")], [], "<i>")
     assert "&lt;b&gt;: each result once." in page
     assert "<b>" not in page
     assert "<i>" not in page

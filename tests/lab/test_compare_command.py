@@ -35,8 +35,17 @@ def test_results_and_costs_are_printed(own: str, capsys: pytest.CaptureFixture[s
         ["at-most-once", "at-most-once", "at-most-once"],
     ]
     assert [line.split()[:2] for line in out[5:8]] == [["reference", "0"], ["snapshots", "1"], ["at-most-once", "1"]]
-    assert max(map(len, out[:8])) <= 80
-    assert [line.partition(":")[0] for line in out[8:]] == ["snapshots", "at-most-once", "Every result exactly once"]
+    assert out[8].split() == ["messages", "bytes", "stalls", "ms", "timed", "out", "queued", "zombies"]
+    assert [line.split()[0] for line in out[9:12]] == ["reference", "snapshots", "at-most-once"]
+    assert max(map(len, out[:12])) <= 80
+    assert [line.partition(":")[0] for line in out[12:]] == ["snapshots", "at-most-once", "Every result exactly once"]
+
+
+def test_the_documents_table_is_printed(own: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", own, "acks", "--faults", "zombie:at=1500,wakes=100", "--documents"]) == 0
+    out = capsys.readouterr().out
+    assert "problematic: backpressure looks like failure" in " ".join(out.split())
+    assert "What its replaced task tried when it woke up" in out
 
 
 def test_the_comparison_is_saved(own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,8 +13,9 @@ results are the truth. The same faults happen to each at the same record. Then i
 what was observed, and what it cost. The file defines 'stream' (a bounded stream or pipeline), or a function of a folder
 that returns one, as for 'workbench simulate --pipeline'; results in wb.TableSink are compared.
 
-Faults: task-dies:at=10000 and slow-receiver:at=10000,records=10000,rest=5ms; several can be given. The exit code is 1
-if the results of an architecture break the guarantee that it claims.
+Faults: task-dies:at=10000, zombie:at=10000,wakes=5000 (a task that is replaced and then wakes up) and
+slow-receiver:at=10000,records=10000,rest=5ms; several can be given. The exit code is 1 if the results of an
+architecture break the guarantee that it claims.
 """
 
 USUAL = ("snapshots", *ARCHITECTURES)
@@ -40,6 +41,9 @@ def declare(parser: Parser) -> None:
         type=new_file("--save"),
         metavar="FILE",
         help="also write a page (.html) or a table (.arrow, .parquet)",
+    )
+    parser.add_argument(
+        "--documents", action="store_true", help="also print what papers claim of each, beside what was observed"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON line per architecture and nothing else")
 

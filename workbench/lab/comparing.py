@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from workbench.api.pictures.documents_table import COLUMNS
 from workbench.api.pictures.verdicts import keeps, sentences
 from workbench.api.running.architectures_compared import ArchitectureComparison, file_for
 from workbench.api.running.compare import compare
@@ -29,7 +30,15 @@ COSTS = {
     "p50_ms": "p50 ms",
     "p99_ms": "p99 ms",
 }
-"""The columns of the two printed tables, with their titles."""
+MECHANISMS = {
+    "messages": "messages",
+    "bytes": "bytes",
+    "stall_ms": "stalls ms",
+    "timed_out": "timed out",
+    "queued": "queued",
+    "refused": "zombies",
+}
+"""The columns of the three printed tables, with their titles."""
 
 
 def run(options: argparse.Namespace, architectures: Sequence[str]) -> int:
@@ -46,6 +55,7 @@ def run(options: argparse.Namespace, architectures: Sequence[str]) -> int:
         pipeline = load_pipeline(options.file).trial(Path(folder), lambda _: []).pipeline
         lanes: Any = compare(pipeline, list(architectures), faults=options.faults or None, **settings)
         rows = _rows(lanes, console, quiet=options.json)
+        documents = lanes.documents().to_pylist() if options.documents else []
         if options.save is not None:
             lanes.save(options.save)
     if options.json:
@@ -54,6 +64,9 @@ def run(options: argparse.Namespace, architectures: Sequence[str]) -> int:
     else:
         console.print(_table(rows, RESULTS))
         console.print(_table(rows, COSTS))
+        console.print(_table(rows, MECHANISMS))
+        if documents:
+            console.print(_documents(documents))
         for sentence in sentences(rows):
             console.print(sentence)
     return int(not all(keeps(row) for row in rows))
@@ -79,6 +92,17 @@ def _table(rows: Sequence[dict[str, Any]], columns: dict[str, str]) -> Table:
         table.add_column(title, justify="left" if is_text else "right", no_wrap=True)
     for row in rows:
         table.add_row(*(_shown(row[name]) for name in ("architecture", *columns)))
+    return table
+
+
+def _documents(rows: Sequence[dict[str, str]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for title in ("", "", "claimed", "observed"):
+        table.add_column(title)
+    for row in rows:
+        for name, title in COLUMNS.items():
+            first = row["architecture"] if title == "guarantee" else ""
+            table.add_row(first, title, row[f"{name}_claimed"], row[f"{name}_observed"])
     return table
 
 

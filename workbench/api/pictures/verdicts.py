@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from workbench.api.pictures.documents_table import documents_html
 from workbench.api.pictures.status import Table
 
 Row = Mapping[str, Any]
@@ -25,8 +26,13 @@ COLUMNS = {
     "p50_ms": "latency p50, ms",
     "p99_ms": "p99, ms",
     "buffers": "buffers sent",
+    "messages": "extra messages",
     "checkpoints": "checkpoints",
     "bytes": "bytes written",
+    "stall_ms": "sources stood still, ms",
+    "timed_out": "roots timed out",
+    "queued": "batches waited",
+    "refused": "tried by zombies",
 }
 """The titles of the columns, by their names in the Arrow table."""
 _STYLE = "body{font:14px/1.5 system-ui,sans-serif;margin:24px;color-scheme:light dark}li{margin:3px 0}"
@@ -80,6 +86,10 @@ def _sentence(row: Row) -> str:
         times = "a failure" if row["failures"] == 1 else f"{row['failures']} failures"
         took = "" if row["recovery_ms"] is None else f", recovered in {row['recovery_ms']:,.0f} ms"
         after = f" After {times} it read {row['records_again']:,} records again{took}."
+    if row["timed_out"]:
+        after += f" {row['timed_out']:,} roots timed out and were replayed needlessly."
+    if row["refused"]:
+        after += f" What its replaced task tried when it woke up, {row['refused']:,} in all, had no effect."
     return f"{row['architecture']}: {wrong}{breaks}.{after}"
 
 
@@ -91,16 +101,19 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def verdicts_html(rows: Sequence[Row]) -> str:
-    """The sentences and the table, as a part of a page."""
+def verdicts_html(rows: Sequence[Row], documents: Sequence[Mapping[str, str]] = ()) -> str:
+    """The sentences, the documents' table and that of all figures, as a part of a page."""
     told = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(rows))
     table = Table([{title: row[name] for name, title in COLUMNS.items()} for row in rows])
-    return f"<ul>{told}</ul>{table._repr_html_()}"
+    figures = (
+        f"<details{' open' if not documents else ''}><summary>all figures</summary>{table._repr_html_()}</details>"
+    )
+    return f"<ul>{told}</ul>{documents_html(documents)}{figures}"
 
 
-def verdicts_page(rows: Sequence[Row], title: str) -> str:
-    """A page with the sentences and the table, which needs no network."""
+def verdicts_page(rows: Sequence[Row], documents: Sequence[Mapping[str, str]], title: str) -> str:
+    """A page with the sentences and the tables, which needs no network."""
     return (
         f"<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'><title>{escape(title)}</title>"
-        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{verdicts_html(rows)}</body></html>\n"
+        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{verdicts_html(rows, documents)}</body></html>\n"
     )

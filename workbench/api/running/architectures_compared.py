@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,13 +12,16 @@ import pyarrow.compute as pc
 from pyarrow import parquet
 
 from workbench.api.job.job import Job
+from workbench.api.pictures.documents_table import documents_rows
 from workbench.api.pictures.verdicts import sentences, verdicts_html, verdicts_page
+from workbench.api.running.costs import cost_of
+from workbench.api.running.faults_by_records import RecordFault
 from workbench.api.running.lanes import LiveComparison
-from workbench.connectors.contract.base import Guarantee
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import JobError, SettingError
 from workbench.plan.logical import Node
-from workbench.telemetry.frames import end_latency
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.job.zombies import Woken
 
 REFERENCE = "reference"
 """The lane without faults, whose results are the truth."""
@@ -97,9 +99,23 @@ def file_for(path: str | Path) -> Path:
         'compared.html'
     """
     target = Path(path)
-    if target.suffix not in _WRITERS:
-        raise SettingError(f"a comparison cannot be saved as {str(path)!r}: end the name with {', '.join(_WRITERS)}")
+    ends = (_PAGE, *_WRITERS)
+    if target.suffix not in ends:
+        raise SettingError(f"a comparison cannot be saved as {str(path)!r}: end the name with {', '.join(ends)}")
     return target
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What one lane is run with.
+
+    Attributes:
+        policy: its architecture.
+        woken: what tasks did that were replaced and woke up; filled while the job runs.
+    """
+
+    policy: FaultTolerance
+    woken: Sequence[Woken] = ()
 
 
 class ArchitectureComparison(LiveComparison):
@@ -109,8 +125,9 @@ class ArchitectureComparison(LiveComparison):
 
     Args:
         jobs: by lane; the first, ``reference``, has no faults.
-        claimed: by lane, the guarantee that its architecture claims.
+        runs: by lane, what its job was run with.
         sinks: of the pipeline.
+        faults: of all lanes but the first.
 
     Example:
         >>> clicks = wb.Stream.from_table(pa.table({"page": ["a", "b"] * 3_000}))
@@ -120,9 +137,16 @@ class ArchitectureComparison(LiveComparison):
         ('FINISHED', ['exactly-once', 'exactly-once', 'at-most-once'])
     """
 
-    def __init__(self, jobs: Mapping[str, Job], claimed: Mapping[str, Guarantee], sinks: Sequence[Node]) -> None:
+    def __init__(
+        self,
+        jobs: Mapping[str, Job],
+        runs: Mapping[str, Compared],
+        sinks: Sequence[Node],
+        faults: Sequence[RecordFault] = (),
+    ) -> None:
         super().__init__(jobs)
-        self._claimed = dict(claimed)
+        self._runs = dict(runs)
+        self._faults = tuple(faults)
         self._tables = {node.spec.name: _identity(node) for node in sinks if isinstance(node.spec, TableSink)}
 
     def table(self) -> pa.Table:
@@ -130,8 +154,8 @@ class ArchitectureComparison(LiveComparison):
 
         ``lost``, ``doubled``, ``too_low`` and ``too_high`` compare its tables with those of the lane without faults.
         ``records_again`` and ``recovery_ms`` are sums and means over the failures, ``p50_ms`` and ``p99_ms`` the median
-        and the maximum of the percentiles over the run, ``buffers`` those sent in the last attempt, and ``bytes`` those
-        of the checkpoints in the history.
+        and the maximum of the percentiles over the run, and ``buffers`` those sent in the last attempt. For the other
+        columns see `workbench.api.running.costs.Cost`.
 
         Raises:
             JobError: a job has not ended, or the pipeline has no TableSink to compare.
@@ -143,6 +167,20 @@ class ArchitectureComparison(LiveComparison):
             raise JobError("the pipeline has no TableSink, so its results cannot be compared: add one")
         return pa.Table.from_pylist(list(self._rows()))
 
+    def documents(self) -> pa.Table:
+        """The table of the documents: a row for each architecture in their order, and for each of their columns what
+        they claim (``latency_claimed``) and what was observed here (``latency_observed``).
+
+        Raises:
+            JobError: as for `table`.
+        """
+        return pa.Table.from_pylist(self._in_the_documents(self.table().to_pylist()))
+
+    def _in_the_documents(self, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
+        slow = any(fault.records for fault in self._faults)
+        policies = {lane: run.policy.name for lane, run in self._runs.items()}
+        return documents_rows(rows, policies, slow=slow)
+
     @property
     def verdicts(self) -> list[str]:
         """What the faults did under each architecture, a sentence each, and which of them did best.
@@ -153,7 +191,8 @@ class ArchitectureComparison(LiveComparison):
         return sentences(self.table().to_pylist())
 
     def save(self, path: str | Path) -> Path:
-        """Write the comparison to a file: ``.html`` for sentences and table, ``.arrow`` or ``.parquet`` for the table.
+        """Write the comparison to a file: ``.html`` for sentences and both tables, ``.arrow`` or ``.parquet`` for
+        `table`.
 
         Args:
             path: of the file; an existing one is replaced. The page needs no network.
@@ -165,7 +204,12 @@ class ArchitectureComparison(LiveComparison):
         target = file_for(path)
         table = self.table()
         try:
-            _WRITERS[target.suffix](table, target)
+            if target.suffix == _PAGE:
+                rows = table.to_pylist()
+                page = verdicts_page(rows, self._in_the_documents(rows), "Architectures of fault tolerance")
+                target.write_text(page, encoding="utf-8")
+            else:
+                _WRITERS[target.suffix](table, target)
         except OSError as error:
             reason = error.strerror or str(error)
             raise SettingError(f"{str(path)!r} cannot be written: {reason}; name another folder") from error
@@ -178,7 +222,8 @@ class ArchitectureComparison(LiveComparison):
         """The lanes while they run; the verdicts once all have ended."""
         if not self._can_be_compared:
             return super()._repr_mimebundle_(include, exclude)
-        return {"text/html": verdicts_html(self.table().to_pylist()), "text/plain": repr(self)}
+        rows = self.table().to_pylist()
+        return {"text/html": verdicts_html(rows, self._in_the_documents(rows)), "text/plain": repr(self)}
 
     @property
     def _can_be_compared(self) -> bool:
@@ -193,15 +238,11 @@ class ArchitectureComparison(LiveComparison):
                 found += difference(job.table(name), truth[name], identity)
             yield {
                 "architecture": lane,
-                "claimed": self._claimed[lane],
+                "claimed": self._runs[lane].policy.guarantee,
                 "observed": found.observed,
                 **asdict(found),
-                **_cost(job, records),
+                **asdict(cost_of(job, records, self._runs[lane].woken)),
             }
-
-
-def _write_page(table: pa.Table, path: Path) -> None:
-    path.write_text(verdicts_page(table.to_pylist(), "Architectures of fault tolerance"), encoding="utf-8")
 
 
 def _write_arrow(table: pa.Table, path: Path) -> None:
@@ -213,29 +254,9 @@ def _write_parquet(table: pa.Table, path: Path) -> None:
     parquet.write_table(table, path)
 
 
-_WRITERS = {".html": _write_page, ".arrow": _write_arrow, ".parquet": _write_parquet}
+_PAGE = ".html"
+_WRITERS = {".arrow": _write_arrow, ".parquet": _write_parquet}
 """By the end of the file's name."""
-
-
-def _cost(job: Job, records: int) -> dict[str, Any]:
-    frames = job.recorder.frames()
-    last = frames[-1]
-    latencies = [end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency) for frame in frames]
-    known = [latency for latency in latencies if latency is not None]
-    failures = [one for one in last.interruptions if one.kind == "failure"]
-    recovered = [(one.end_us - one.start_us) / 1_000 for one in failures if one.end_us is not None]
-    seconds = float(last.metrics.get("runningTime") or 0) / 1_000
-    return {
-        "failures": int(last.metrics.get("numRestarts") or 0),
-        "records_again": sum(one.records_again or 0 for one in failures),
-        "recovery_ms": statistics.mean(recovered) if recovered else None,
-        "records_per_second": records / seconds if seconds else None,
-        "p50_ms": statistics.median(latency.p50_ms for latency in known) if known else None,
-        "p99_ms": max((latency.p99_ms for latency in known), default=None),
-        "buffers": sum(int(vertex.metrics.get("numBuffersOut") or 0) for vertex in last.vertices),
-        "checkpoints": int(last.metrics.get("numberOfCompletedCheckpoints") or 0),
-        "bytes": sum(checkpoint.size_bytes or 0 for checkpoint in last.checkpoints),
-    }
 
 
 def _identity(sink: Node) -> list[str] | None:

@@ -8,13 +8,14 @@ from typing import Any
 from workbench.api.job.comparing import compare_steps
 from workbench.api.job.job import Job
 from workbench.api.pictures.scene_view import Comparison
-from workbench.api.running.architectures_compared import REFERENCE, ArchitectureComparison
+from workbench.api.running.architectures_compared import REFERENCE, ArchitectureComparison, Compared
 from workbench.api.running.faults_by_records import RecordFault, parse_faults, with_faults
 from workbench.api.running.lanes import LiveComparison
 from workbench.api.running.pipeline import Pipeline
 from workbench.arguments import as_given
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import JobError, SettingError, WorkbenchError
+from workbench.runtime.job.zombies import Woken
 from workbench.runtime.settings.architecture import SNAPSHOTS, parse_architecture
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import check_name
@@ -44,8 +45,9 @@ def compare(
             instead of the pipeline a job; or two jobs or more, for example one and its `Stepper.fork`.
         name: what the names of the lanes' jobs begin with: ``"compared-a"``, or of a job's architectures
             ``"delays-acks"``.
-        faults: with architectures: ``"task-dies:at=10000"``, ``"slow-receiver:at=10000,records=10000,rest=5ms"`` or a
-            list of such; records are those of the first subtask of the first source, or of the first sink.
+        faults: with architectures: ``"task-dies:at=10000"``, ``"slow-receiver:at=10000,records=10000,rest=5ms"``,
+            ``"zombie:at=10000,wakes=5000"`` or a list of such; records are those of the first subtask of the first
+            source, or of the first sink.
         **lanes: what the job of each lane is run with, such as ``a={"buffer_timeout": "50ms"}``; with architectures,
             settings of all of them, such as ``checkpoint_interval="1s"``.
 
@@ -119,12 +121,15 @@ def _compare_architectures(
         lanes[lane] = policy
     options = {lane: {**settings, "fault_tolerance": policy} for lane, policy in lanes.items()}
     policies = {lane: Settings().with_value("fault_tolerance", policy).policy for lane, policy in lanes.items()}
+    woken: dict[str, list[Woken]] = {lane: [] for lane in policies}
     pipelines = {
-        lane: Pipeline(sinks if lane == REFERENCE else with_faults(sinks, found, replays=policy.replays))
+        lane: Pipeline(
+            sinks if lane == REFERENCE else with_faults(sinks, found, replays=policy.replays, woken=woken[lane])
+        )
         for lane, policy in policies.items()
     }
-    claimed = {lane: policy.guarantee for lane, policy in policies.items()}
-    return ArchitectureComparison(_run(pipelines, name, options), claimed, sinks)
+    runs = {lane: Compared(policy, woken[lane]) for lane, policy in policies.items()}
+    return ArchitectureComparison(_run(pipelines, name, options), runs, sinks, found)
 
 
 def _run(pipeline: Any, name: str, lanes: Mapping[str, Mapping[str, Any]]) -> dict[str, Job]:

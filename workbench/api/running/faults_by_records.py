@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.api.job.registry import jobs
 from workbench.arguments import as_given, whole_number
 from workbench.durations import Duration, format_duration, parse_duration
 from workbench.elements import Records
@@ -15,32 +17,37 @@ from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.logical import Input, Node, with_nodes_between
+from workbench.runtime.job.zombies import Woken, Zombie
 from workbench.runtime.settings.called import called
+from workbench.runtime.tasks.task import Task
+from workbench.runtime.transactions.transactions import Transactions
 
 
 class FailedOnPurposeError(Exception):
-    """The failure of a task by ``task-dies``."""
+    """The failure of a task by ``task-dies`` or ``zombie``."""
 
 
 @dataclass(frozen=True)
 class RecordFault:
-    """A fault at a record, made by `task_dies` or `slow_receiver`.
+    """A fault at a record, made by `task_dies`, `zombie` or `slow_receiver`.
 
     Attributes:
         kind: its name.
         at: the number of records before it, of the first subtask of the first source.
         records: how many records it lasts; 0: it happens once.
         rest_us: after each batch while it lasts.
+        wakes: after how many further records a task that was replaced goes on; 0: it is dead.
     """
 
     kind: str
     at: int
     records: int = 0
     rest_us: int = 0
+    wakes: int = 0
 
     def __str__(self) -> str:
         lasting = f",records={self.records},rest={format_duration(self.rest_us)}" if self.records else ""
-        return f"{self.kind}:at={self.at}{lasting}"
+        return f"{self.kind}:at={self.at}{lasting}{f',wakes={self.wakes}' if self.wakes else ''}"
 
 
 def task_dies(at: int | str = 10_000) -> RecordFault:
@@ -56,7 +63,17 @@ def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Dur
     return RecordFault("slow-receiver", _count(at, "at"), _count(records, "records"), rest_us)
 
 
-FAULTS: dict[str, Callable[..., RecordFault]] = {"task-dies": task_dies, "slow-receiver": slow_receiver}
+def zombie(at: int | str = 10_000, wakes: int | str = 5_000) -> RecordFault:
+    """The task that receives the records of the first source stands still after `at` records, and is replaced; it wakes
+    up after `wakes` further ones, or at the end, and processes, sends and writes what it had in hand."""
+    return RecordFault("zombie", _count(at, "at"), wakes=_count(wakes, "wakes"))
+
+
+FAULTS: dict[str, Callable[..., RecordFault]] = {
+    "task-dies": task_dies,
+    "slow-receiver": slow_receiver,
+    "zombie": zombie,
+}
 """The makers of faults, by the names that users write."""
 
 
@@ -78,14 +95,18 @@ def parse_faults(given: object) -> tuple[RecordFault, ...]:
     )
 
 
-def with_faults(sinks: Sequence[Node], faults: Sequence[RecordFault], *, replays: bool) -> tuple[Node, ...]:
+def with_faults(
+    sinks: Sequence[Node], faults: Sequence[RecordFault], *, replays: bool, woken: list[Woken] | None = None
+) -> tuple[Node, ...]:
     """The pipeline with these faults, which happen once for each call of this.
 
     Args:
         sinks: of the pipeline.
         faults: in any order.
         replays: False where sources continue after a failure with the next record.
+        woken: receives what tasks did when they woke up.
     """
+    woken = [] if woken is None else woken
     dying = [fault for fault in faults if not fault.records]
     slow = [fault for fault in faults if fault.records]
     sources: list[Node] = []
@@ -96,11 +117,11 @@ def with_faults(sinks: Sequence[Node], faults: Sequence[RecordFault], *, replays
             sources.append(item.node)
             if item.node not in probes:
                 probes[item.node] = _probe(
-                    FaultProbe(tuple(dying), replays), replace(item, exchange=None, keys=()), item.node
+                    FaultProbe(tuple(dying), replays, woken), replace(item, exchange=None, keys=()), item.node
                 )
             item = replace(item, node=probes[item.node])
         if slow and node is sinks[0]:
-            item = Input(_probe(FaultProbe(tuple(slow), replays), item, node))
+            item = Input(_probe(FaultProbe(tuple(slow), replays, woken), item, node))
         return item
 
     return with_nodes_between(sinks, between)
@@ -113,14 +134,18 @@ class FaultProbe:
     Attributes:
         faults: in any order.
         replays: False where a count goes on after a failure, because the sources do.
+        woken: what tasks did that stood still, when they woke up.
         passed: how many records have passed, by subtask; this and `happened` are shared by all attempts.
         happened: the faults that have.
+        asleep: tasks that stand still, by the fault that has done this.
     """
 
     faults: tuple[RecordFault, ...]
     replays: bool = True
+    woken: list[Woken] = field(default_factory=list, repr=False, compare=False, hash=False)
     passed: dict[int, int] = field(default_factory=dict, repr=False, compare=False, hash=False)
     happened: set[RecordFault] = field(default_factory=set, repr=False, compare=False, hash=False)
+    asleep: dict[RecordFault, Zombie] = field(default_factory=dict, repr=False, compare=False, hash=False)
     kind: ClassVar[str] = "faults"
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
@@ -140,13 +165,14 @@ class _Probe(Operator):
         self._spec = spec
         self._passed = 0
         self._rests_until_us = 0
+        self._stands_still = False
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
         if not self._spec.replays:
             self._passed = self._spec.passed.get(context.subtask, 0)
-        first = context.subtask == 0
-        self._once = sorted((fault for fault in self._spec.faults if first and not fault.records), key=_place)
+        self._first = context.subtask == 0
+        self._once = sorted((fault for fault in self._spec.faults if self._first and not fault.records), key=_place)
         self._lasting = [fault for fault in self._spec.faults if fault.records]
 
     def process(self, records: Records, port: int, out: Output) -> None:
@@ -156,14 +182,37 @@ class _Probe(Operator):
             if fault not in self._spec.happened and begin <= place < len(records):
                 out.emit(records.slice(begin, place - begin))
                 self._spec.happened.add(fault)
-                raise FailedOnPurposeError(f"failed on purpose after record {fault.at:,}")
+                if not fault.wakes:
+                    raise FailedOnPurposeError(f"failed on purpose after record {fault.at:,}")
+                self._stands_still = True
+                self._spec.asleep[fault] = Zombie(self._task(), records.slice(place, len(records) - place), out)
+                raise FailedOnPurposeError(f"stands still on purpose after record {fault.at:,}, and is replaced")
         out.emit(records)
         before = self._passed
         self._passed = self._spec.passed[self._context.subtask] = before + len(records)
+        self._wake([fault for fault in self._spec.asleep if self._first and self._passed >= fault.at + fault.wakes])
         lasting = [fault for fault in self._lasting if before < fault.at + fault.records and fault.at < self._passed]
         rest_us = max((fault.rest_us for fault in lasting), default=0)
         if rest_us:
             self._rests_until_us = self._context.clock.now_us() + rest_us
+
+    def close(self) -> None:
+        if self._first and not self._stands_still:
+            self._wake(list(self._spec.asleep))
+
+    def _task(self) -> Task:
+        """The task that this operator is in."""
+        execution = jobs()[self._context.job]._run.master.execution
+        assert execution is not None
+        return next(task for task in execution.tasks if any(link.operator is self for link in task.links))
+
+    def _wake(self, faults: Sequence[RecordFault]) -> None:
+        for fault in faults:
+            self._spec.woken.append(woken := self._spec.asleep.pop(fault).wake())
+            master = jobs()[self._context.job]._run.master
+            if isinstance(parts := master.services.parts, Transactions):
+                parts.note_refused(woken.refused)
+            master.call(partial(master.life.tell, "notice", woken.text))
 
     def ready(self) -> bool:
         return self.next_time_us() is None

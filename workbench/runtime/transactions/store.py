@@ -128,6 +128,22 @@ def ends(production: Production) -> int:
     return production.first + ids_in(production.element)
 
 
+def bytes_of(write: Write) -> int:
+    """The bytes that a write adds to a store, about: of its state, productions and rows, and 24 for each run of ids.
+
+    Example:
+        >>> bytes_of(Write("counts[0]", 1, states={"counts": b"state"}, taken=[("a", 0, 2)]))
+        29
+    """
+    records = [each.element for each in write.productions if isinstance(each.element, Records)]
+    records += [rows for _, _, rows in write.rows]
+    states = sum(map(len, write.states.values()))
+    return states + sum(each.nbytes for each in records) + _ID_BYTES * (len(write.taken) + len(write.productions))
+
+
+_ID_BYTES = 24
+
+
 def ids_in(element: Element) -> int:
     """How many ids an element has: one for each record, or one."""
     return len(element) if type(element) is Records else 1

@@ -17,7 +17,7 @@ from workbench.runtime.storage.encoding import encode
 from workbench.runtime.transactions.delivery import Delivery
 from workbench.runtime.transactions.record_ids import RecordIds
 from workbench.runtime.transactions.staged_sink import StagedSink
-from workbench.runtime.transactions.store import FencedWriteError, Production, Store, Write
+from workbench.runtime.transactions.store import FencedWriteError, Production, Store, Write, bytes_of
 
 
 class Phase(Enum):
@@ -53,6 +53,7 @@ class Transaction:
         written: records in all transactions.
         writes, round_trips: writes, and all calls of the store.
         fenced: writes that the store refused.
+        written_bytes: of state, productions, rows for sinks and ids in all transactions.
         waits: of those that come: runs of ids that are at hand but not processed.
     """
 
@@ -82,7 +83,7 @@ class Transaction:
         self.phase = Phase.PROCESS
         self.token = 0
         self.ids = RecordIds(range, store, {})
-        self.records = self.written = self.writes = self.fenced = self._round_trips = 0
+        self.records = self.written = self.writes = self.fenced = self.written_bytes = self._round_trips = 0
         self._touched = False
         self._taken: list[tuple[str, int, int]] = []
         self._again: dict[str, int] = {}
@@ -159,6 +160,14 @@ class Transaction:
         """The first write of the range: the state as it is."""
         return Write(self.range, self.token, self._states(), facts)
 
+    def write_again(self) -> None:
+        """Write what was processed, whoever owns the range now.
+
+        Raises:
+            FencedWriteError: another task does.
+        """
+        self._send_to_store(Write(self.range, self.token, states=self._states(), taken=self._taken))
+
     def end(self) -> None:
         """Nothing more is processed for now: begin with the first phase behind processing."""
         for output in self._outputs:
@@ -222,6 +231,7 @@ class Transaction:
         self._send_to_store(write)
         self.writes += 1
         self.written += self.records
+        self.written_bytes += bytes_of(write)
         for sink in self._sinks:
             sink.fresh.clear()
         for delivery in self.outbound:

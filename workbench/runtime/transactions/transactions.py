@@ -38,6 +38,7 @@ class Totals:
         false_positives: new elements for which the store was read in vain.
         resent: elements that were sent again.
         fenced: writes of replaced tasks that the store refused.
+        written_bytes: by all transactions.
     """
 
     records: int = 0
@@ -47,6 +48,7 @@ class Totals:
     false_positives: int = 0
     resent: int = 0
     fenced: int = 0
+    written_bytes: int = 0
 
     def add(self, task: TransactionalOperatorTask | TransactionalSourceTask) -> None:
         """Add what a task has counted."""
@@ -57,6 +59,7 @@ class Totals:
         self.duplicates += transaction.ids.duplicates
         self.false_positives += transaction.ids.false_positives
         self.fenced += transaction.fenced
+        self.written_bytes += transaction.written_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,10 @@ class Transactions:
             if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask):
                 self._past.add(task)
                 self._ended.add(task.transaction)
+
+    def note_refused(self, writes: int) -> None:
+        """Tasks that had been replaced have woken up, and so many of their writes were refused."""
+        self._past.fenced += writes
 
     def counts(self, execution: Execution | None) -> dict[str, int]:
         """What all tasks have counted, see `Totals`."""

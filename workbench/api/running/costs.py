@@ -1,0 +1,97 @@
+"""What an architecture of fault tolerance cost a job that has ended, from its frames."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.api.job.job import Job
+from workbench.runtime.job.zombies import Woken
+from workbench.telemetry.frames import Frame, end_latency
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The costs of one run.
+
+    Attributes:
+        failures: after which the job or a part of it restarted.
+        records_again: records that sources read again after failures or time-outs.
+        recovery_ms: until the sources were where they had been, on average; None: nothing failed.
+        records_per_second: of the input, over the whole run.
+        p50_ms, p99_ms: latency from the sources to the slowest sink: the median of the medians, and the highest 99th
+            percentile; None: not measured.
+        buffers: sent between tasks in the last attempt.
+        messages: beside the records: barriers, acknowledgements to and from ackers in the last attempt, and calls of
+            a store.
+        checkpoints: that were completed.
+        bytes: written: of checkpoints, and of transactions.
+        stall_ms: how long checkpoints kept the sources from reading, in total.
+        timed_out: roots that were replayed because they were not acknowledged in time.
+        queued: micro-batches that waited at the same time.
+        refused: what tasks tried that were replaced and woke up: records sent that nobody took, and refused writes.
+    """
+
+    failures: int
+    records_again: int
+    recovery_ms: float | None
+    records_per_second: float | None
+    p50_ms: float | None
+    p99_ms: float | None
+    buffers: int
+    messages: int
+    checkpoints: int
+    bytes: int
+    stall_ms: float
+    timed_out: int
+    queued: int
+    refused: int
+
+
+def cost_of(job: Job, records: int, woken: Sequence[Woken] = ()) -> Cost:
+    """The costs of a job that has ended.
+
+    Args:
+        job: the job.
+        records: of its input.
+        woken: what its tasks did that were replaced and woke up.
+    """
+    frames = job.recorder.frames()
+    last = frames[-1]
+    latencies = [end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency) for frame in frames]
+    known = [latency for latency in latencies if latency is not None]
+    failures = [one for one in last.interruptions if one.kind == "failure"]
+    recovered = [(one.end_us - one.start_us) / 1_000 for one in failures if one.end_us is not None]
+    seconds = float(last.metrics.get("runningTime") or 0) / 1_000
+    taken = {one.id: one for frame in frames for one in frame.checkpoints}
+    stored = job.status().get("transactions") or {}
+    waiting = ("collecting", "waiting")
+    queues = [frame.batches.open for frame in frames if frame.batches is not None]
+    return Cost(
+        failures=int(last.metrics.get("numRestarts") or 0),
+        records_again=sum(one.records_again or 0 for one in failures)
+        + (0 if last.acks is None else last.acks.total("replayed_records")),
+        recovery_ms=statistics.mean(recovered) if recovered else None,
+        records_per_second=records / seconds if seconds else None,
+        p50_ms=statistics.median(latency.p50_ms for latency in known) if known else None,
+        p99_ms=max((latency.p99_ms for latency in known), default=None),
+        buffers=sum(int(vertex.metrics.get("numBuffersOut") or 0) for vertex in last.vertices),
+        messages=len(taken) * max(len(frame.channels) for frame in frames)
+        + _acknowledgements(last)
+        + stored.get("round_trips", 0),
+        checkpoints=int(last.metrics.get("numberOfCompletedCheckpoints") or 0),
+        bytes=sum(one.size_bytes or 0 for one in taken.values()) + stored.get("written_bytes", 0),
+        stall_ms=sum(one.stall_ms or 0 for one in taken.values()),
+        timed_out=0 if last.acks is None else last.acks.total("failed"),
+        queued=max((sum(each.state in waiting for each in queue) for queue in queues), default=0),
+        refused=sum(each.sent + each.refused for each in woken),
+    )
+
+
+def _acknowledgements(frame: Frame) -> int:
+    """Messages to the ackers, and from them to the sources."""
+    ackers = [vertex.metrics for vertex in frame.vertices if frame.acks is not None and vertex.id == frame.acks.vertex]
+    return sum(int(found.get("numRecordsIn") or 0) for found in ackers) + (
+        0 if frame.acks is None else frame.acks.total("acked")
+    )
