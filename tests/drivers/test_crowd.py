@@ -258,3 +258,17 @@ def test_a_quiet_job_is_asked_and_not_looked_at_until_something_happens() -> Non
     ticks.stirred()
     assert ticks.due_us <= 6_000_000
     assert ticks.sees_news(6_000_000, ("moved", 0))
+
+
+def test_a_job_whose_frames_no_one_reads_is_sampled_half_as_often_until_someone_does() -> None:
+    ticks = Ticks(100_000, 0, Budget())
+    looks = []
+    for now_us in range(0, 5_000_000, 50_000):
+        if now_us >= ticks.due_us:
+            looks.append(now_us)
+            ticks.looked(now_us, cost_us=0, read=now_us == 4_000_000)
+    assert looks == [
+        *range(0, 3_000_000, 100_000),
+        *range(3_000_000, 4_000_000, 200_000),
+        *range(4_000_000, 5_000_000, 100_000),
+    ]

@@ -98,7 +98,7 @@ def contend(seed: int, *, draw: DrawTrial | None = None, tunings: int = 3) -> Co
         directory = folder / "checkpoints" if on_disk else None
         storage, manifest, first_id = open_storage(directory, resume=True, restore=None)
         clock = SystemClock()
-        driver = LiveDriver(f"contention-{seed}", clock, lambda: None)
+        driver = LiveDriver(f"contention-{seed}", clock, lambda: False)
         master = build_master(
             "contention",
             graph.logical,

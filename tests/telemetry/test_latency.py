@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.runtime.tasks.kept_markers import KEPT, KeptMarkers
+from workbench.runtime.tasks.kept_markers import EACH, KEPT, KeptMarkers
 from workbench.telemetry.latency import LEAST, RECENT_US, latency_frames
 
 NOW_US = 1_000_000_000
@@ -116,3 +116,12 @@ def test_three_seconds_after_a_change_of_the_buffer_timeout_markers_say_what_rec
             assert change.after.p50_ms == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
     finally:
         job.cancel()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_percentiles_are_interpolated_as_numpy_does(count: int) -> None:
+    travelled_us = np.random.default_rng(count).integers(0, 10**8, count).tolist()
+    latency = frames(task("sum", travelled_us))["sum"]
+    measured = (latency.p50_ms, latency.p90_ms, latency.p95_ms, latency.p99_ms)
+    stands_for = np.repeat(travelled_us, EACH)
+    assert measured == pytest.approx(tuple(np.percentile(stands_for, (50, 90, 95, 99)) / 1_000), rel=1e-12)

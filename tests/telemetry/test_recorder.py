@@ -108,3 +108,14 @@ def test_frames_are_given_free_with_the_last_handle_of_a_job_and_wait_for_no_gar
     finally:
         if collects:
             gc.enable()
+
+
+def test_it_is_known_whether_frames_are_read() -> None:
+    recorder = Recorder()
+    recorder.append(frame(0))
+    assert not recorder.read
+    recorder.latest()
+    assert recorder.read
+    recorder.read = False
+    recorder.frames()
+    assert recorder.read

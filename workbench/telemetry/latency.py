@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from workbench.elements import Int64s
 from workbench.runtime.tasks.execution import Execution
+from workbench.runtime.tasks.kept_markers import EACH, spread
 from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LatencyFrame
 
@@ -13,6 +16,7 @@ RECENT_US = 2_500_000
 """Markers that arrived so long ago at most count: a tuning shows within seconds, and 50 a second make a percentile."""
 LEAST = 8
 """Where fewer came in that time, so many of the newest count."""
+_SHARES = (0.5, 0.9, 0.95, 0.99)
 
 
 def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tuple[LatencyFrame, ...]:
@@ -35,19 +39,30 @@ def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tupl
     frames = []
     for vertex, parts in samples.items():
         together = np.concatenate(parts)
-        p50, p90, p95, p99 = np.percentile(together, (50, 90, 95, 99)) / 1_000
-        frames.append(
-            LatencyFrame(vertex, counts[vertex], float(p50), float(p90), float(p95), float(p99), recent=recent[vertex])
-        )
+        p50, p90, p95, p99 = (us / 1_000 for us in _percentiles(together))
+        frames.append(LatencyFrame(vertex, counts[vertex], p50, p90, p95, p99, recent=recent[vertex]))
     return tuple(frames)
 
 
 def _recent(task: Task, now_us: int, since_us: int) -> tuple[Int64s, int]:
     """The travel times that count, shape (n,), microseconds, and of how many markers they are."""
-    arrived, travelled = task.markers.newest()
-    after = (arrived[:, None] - travelled >= since_us) | task.finished  # of what has ended, no more come
-    some = after.any(axis=1)
-    arrived, travelled, after = arrived[some], travelled[some], after[some]
+    arrived, travelled, rested = task.markers.newest()
+    # Of what has ended, no more come. The records that travelled shortest were sent last.
+    some = (arrived - travelled - rested // (2 * EACH) >= since_us) | task.finished
+    arrived, travelled, rested = arrived[some], travelled[some], rested[some]
     fresh = int(np.count_nonzero(arrived > now_us - RECENT_US))
     first = max(0, len(arrived) - max(fresh, LEAST))
-    return travelled[first:][after[first:]], len(arrived) - first
+    each = spread(travelled[first:], rested[first:])
+    after = (arrived[first:, None] - each >= since_us) | task.finished
+    return each[after], len(arrived) - first
+
+
+def _percentiles(times: Int64s) -> Iterator[float]:
+    """Percentiles, interpolated as numpy does by default, which takes twenty times as long for so few numbers."""
+    ordered = np.sort(times)
+    last = len(ordered) - 1
+    for share in _SHARES:
+        place = share * last
+        below = int(place)
+        low, high = int(ordered[below]), int(ordered[min(below + 1, last)])
+        yield low + (high - low) * (place - below)

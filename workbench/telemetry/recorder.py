@@ -15,7 +15,7 @@ from typing import Any
 from workbench.telemetry.frames import Frame
 
 DENSE = 300
-"""Frames that are kept as they come: half a minute at ten a second."""
+"""Frames that are kept as they come: half a minute at ten a second, a minute of a job that no one watches."""
 SPARSE = 540
 EVERY = 5
 """Of those before one in so many is kept, back to five minutes."""
@@ -64,6 +64,9 @@ class PackedFrame:
 class Recorder:
     """Keeps frames; one thread appends, any may read.
 
+    Attributes:
+        read: set when frames are read.
+
     Args:
         dense: the most recent frames, which are all kept; fewer where they have more than `PARTS` parts.
         sparse: older ones, every fifth of what came; fewer likewise.
@@ -79,6 +82,7 @@ class Recorder:
         self._dense_parts = 0
         self._sparse: deque[PackedFrame] = deque(maxlen=sparse)
         self._sparse_max = sparse
+        self.read = False
 
     def append(self, frame: Frame) -> None:
         """Add the newest frame; the oldest give way."""
@@ -101,6 +105,7 @@ class Recorder:
 
     def latest(self) -> Frame | None:
         """The newest frame, or None before the first."""
+        self.read = True
         try:
             return self._dense[-1]
         except IndexError:
@@ -108,6 +113,7 @@ class Recorder:
 
     def frames(self) -> tuple[Frame, ...]:
         """All frames that are kept, oldest first."""
+        self.read = True
         dense = self._dense.copy()
         sparse = self._sparse.copy()
         while sparse and dense and sparse[-1].sequence >= dense[0].sequence:

@@ -196,11 +196,12 @@ class Sampler(JobObserver):
         checkpoints = coordinator.completed, coordinator.failed, tuple(coordinator.in_progress), written
         return flows, (told, checkpoints, [task.load.stepping for task in tasks])
 
-    def sample(self) -> None:
-        """Read everything into one frame; called on the master's turn."""
+    def sample(self) -> bool:
+        """Read everything into one frame, on the master's turn; returns whether frames have been read since the last
+        one."""
         if self._sequence < self.first:
             self._sequence += 1
-            return
+            return False
         master = self.master
         assert master is not None
         now = master.services.clock.now_us()
@@ -262,8 +263,12 @@ class Sampler(JobObserver):
         self._sequence += 1
         if execution is None or master.over:
             self._channels.forget()  # nothing of an attempt that has ended is kept from here
-        if (recorder := self._recorder()) is not None:
-            recorder.append(frame)
+        recorder = self._recorder()
+        if recorder is None:
+            return False
+        recorder.append(frame)
+        read, recorder.read = recorder.read, False
+        return read
 
     def _findings(
         self,

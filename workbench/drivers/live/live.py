@@ -48,7 +48,7 @@ class LiveDriver:
         name: of the job; its threads are named after it.
         clock: the machine's.
         on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
-            (telemetry samples here).
+            (telemetry samples here); returns whether its frames have been read since the last time.
         activity: what flows in the job and what else happens to it, as far as telemetry shows it; see `Ticks`.
     """
 
@@ -56,7 +56,7 @@ class LiveDriver:
         self,
         name: str,
         clock: SystemClock,
-        on_tick: Callable[[], None],
+        on_tick: Callable[[], bool],
         tick_s: float = 0.1,
         activity: Callable[[], Activity] = lambda: (object(), None),
     ) -> None:
@@ -234,8 +234,8 @@ class LiveDriver:
             now = self._clock.now_us()
             if master.over or (now >= ticks.due_us and ticks.sees_news(now, self._activity())):
                 begun_ns = time.thread_time_ns()
-                self._tick(master)
-                ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000)
+                read = self._tick(master)
+                ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000, read=read)
             if turn is not None:
                 turn.release()
             if master.over and not master.has_news:
@@ -249,15 +249,16 @@ class LiveDriver:
         self.master.forget()
         self._work.put(None)
 
-    def _tick(self, master: Master) -> None:
+    def _tick(self, master: Master) -> bool:
         """Let telemetry sample; if that fails, the job continues without it and its log says so once."""
         if self._unseen:
-            return
+            return False
         try:
-            self._on_tick()
+            return self._on_tick()
         except Exception as error:  # noqa: BLE001  what looks at a job must not end it
             self._unseen = True
             master.life.tell("notice", f"telemetry stopped: {sentence_of(error)}")
+            return False
 
     def _write(self) -> None:
         while (job := self._work.get()) is not None:

@@ -1,9 +1,10 @@
-"""When telemetry samples a live job: ten times a second, and less often if sampling would take too much time.
+"""When telemetry samples a live job: ten times a second, less often if no one looks or if it would take too much time.
 
 A frame holds every task and every channel, so it costs more the wider a graph is, and all jobs of a process are looked
 at under one interpreter lock. So they share one budget: many jobs, and wide ones, are looked at less often, and the
 records keep the processor. Where nothing has moved for longer than rates are taken over, a frame would repeat the one
-before: such a job is only asked whether that is still so, and shown every other second.
+before: such a job is only asked whether that is still so, and shown every other second. Of a job whose frames no one
+reads, every other one is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ QUIET_US = 2_000_000
 """The interval between two samples of a quiet job."""
 ASKED_US = 500_000
 """The interval between two checks whether a job is still quiet."""
+UNREAD_US = 3_000_000
+"""The time without a reader from which a job is sampled half as often."""
 
 
 Activity = tuple[object, object]
@@ -80,13 +83,15 @@ class Ticks:
         200000
     """
 
-    __slots__ = ("_activity", "_budget", "_changed_us", "_looked_us", "_shortest_us", "_wanted_us", "due_us")
+    __slots__ = (
+        *("_activity", "_budget", "_changed_us", "_looked_us", "_read_us", "_shortest_us", "_wanted_us", "due_us"),
+    )
 
     def __init__(self, shortest_us: int, now_us: int, budget: Budget = _BUDGET) -> None:
         self._shortest_us = shortest_us
         self._budget = budget
         self._activity: Activity | None = None
-        self._changed_us = self._looked_us = self._wanted_us = now_us
+        self._changed_us = self._looked_us = self._read_us = self._wanted_us = now_us
         self.due_us = now_us
 
     def sees_news(self, now_us: int, activity: Activity) -> bool:
@@ -110,11 +115,22 @@ class Ticks:
         """A user has acted on the job: check immediately whether it is still quiet, if the budget allows a sample."""
         self.due_us = self._wanted_us
 
-    def looked(self, now_us: int, cost_us: int) -> None:
-        """Record a sample that began now and took this much processor time."""
+    def looked(self, now_us: int, cost_us: int, *, read: bool = True) -> None:
+        """Record a sample that began now and took this much processor time.
+
+        Args:
+            now_us: by the clock.
+            cost_us: of processor time.
+            read: frames have been read since the sample before.
+        """
         self._budget.spend(self, cost_us)
         self._looked_us = now_us
-        self.due_us = self._wanted_us = now_us + max(self._shortest_us, int(self._budget.total_us / SHARE))
+        if read:
+            self._read_us = now_us
+        affordable_us = int(self._budget.total_us / SHARE)
+        usual_us = self._shortest_us * (2 if now_us - self._read_us >= UNREAD_US else 1)
+        self._wanted_us = now_us + max(self._shortest_us, affordable_us)
+        self.due_us = now_us + max(usual_us, affordable_us)
 
     def end(self) -> None:
         """No further samples are taken."""

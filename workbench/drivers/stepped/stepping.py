@@ -87,7 +87,7 @@ class SteppingDriver(SerialDriver):
     def __init__(
         self,
         clock: VirtualClock,
-        on_step: Callable[[], None],
+        on_step: Callable[[], object],
         held_by: Callable[[Task], Held] = lambda task: (),
         narrator: Narrator = PLAIN,
     ) -> None:
@@ -112,7 +112,7 @@ class SteppingDriver(SerialDriver):
         master.step()
         self._after()
 
-    def watch(self, on_step: Callable[[], None]) -> None:
+    def watch(self, on_step: Callable[[], object]) -> None:
         """Call `on_step` after each step from now on, instead of the previous function."""
         self._on_step = on_step
 

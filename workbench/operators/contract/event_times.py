@@ -6,7 +6,7 @@ kept for all of them: a late record is rare, and a job has few of its kind.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from typing import Literal
 
 import numpy as np
@@ -180,7 +180,6 @@ class EventTimes:
         """
         self._batches = 0
         step = -(-len(starts) // GROUPS) or 1
-        rows = np.stack((starts[::step], ends[::step], fired[::step]), axis=1)
-        distinct, counts = np.unique(rows, axis=0, return_counts=True) if len(rows) else (rows, rows[:, 0])
-        some = zip(distinct[-WINDOWS:].tolist(), counts[-WINDOWS:].tolist(), strict=True)
+        counts = Counter(zip(*(each[::step].tolist() for each in (starts, ends, fired)), strict=True))
+        some = sorted(counts.items())[-WINDOWS:]
         self.open = tuple((start, min(end, MAX_TIME), count * step, bool(done)) for (start, end, done), count in some)

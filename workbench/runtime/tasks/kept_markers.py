@@ -10,6 +10,7 @@ KEPT = 1_024
 """The newest markers that a task keeps: those of a few seconds, from several sources."""
 EACH = 8
 """Travel times that one marker stands for: those of records that became due while the source rested before it."""
+_SHARES = 2 * np.arange(EACH) + 1
 
 
 class KeptMarkers:
@@ -21,9 +22,9 @@ class KeptMarkers:
     Example:
         >>> markers = KeptMarkers()
         >>> markers.add(5_000, marked_us=4_000, rested_us=8_000)
-        >>> arrived_us, travelled_us = markers.newest()
-        >>> arrived_us.tolist(), travelled_us.tolist()
-        ([5000], [[1500, 2500, 3500, 4500, 5500, 6500, 7500, 8500]])
+        >>> arrived_us, travelled_us, rested_us = markers.newest()
+        >>> spread(travelled_us, rested_us).tolist()
+        [[1500, 2500, 3500, 4500, 5500, 6500, 7500, 8500]]
     """
 
     def __init__(self) -> None:
@@ -46,14 +47,24 @@ class KeptMarkers:
         self._rested_us[place] = rested_us
         self.count += 1
 
-    def newest(self) -> tuple[Int64s, Int64s]:
-        """When they arrived, and how long records took that became due with each.
+    def newest(self) -> tuple[Int64s, Int64s, Int64s]:
+        """When each arrived, how long it travelled, and how long its source had rested before.
 
         Returns:
-            The arrivals, shape (n,), and the travel times, shape (n, `EACH`), microseconds, oldest first. They spread
-            evenly over the source's rest before the marker; without one they are equal.
+            Three arrays of shape (n,), microseconds, oldest first.
         """
         count = self.count
         places = np.arange(max(0, count - KEPT), count) % KEPT
-        rested_us = self._rested_us[places, None] * (2 * np.arange(EACH) + 1) // (2 * EACH)
-        return self._arrived_us[places], self._travelled_us[places, None] + rested_us
+        return self._arrived_us[places], self._travelled_us[places], self._rested_us[places]
+
+
+def spread(travelled_us: Int64s, rested_us: Int64s) -> Int64s:
+    """How long records took that became due with each marker: they spread evenly over the source's rest before it.
+
+    Args:
+        travelled_us, rested_us: of the markers, shape (n,).
+
+    Returns:
+        The travel times, shape (n, `EACH`), the shortest first.
+    """
+    return travelled_us[:, None] + rested_us[:, None] * _SHARES // (2 * EACH)

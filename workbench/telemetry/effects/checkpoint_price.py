@@ -10,7 +10,7 @@ import numpy as np
 from workbench.elements import Int64s
 from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
-from workbench.runtime.tasks.kept_markers import EACH
+from workbench.runtime.tasks.kept_markers import EACH, spread
 from workbench.runtime.tasks.task import Task
 
 HORIZON_US = 20_000_000
@@ -94,9 +94,9 @@ def checkpoint_price(
 
 def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
     """When the records that its markers stand for became due, and how long they travelled."""
-    arrived, each = task.markers.newest()
-    travelled = each.ravel()
-    sent = np.repeat(arrived, each.shape[1]) - travelled
+    arrived, travelled, rested = task.markers.newest()
+    travelled = spread(travelled, rested).ravel()
+    sent = np.repeat(arrived, EACH) - travelled
     return sent[sent >= from_us], travelled[sent >= from_us]
 
 
