@@ -11,6 +11,12 @@ from workbench.lessons.exercises.plan import LessonPlan
 
 COURSE = {
     "01": "table_in_motion",
+    "02": "buffers",
+    "03": "windows",
+    "04": "time",
+    "05": "state",
+    "06": "failure",
+    "07": "snapshots",
 }
 """The topic of each lesson; its text is ``sources/01_table_in_motion.md``."""
 

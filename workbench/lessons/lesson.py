@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, V
 from workbench.lessons.exercises.question import Question
 from workbench.lessons.exercises.said import Said
 from workbench.lessons.lecturer import Lecturer
+from workbench.lessons.pictures.curves import curves
+from workbench.lessons.pictures.frame import Picture
+from workbench.lessons.pictures.times import times
 from workbench.lessons.progress import FILE, Checked, LessonProgress, Prediction, ProgressFile
 
 
@@ -135,6 +139,33 @@ class Lesson:
         if self._counterexample is None:
             raise JobError("there is no counterexample: the last check found no violation in a run of a job")
         return self._counterexample
+
+    # pictures ----------------------------------------------------------------------------------------------------
+
+    def curves(self, places: Sequence[object], series: Mapping[str, Sequence[float]], x: str, y: str) -> Picture:
+        """A picture of what changes with a setting: one curve for each series.
+
+        Args:
+            places: what stands below the points, from left to right.
+            series: the values at these places, by name.
+            x, y: the names of the axes, with units.
+        """
+        return curves(places, series, x, y)
+
+    def times(
+        self,
+        records: Sequence[tuple[float, float, str]],
+        windows: Sequence[tuple[float, float]] = (),
+        watermark: Sequence[tuple[float, float]] = (),
+    ) -> Picture:
+        """A picture of event time against processing time.
+
+        Args:
+            records: when each happened, when it was seen, both in seconds, and a short text.
+            windows: of event time, from and to, in seconds.
+            watermark: (processing time, event time) in seconds, each from when on it holds.
+        """
+        return times(records, windows, watermark)
 
     # progress ----------------------------------------------------------------------------------------------------
 

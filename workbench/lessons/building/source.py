@@ -115,6 +115,6 @@ def _solution(lines: list[str]) -> list[str]:
 
 
 def _gap(lines: list[str]) -> list[str]:
-    blanks = [line.replace(f"{BLANK} ", "", 1) for line in lines if line.strip().startswith(BLANK)]
+    blanks = [line.replace(BLANK, "", 1).replace(" ", "", 1) for line in lines if line.strip().startswith(BLANK)]
     first = lines[0] if lines else ""
     return blanks or [first[: len(first) - len(first.lstrip())] + "..."]

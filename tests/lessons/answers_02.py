@@ -1,0 +1,28 @@
+"""Right and wrong answers to the exercises of lesson 2."""
+
+
+def both(timeout, size=64):
+    return {"buffer_timeout": timeout, "buffer_size": size}
+
+
+FEW = "for 240 orders. Each buffer costs the same"
+SLOW = "An order waits until its buffer is"
+RIGHT = {
+    "settings": {"15 ms": both("15ms"), "13 ms": both("13ms", 1000), "a small buffer": both("16ms", 8)},
+}
+WRONG = {
+    "settings": {
+        "no waiting": (both("0ms"), FEW),
+        "2 ms": (both("2ms"), FEW),
+        "5 ms": (both("5ms"), FEW),
+        "50 ms": (both("50ms"), SLOW),
+        "Flink's default": ({"buffer_timeout": "100ms"}, SLOW),
+        "only full buffers": (both("disabled", 64), SLOW),
+        "a buffer of one": (both("15ms", 1), FEW),
+        "a buffer of two": (both("15ms", 2), FEW),
+        "a text": ("15ms", "no dict of settings"),
+        "another setting": ({"parallelism": 4}, "'parallelism' is not a setting of this exercise"),
+        "no unit": (both("fifteen"), "fifteen"),
+        "nothing": ({}, "no settings yet"),
+    },
+}

@@ -1,0 +1,118 @@
+"""Right and wrong answers to the exercises of lesson 5."""
+
+import pyarrow as pa
+
+import workbench as wb
+
+SCHEMA = {"sensor": pa.string(), "number": pa.int64(), "celsius": pa.int64()}
+
+
+def judged(rule, key="sensor", keep=lambda alarm: True):
+    """Compare with the last kept reading."""
+
+    def compare(record, state):
+        now, before = record["celsius"], state.last
+        alarm = rule(before, now)
+        if keep(alarm):
+            state.last = now
+        return record if alarm else None
+
+    return lambda readings: readings.key_by(key).process(compare, SCHEMA, state={"last": pa.int64()})
+
+
+def risen(before, now):
+    return before is not None and now - before > 5
+
+
+class Alarms(wb.functions.ProcessFunction):
+    last = wb.state.ValueState(pa.int64())
+
+    def process(self, record, state, ctx):
+        before, state.last = state.last, record["celsius"]
+        if before is not None and record["celsius"] - before > 5:
+            yield record
+
+
+class Forgetful(wb.functions.ProcessFunction):
+    """Keeps the readings in the object, not in state."""
+
+    def __init__(self):
+        self.last = {}
+
+    def process(self, record, state, ctx):
+        before = self.last.get(ctx.key)
+        self.last[ctx.key] = record["celsius"]
+        return record if risen(before, record["celsius"]) else None
+
+
+def by_list(readings):
+    def compare(record, state):
+        before = list(state.two)[-1:] or [None]
+        state.two.clear()
+        state.two.append(record["celsius"])
+        return [record] if risen(before[0], record["celsius"]) else []
+
+    return readings.key_by("sensor").process(compare, SCHEMA, state={"two": wb.state.ListState(pa.int64())})
+
+
+def in_a_dictionary(readings):
+    last = {}
+
+    def compare(record, state):
+        before = last.get(record["sensor"])
+        last[record["sensor"]] = record["celsius"]
+        return record if risen(before, record["celsius"]) else None
+
+    return readings.key_by("sensor").process(compare, SCHEMA)
+
+
+def lowest(readings):
+    def compare(record, state):
+        before = state.low
+        state.low = record["celsius"] if before is None else min(before, record["celsius"])
+        return record if risen(before, record["celsius"]) else None
+
+    return readings.key_by("sensor").process(compare, SCHEMA, state={"low": pa.int64()})
+
+
+def first(readings):
+    def compare(record, state):
+        before = state.first
+        if before is None:
+            state.first = record["celsius"]
+        return record if risen(before, record["celsius"]) else None
+
+    return readings.key_by("sensor").process(compare, SCHEMA, state={"first": pa.int64()})
+
+
+RIGHT = {
+    "alarms": {
+        "a value": judged(risen),
+        "a class": lambda r: r.key_by("sensor").process(Alarms(), SCHEMA),
+        "a list": by_list,
+    }
+}
+WRONG = {
+    "alarms": {
+        "a dictionary": (in_a_dictionary, "has to be state that checkpoints contain"),
+        "in the object": (
+            lambda readings: readings.key_by("sensor").process(Forgetful(), SCHEMA), "has to be state that checkpoints"
+        ),
+        "never written": (judged(risen, keep=lambda alarm: False), "the result is empty"),
+        "not after an alarm": (judged(risen, keep=lambda alarm: not alarm), "it has to be kept, too"),
+        "5 degrees": (judged(lambda before, now: before is not None and now - before >= 5), "are not more than 5"),
+        "a fall": (judged(lambda before, now: before is not None and abs(now - before) > 5), "A fall is no alarm"),
+        "the first": (judged(lambda before, now: now - (before or 0) > 5), "so it is no alarm"),
+        "the lowest": (lowest, "the lowest reading so far"),
+        "the first reading": (first, "the first reading, not with the one before"),
+        "another key": (judged(risen, key="celsius"), "the result is empty"),
+        "all readings": (lambda readings: readings.filter("celsius > 5"), ""),
+        "warm": (lambda readings: readings.filter("celsius > 25"), ""),
+        "another result": (
+            lambda readings: readings.key_by("sensor").process(
+                lambda record, state: {"sensor": record["sensor"]}, {"sensor": pa.string()}
+            ),
+            "no column 'number'",
+        ),
+    }
+}  # fmt: skip

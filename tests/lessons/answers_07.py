@@ -1,0 +1,170 @@
+"""Right and wrong answers to the exercises of lesson 7."""
+
+
+class Aligned:
+    def __init__(self, channels):
+        self.channels = channels
+        self.total = 0
+        self.blocked = set()
+        self.waiting = []
+
+    def record(self, channel, n):
+        if channel in self.blocked:
+            self.waiting.append(n)
+        else:
+            self.total += n
+
+    def barrier(self, channel):
+        self.blocked.add(channel)
+        if len(self.blocked) < self.channels:
+            return None
+        return self.snapshot()
+
+    def snapshot(self):
+        copy = self.total
+        self.total += sum(self.waiting)
+        self.blocked.clear()
+        self.waiting.clear()
+        return copy
+
+
+class Queues(Aligned):
+    """A queue for each channel."""
+
+    def __init__(self, channels):
+        self.total, self.queues = 0, [None] * channels
+
+    def record(self, channel, n):
+        if self.queues[channel] is None:
+            self.total += n
+        else:
+            self.queues[channel].append(n)
+
+    def barrier(self, channel):
+        self.queues[channel] = []
+        if None in self.queues:
+            return None
+        copy = self.total
+        self.total += sum(map(sum, self.queues))
+        self.queues = [None] * len(self.queues)
+        return copy
+
+
+class Overtaking(Aligned):
+    """Counts everything at once, and subtracts what came behind barriers."""
+
+    def __init__(self, channels):
+        self.channels, self.total, self.behind, self.seen = channels, 0, 0, set()
+
+    def record(self, channel, n):
+        self.total += n
+        if channel in self.seen:
+            self.behind += n
+
+    def barrier(self, channel):
+        self.seen.add(channel)
+        if len(self.seen) == self.channels:
+            copy, self.behind = self.total - self.behind, 0
+            self.seen = set()
+            return copy
+
+
+class NoWaiting(Aligned):
+    def record(self, channel, n):
+        self.total += n
+
+
+class Dropping(Aligned):
+    def record(self, channel, n):
+        if channel not in self.blocked:
+            self.total += n
+
+
+class First(Aligned):
+    def barrier(self, channel):
+        return self.total
+
+
+class Every(Aligned):
+    def barrier(self, channel):
+        self.blocked.add(channel)
+        return self.snapshot() if len(self.blocked) == self.channels else self.total
+
+
+class Never(Aligned):
+    def barrier(self, channel):
+        self.blocked.add(channel)
+
+
+class CopyLate(Aligned):
+    def snapshot(self):
+        super().snapshot()
+        return self.total
+
+
+class AllBlocked(Aligned):
+    """The first barrier blocks every channel."""
+
+    def record(self, channel, n):
+        if self.blocked:
+            self.waiting.append(n)
+        else:
+            self.total += n
+
+
+class OnlyOnce(Aligned):
+    def snapshot(self):
+        copy = self.total
+        self.total += sum(self.waiting)
+        self.waiting.clear()
+        return copy
+
+
+class Forgets(Aligned):
+    def snapshot(self):
+        copy = self.total
+        self.blocked.clear()
+        self.waiting.clear()
+        return copy
+
+
+class Twice(Aligned):
+    def snapshot(self):
+        copy = self.total
+        self.total += sum(self.waiting)
+        self.blocked.clear()
+        return copy
+
+
+class Slow(Aligned):
+    """Everything waits for the next snapshot."""
+
+    def record(self, channel, n):
+        self.waiting.append(n)
+
+
+class Resets(Aligned):
+    def snapshot(self):
+        copy = super().snapshot()
+        self.total = 0
+        return copy
+
+
+RIGHT = {"alignment": {"a list": Aligned, "queues": Queues, "subtraction": Overtaking}}
+WRONG = {
+    "alignment": {
+        "no waiting": (NoWaiting, "records from behind a barrier"),
+        "dropped": (Dropping, "after the alignment"),
+        "at the first barrier": (First, "not all channels have sent their barrier"),
+        "at every barrier": (Every, "not all channels have sent their barrier"),
+        "never": (Never, "no snapshot was returned"),
+        "copied too late": (CopyLate, "records from behind a barrier"),
+        "all blocked": (AllBlocked, "lacks records that came before the barriers"),
+        "only once": (OnlyOnce, ""),
+        "forgotten": (Forgets, ""),
+        "processed twice": (Twice, ""),
+        "everything waits": (Slow, "no barrier is waited for"),
+        "begins anew": (Resets, ""),
+        "no methods": (list, "no method 'record'"),
+    },
+}

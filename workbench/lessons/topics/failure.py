@@ -1,0 +1,117 @@
+"""Lesson 6: failures and guarantees (the three steps, at most, at least and exactly once, acks as in Storm, D1)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.programs import program
+from workbench.lessons.exercises.question import Choice, Option
+
+
+def judge(answer: Any, chance: Random) -> None:
+    """Pay with deliveries that come again: after each failure, everything since the last checkpoint."""
+    ledger = answer()
+    if not hasattr(ledger, "pay") or not hasattr(ledger, "balance"):
+        raise ViolatedError("a ledger", "the class needs two methods: pay(payment, account, cents), balance(account)")
+    payments = [
+        (number, chance.choice(("ann", "bob")), chance.choice((100, 100, 250, -100)))
+        for number in chance.sample(range(1_000), chance.randrange(3, 40))
+    ]
+    delivered: list[tuple[int, str, int]] = []
+    checkpoint = at = 0
+    while at < len(payments):
+        payment = payments[at]
+        delivered.append(payment)
+        if ledger.pay(*payment) is ...:
+            raise MissingAnswerError("`pay` still returns `...`")
+        at += 1
+        if chance.random() < 0.15:
+            checkpoint = at
+        if chance.random() < 0.1 and len(delivered) < 500:
+            at = checkpoint
+    for account in ("ann", "bob", "nobody"):
+        _compare(ledger, account, payments, delivered)
+
+
+def _compare(ledger: Any, account: str, payments: list[Any], delivered: list[Any]) -> None:
+    right = sum(cents for _, name, cents in payments if name == account)
+    found = ledger.balance(account)
+    if found is ...:
+        raise MissingAnswerError("`balance` still returns `...`")
+    if found == right:
+        return
+    told = (
+        f"after {len(delivered)} deliveries of {len(payments)} payments, some of which came again, {account} has "
+        f"{found} cents; right is {right}."
+    )
+    of_account = [payment for payment in delivered if payment[1] == account]
+    if found == sum(cents for *_, cents in of_account):
+        raise ViolatedError("no duplicate", f"{told} Each delivery was counted, also the second one of a payment.")
+    if found == sum({cents for _, name, cents in payments if name == account}):
+        raise ViolatedError("no loss", f"{told} Two payments of the same amount are two payments.")
+    if not isinstance(found, int):
+        raise ViolatedError("right values", f"{told} A balance is a whole number of cents.")
+    several = [n for n in {p[0] for p in of_account} if sum(d[0] == n for d in of_account) > 1]
+    more = f" Payment {several[0]} came more than once." if several else ""
+    raise ViolatedError("no loss, no duplicate", f"{told}{more} What tells a repeated payment from a new one?")
+
+
+LESSON = LessonPlan(
+    number="06",
+    title="Failure",
+    promise="Afterwards you can say what at most once, at least once and exactly once mean, and what they cost.",
+    questions=(
+        Choice(
+            "where",
+            "A task receives a record, updates its state, and emits a result. It dies right after the update, and "
+            "starts again with empty state from the next record. What is lost?",
+            (
+                Option("Only the result that was not emitted.", lambda lost: lost == "result"),
+                Option("That result, and everything that the state held.", lambda lost: lost == "state and result"),
+                Option("Nothing: the update was made.", lambda lost: lost == "nothing"),
+            ),
+            "The state was in the memory of the task. Without a copy elsewhere it dies with the task.",
+        ),
+        Choice(
+            "acks",
+            "Sources keep each record until it is acknowledged, and send it again if that takes too long. A task "
+            "fails. How do the counts compare with the right ones?",
+            (
+                Option("They are too small.", lambda more: more < 0),
+                Option("They are right.", lambda more: more == 0),
+                Option("They are too large.", lambda more: more > 0),
+            ),
+            "Nothing is lost. But a record whose effect was saved and whose acknowledgement was lost comes again.",
+        ),
+        Choice(
+            "exactly-once",
+            "With exactly once, does the failing task process each record exactly once?",
+            (
+                Option("Yes, that is what the words say.", lambda again: again == 0),
+                Option("No: some records are processed twice, and take effect once.", lambda again: again > 0),
+            ),
+            "After a failure the work since the checkpoint is done again, on the state of the checkpoint.",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "ledger",
+            "Outside of the job nothing is reset after a failure. Write a class `Ledger` with `pay(payment, account, "
+            "cents)` and `balance(account)`, to which payments may be delivered again, in the old order or later, and whose "
+            "balance is right all the same. Payments are numbered; the numbers are in no order.",
+            (
+                "Doing it twice must have the effect of doing it once: that is called *idempotent*.",
+                "What identifies a payment? Its amount does not: two people may pay the same.",
+                "Keep the payments in a dictionary by their number. Writing one again changes nothing.",
+            ),
+            program(
+                judge,
+                40,
+                "40 series of payments, many of which were delivered again: all balances are right.",
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,171 @@
+"""Lesson 7: distributed snapshots (F2-7 to F2-15, at least once, unaligned, E5, E7, D5)."""
+
+from __future__ import annotations
+
+from collections import deque
+from random import Random
+from typing import Any
+
+from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.programs import program
+from workbench.lessons.exercises.question import Choice, Number, Option
+
+BARRIER = "barrier"
+
+
+def judge(answer: Any, chance: Random) -> None:
+    """Feed a task from several channels, in a random order, with two checkpoints."""
+    channels = chance.randrange(2, 4)
+    for name in ("record", "barrier"):
+        if not hasattr(answer, name):
+            raise ViolatedError("a task", f"the class has no method {name!r}")
+    task = answer(channels)
+    queues = [_channel(chance) for _ in range(channels)]
+    told: list[str] = []
+    passed = [0] * channels  # the barriers of each channel so far
+    checkpoints = [0, 0]
+    for index, queue in enumerate(queues):
+        cuts = [at for at, element in enumerate(queue) if element == BARRIER]
+        checkpoints[0] += sum(n for n in list(queue)[: cuts[0]] if n != BARRIER)
+        checkpoints[1] += sum(n for n in list(queue)[: cuts[1]] if n != BARRIER)
+        passed[index] = 0
+    done = 0
+    while any(queues):
+        index = chance.choice([index for index, queue in enumerate(queues) if queue])
+        element = queues[index].popleft()
+        if element != BARRIER:
+            told.append(f"record({index}, {element})")
+            if task.record(index, element) is ...:
+                raise MissingAnswerError("`record` still returns `...`")
+            _held_back(task, passed, index, done, told)
+            continue
+        if passed[index] > done:  # a second barrier while the first is being aligned: the next checkpoint waits
+            queues[index].appendleft(element)
+            others = [other for other, queue in enumerate(queues) if queue and passed[other] <= done]
+            if not others:
+                raise ViolatedError("progress", f"the task never takes its snapshot, after {_shown(told)}")
+            continue
+        passed[index] += 1
+        told.append(f"barrier({index})")
+        found = task.barrier(index)
+        if found is ...:
+            raise MissingAnswerError("`barrier` still returns `...`")
+        complete = all(n > done for n in passed)
+        _compare(found, checkpoints[done], complete, told, task)
+        done += complete
+    right = sum(n for queue in told for n in _number(queue))
+    if getattr(task, "total", None) != right:
+        raise ViolatedError(
+            "no loss",
+            f"at the end `total` is {getattr(task, 'total', None)}; all records together are {right}, after {_shown(told)}. "
+            "What waited during the alignment has to be processed afterwards.",
+        )
+
+
+def _channel(chance: Random) -> deque[Any]:
+    parts = [[chance.randrange(1, 9) for _ in range(chance.randrange(0, 4))] for _ in range(3)]
+    return deque([*parts[0], BARRIER, *parts[1], BARRIER, *parts[2]])
+
+
+def _number(call: str) -> list[int]:
+    return [int(call.rpartition(" ")[2].rstrip(")"))] if call.startswith("record") else []
+
+
+def _held_back(task: Any, passed: list[int], index: int, done: int, told: list[str]) -> None:
+    """Records of channels that are not blocked are processed at once."""
+    if passed[index] > done or any(n > done for n in passed):
+        return
+    right = sum(n for call in told for n in _number(call))
+    if getattr(task, "total", None) != right:
+        raise ViolatedError(
+            "no needless waiting",
+            f"after {_shown(told)} `total` is {getattr(task, 'total', None)}; no barrier is waited for, so it should be "
+            f"{right}: a record is added at once, or, if it had to wait, after the alignment.",
+        )
+
+
+def _compare(found: Any, right: int, complete: bool, told: list[str], task: Any) -> None:
+    if not complete:
+        if found is not None:
+            raise ViolatedError(
+                "a consistent cut",
+                f"after {_shown(told)} there is a snapshot, {found}, although not all channels have sent their barrier. "
+                "Return None until the last one.",
+            )
+        return
+    if found is None:
+        raise ViolatedError("progress", f"after {_shown(told)} all barriers are there, and no snapshot was returned.")
+    if found != right:
+        more = "It contains records from behind a barrier: their channel has to wait." if found > right else ""
+        less = "It lacks records that came before the barriers." if found < right else ""
+        raise ViolatedError(
+            "a consistent cut",
+            f"after {_shown(told)} the snapshot is {found}; the records before the barriers are {right}. {more}{less}",
+        )
+
+
+def _shown(told: list[str]) -> str:
+    return " ".join(told[-12:]) if len(told) <= 12 else "... " + " ".join(told[-12:])
+
+
+LESSON = LessonPlan(
+    number="07",
+    title="Snapshots",
+    promise="Afterwards you can take a consistent snapshot of a running system by hand, and say why it is one.",
+    questions=(
+        Number(
+            "offset",
+            "A source counts 1, 2, 3, ... One task sums the even numbers, another the odd ones. The odd sum has just become "
+            "9. What is the offset of the source that belongs to it?",
+            "numbers read",
+            "1 + 3 + 5 = 9, and the 6 has not been read: five numbers.",
+            factor=1.0,
+        ),
+        Choice(
+            "behind",
+            "A task has two inputs. The barrier has come on one and not on the other. What does the task do with records "
+            "that come behind the barrier?",
+            (
+                Option("It processes them: they are there.", lambda what: what == "processed"),
+                Option("They wait until the other barrier comes.", lambda what: what == "blocked"),
+                Option("It sends them back.", lambda what: what == "returned"),
+            ),
+            "They do not belong to the snapshot. If they were processed before it is taken, they would be in it.",
+        ),
+        Number(
+            "careless",
+            "The same without waiting (at least once). Each source sends the numbers 1 to 8. At the snapshot the 5, 6, 7 "
+            "and 8 of one source are already in the sums. Then there is a failure. The even sum should be 40. What is it?",
+            "even sum",
+            "The source goes back to behind the 4 and sends 6 and 8 again, and they were in the snapshot already.",
+            factor=1.0,
+        ),
+        Choice(
+            "interval",
+            "You take a snapshot ten times as often. What changes in the results?",
+            (
+                Option("Nothing.", lambda same: same is True),
+                Option("They come earlier, and differ a little.", lambda same: same is False),
+            ),
+            "Checkpoints are invisible to the program. (To micro-batches the interval is visible: lesson 8.)",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "alignment",
+            "Write the alignment yourself: a class `Task(channels)` with `record(channel, n)`, which adds n to `total`, and "
+            "`barrier(channel)`, which returns a snapshot of the total, a number, when the barriers of all channels have "
+            "come, and None before. A second checkpoint may follow. Both calls return None otherwise.",
+            (
+                "Keep the set of channels whose barrier has come, and a list of records that have to wait.",
+                "`record`: if the channel is in the set, put n on the list; else add it to the total.",
+                "`barrier`: add the channel to the set; if it has all channels, copy the total, clear the set, add the "
+                "records of the list to the total, and return the copy.",
+            ),
+            program(
+                judge, 200, "200 orders of records and barriers on two and three channels: each snapshot is consistent."
+            ),
+        ),
+    ),
+)

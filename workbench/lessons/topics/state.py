@@ -1,0 +1,138 @@
+"""Lesson 5: state (keyed state, backends, time to live, queryable state, D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.streams.stream import Stream
+from workbench.lessons.exercises.exercise import Exercise
+from workbench.lessons.exercises.pipelines import PipelineCheck
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.question import Choice, Number, Option
+
+RISE = 5
+
+
+def readings(chance: Random, rows: int) -> tuple[pa.Table]:
+    """Temperatures of a few sensors, some of which jump."""
+    last = {sensor: chance.randrange(15, 25) for sensor in ("north", "east", "west")}
+    found = []
+    for number in range(rows):
+        sensor = chance.choice(list(last))
+        last[sensor] += chance.choice((-9, -6, -5, -3, 0, 0, 3, 5, 6, 9))
+        found.append((sensor, number, last[sensor]))
+    names, numbers, values = zip(*found, strict=True)
+    return (pa.table({"sensor": names, "number": numbers, "celsius": values}),)
+
+
+Rule = Callable[[list[int], int], bool]
+"""Whether a reading is an alarm, given the earlier ones of its sensor."""
+
+
+def alarms(table: pa.Table, rule: Rule = lambda earlier, now: bool(earlier) and now - earlier[-1] > RISE) -> Any:
+    """The readings that are more than 5 degrees above the one before of the same sensor."""
+    earlier: dict[str, list[int]] = {}
+    found = []
+    for row in table.to_pylist():
+        before = earlier.setdefault(row["sensor"], [])
+        if rule(before, row["celsius"]):
+            found.append({"sensor": row["sensor"], "number": row["number"], "celsius": row["celsius"]})
+        before.append(row["celsius"])
+    return found
+
+
+def _quiet(table: pa.Table) -> Any:
+    """As if the reading of an alarm were not kept."""
+    last: dict[str, int] = {}
+    found = []
+    for row in table.to_pylist():
+        if row["sensor"] in last and row["celsius"] - last[row["sensor"]] > RISE:
+            found.append({"sensor": row["sensor"], "number": row["number"], "celsius": row["celsius"]})
+        else:
+            last[row["sensor"]] = row["celsius"]
+    return found
+
+
+LESSON = LessonPlan(
+    number="05",
+    title="State",
+    promise="Afterwards you can say where a stream processor keeps what it remembers, and how it forgets.",
+    questions=(
+        Choice(
+            "where",
+            "Two subtasks count words by key. The word `fish` comes 10 times. Which subtask knows how often?",
+            (
+                Option("Both: they share a dictionary.", lambda holders: holders == 2),
+                Option("One of them, always the same.", lambda holders: holders == 1),
+                Option("Each knows a part; a third task adds them up.", lambda holders: holders == 0),
+            ),
+            "A key belongs to one subtask. That is why no locks are needed, and why records are sent by key.",
+        ),
+        Number(
+            "forget",
+            "200 visitors come, each once, one a second. Their state lives for 60 seconds. How many visitors are "
+            "remembered at the end?",
+            "visitors",
+            "With a time to live the state is bounded by how fast keys come, not by how many ever came.",
+            factor=1.2,
+        ),
+        Choice(
+            "look",
+            "Somebody asks for the count of `fish` while the job runs. What happens to the job?",
+            (
+                Option("It stops until the answer is there.", lambda state: state == "stopped"),
+                Option("It goes on: a task answers between two records.", lambda state: state == "RUNNING"),
+                Option("That is not possible; results leave by a sink only.", lambda state: state is None),
+            ),
+            "The question is put into the mailbox of the task that owns the key.",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "alarms",
+            "Write `alarms(readings)`: from readings with `sensor`, `number` and `celsius` keep those that are more "
+            "than 5 degrees above the reading before of the same sensor, with the same three columns.",
+            (
+                "You have to remember one number for each sensor: what is that in the words of this lesson?",
+                "`readings.key_by('sensor').process(function, schema, state={'last': pa.int64()})`; first it is None.",
+                "Compare `record['celsius']` with `state.last`, then *always* write `state.last`, and return the "
+                "record if it is an alarm.",
+            ),
+            PipelineCheck(
+                readings,
+                lambda table: (Stream.from_table(table).with_parallelism(1),),
+                alarms,
+                keys=("sensor", "number"),
+                lookalikes=(
+                    (_quiet, "After an alarm its reading is the one before: it has to be kept, too."),
+                    (
+                        lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[-1] >= RISE),
+                        "Exactly 5 degrees are not more than 5.",
+                    ),
+                    (
+                        lambda table: alarms(
+                            table, lambda earlier, now: bool(earlier) and abs(now - earlier[-1]) > RISE
+                        ),
+                        "A fall is no alarm.",
+                    ),
+                    (
+                        lambda table: alarms(table, lambda earlier, now: now - (earlier or [0])[-1] > RISE),
+                        "The first reading of a sensor has none before it, so it is no alarm.",
+                    ),
+                    (
+                        lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - min(earlier) > RISE),
+                        "That compares with the lowest reading so far, not with the one before.",
+                    ),
+                    (
+                        lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[0] > RISE),
+                        "That compares with the first reading, not with the one before.",
+                    ),
+                ),
+            ),
+        ),
+    ),
+)

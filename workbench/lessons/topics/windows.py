@@ -1,0 +1,140 @@
+"""Lesson 3: windows (F1-4 to F1-10, assigner, trigger, evictor, holistic aggregates)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.streams.stream import Stream
+from workbench.lessons.exercises.exercise import Exercise
+from workbench.lessons.exercises.pipelines import PipelineCheck
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.question import Choice, Number, Option
+
+GAP_US = 600_000_000
+SECOND_US = 1_000_000
+
+
+def visits(chance: Random, rows: int) -> tuple[pa.Table]:
+    """Clicks of a few users, a little out of order; some follow the one before after exactly ten minutes."""
+    users, at = ("ann", "bob", "cleo"), dict.fromkeys(("ann", "bob", "cleo"), 0)
+    clicks = []
+    for _ in range(rows):
+        user = chance.choice(users)
+        at[user] += chance.choice((20, 90, 240, 599, 600, 601, 1500)) * SECOND_US
+        clicks.append((at[user], user))
+    clicks.sort()
+    for first in range(0, len(clicks) - 1, 3):
+        if clicks[first + 1][0] - clicks[first][0] < 120 * SECOND_US:
+            clicks[first], clicks[first + 1] = clicks[first + 1], clicks[first]
+    return (
+        pa.table(
+            {
+                "user": [user for _, user in clicks],
+                "at": pa.array([time for time, _ in clicks], pa.timestamp("us", "UTC")),
+            }
+        ),
+    )
+
+
+def visits_of(table: pa.Table, gap_us: int = GAP_US, *, strict: bool = False) -> list[dict[str, Any]]:
+    """The visits: a user's clicks that are at most the gap apart (`strict`: less than the gap)."""
+    found: list[dict[str, Any]] = []
+    times = table["at"].cast(pa.int64()).to_pylist()
+    last: dict[str, tuple[int, dict[str, Any]]] = {}
+    for time, user in sorted(zip(times, table["user"].to_pylist(), strict=True)):
+        before = last.get(user)
+        if before is None or time - before[0] > gap_us or (time - before[0] == gap_us and strict):
+            found.append({"user": user, "clicks": 0})
+            last[user] = (time, found[-1])
+        visit = last[user][1]
+        visit["clicks"] += 1
+        last[user] = (time, visit)
+    return found
+
+
+def _together(table: pa.Table) -> list[dict[str, Any]]:
+    alone = pa.table({"user": ["all"] * len(table), "at": table["at"]})
+    return [{"user": visit["user"], "clicks": visit["clicks"]} for visit in visits_of(alone)]
+
+
+def _totals(table: pa.Table) -> list[dict[str, Any]]:
+    users = table["user"].to_pylist()
+    return [{"user": user, "clicks": users.count(user)} for user in sorted(set(users))]
+
+
+LESSON = LessonPlan(
+    number="03",
+    title="Windows",
+    promise="Afterwards you can cut an endless stream into finite pieces in the way that your question needs.",
+    questions=(
+        Number(
+            "sliding",
+            "A count window of length 4 slides by 3, over the numbers 1 to 10. In how many windows is the number 4?",
+            "windows",
+            "The windows are 1 to 4, 4 to 7 and 7 to 10: where they overlap, a record counts in both.",
+            factor=1.0,
+        ),
+        Choice(
+            "sessions",
+            "Clicks at seconds 0, 2, 3, 8, 9 and 20; a session ends after a gap of 5 seconds. How many are there?",
+            (
+                Option("2", lambda n: n == 2),
+                Option("3", lambda n: n == 3),
+                Option("6", lambda n: n == 6),
+            ),
+            "A session lasts until 5 seconds after its last click. The one that begins at 8 touches the one before, "
+            "which ends at 8, and sessions that touch are one.",
+        ),
+        Choice(
+            "colours",
+            "Count windows of two records, by colour. Red, blue, blue, red, red come in. How many are complete?",
+            (
+                Option("One: the first two records are red and blue, so they are no pair.", lambda n: n == 1),
+                Option("Two: one red, one blue.", lambda n: n == 2),
+                Option("Two and a half.", lambda n: n > 2),
+            ),
+            "Each key has windows of its own. The third red waits for a fourth.",
+        ),
+        Choice(
+            "median",
+            "A window keeps a sum in 8 bytes, however many records come. What does it need for a median?",
+            (
+                Option("Two numbers.", lambda values: values <= 2),
+                Option("All values in the window.", lambda values: values > 2),
+            ),
+            "A median is a holistic aggregate: no summary of bounded size gives it exactly.",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "visits",
+            "Write `visits(clicks)`: from clicks with the columns `user` and `at` (event time), make one row for each "
+            "visit, with `user` and `clicks`. A visit of a user ends when the user is silent for more than ten "
+            "minutes.",
+            (
+                "Which of the windows of this lesson ends with silence?",
+                "Users are silent each for themselves: `key_by` comes first.",
+                "`clicks.key_by('user').window(wb.session('10min')).aggregate(clicks=wb.count())`",
+            ),
+            PipelineCheck(
+                visits,
+                lambda table: (Stream.from_table(table, event_time="at", out_of_orderness="2min"),),
+                visits_of,
+                keys=("user",),
+                lookalikes=(
+                    (_totals, "That is one number for each user: where does a visit end?"),
+                    (lambda table: visits_of(table, GAP_US // 2), "These visits end after five minutes."),
+                    (lambda table: visits_of(table, GAP_US * 2), "These visits end after twenty minutes."),
+                    (
+                        lambda table: visits_of(table, strict=True),
+                        "A click after exactly ten minutes still belongs to the visit.",
+                    ),
+                    (lambda table: visits_of(table, GAP_US * 6), "These visits end after an hour."),
+                ),
+            ),
+        ),
+    ),
+)
