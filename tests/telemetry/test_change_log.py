@@ -20,10 +20,10 @@ class Told:
         self.log = ChangeLog()
         self.now_us = 0
 
-    def run(self, seconds: float, measured: Measured, limit: str = "") -> None:
+    def run(self, seconds: float, measured: Measured, limit: str = "", price: str = "") -> None:
         for _ in range(round(10 * seconds)):
             self.now_us += SECOND_US // 10
-            self.log.sample(self.now_us, measured, limit)
+            self.log.sample(self.now_us, measured, limit, price)
 
     def change(self, name: str, before: str | None, after: str | None) -> None:
         self.log.change(self.now_us, {name: before}, {name: after}, "")
@@ -85,7 +85,9 @@ def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone()
     first, second = told.log.changes
     assert first.state == "superseded"
     assert first.sentence.startswith("buffer_timeout 100ms → 5ms: another change came after 0.4 s")
-    assert second.sentence.startswith("rate 1000 → 2000 with buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms")
+    assert second.sentence.startswith(
+        "rate 1000 → 2000 with buffer_timeout 100ms → 5ms: throughput 1,000 → 2,000 records/s, latency p50 48 → 4.0 ms"
+    )
     assert second.before is not None
     assert second.before.p50_ms == 48
 
@@ -147,12 +149,15 @@ def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
     told.change("parallelism", "1", "2")
     told.run(3, replace(BEFORE, records_per_second=1_900, busiest="sum", busy=0.5))
     assert told.log.changes[-1].sentence == (
-        "parallelism 1 → 2: latency p50 stays 48 ms, throughput 1,000 → 1,900 records/s; sum was 97 % busy and is 50 %"
+        "parallelism 1 → 2: throughput 1,000 → 1,900 records/s, latency p50 stays 48 ms; sum was 97 % busy and is 50 %"
     )
     told.run(8, replace(BEFORE, alignment_ms=41))
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, alignment_ms=0))
-    assert told.log.changes[-1].sentence.endswith("; tasks waited 41 ms for barriers and wait 0.0 ms")
+    assert told.log.changes[-1].sentence == (
+        "checkpoint_mode exactly-once → unaligned: tasks waited 41 ms for barriers and wait 0.0 ms; "
+        "latency p50 stays 48 ms, throughput unchanged"
+    )
 
 
 def test_a_changed_checkpoint_interval_says_how_often_they_are_taken_and_at_what_price() -> None:
@@ -160,9 +165,14 @@ def test_a_changed_checkpoint_interval_says_how_often_they_are_taken_and_at_what
     told.run(3, replace(BEFORE, checkpoint_gap_ms=5_000))
     told.change("checkpoint_interval", "5s", "200ms")
     told.run(3, replace(BEFORE, checkpoint_gap_ms=204))
-    assert told.log.changes[-1].sentence.endswith("unchanged; a checkpoint is taken every 204 ms")
-    told.log.sample(told.now_us, replace(BEFORE, checkpoint_gap_ms=204), price="costs 0.8 % of the time of sum[0]")
-    assert told.log.changes[-1].sentence.endswith("every 204 ms and costs 0.8 % of the time of sum[0]")
+    assert told.log.changes[-1].sentence == (
+        "checkpoint_interval 5s → 200ms: a checkpoint is taken every 204 ms; latency p50 stays 48 ms, "
+        "throughput unchanged"
+    )
+    told.run(1, replace(BEFORE, checkpoint_gap_ms=204), price="costs 0.8 % of the time of sum[0]")
+    assert "200ms: a checkpoint is taken every 204 ms and costs 0.8 % of the time of sum[0]; latency" in (
+        told.log.changes[-1].sentence
+    )
 
 
 def test_a_changed_mode_says_how_long_checkpoints_took_and_take() -> None:
@@ -170,4 +180,30 @@ def test_a_changed_mode_says_how_long_checkpoints_took_and_take() -> None:
     told.run(3, replace(BEFORE, checkpoint_ms=431, alignment_ms=24))
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, checkpoint_ms=35, alignment_ms=23.5))
-    assert told.log.changes[-1].sentence.endswith("throughput unchanged; checkpoints took 431 ms and take 35 ms")
+    assert told.log.changes[-1].sentence == (
+        "checkpoint_mode exactly-once → unaligned: checkpoints took 431 ms and take 35 ms; latency p50 stays 48 ms, "
+        "throughput unchanged"
+    )
+
+
+def test_what_a_figure_does_all_the_time_is_no_effect() -> None:
+    told = Told()
+    for p99_ms in (99, 210, 130, 160, 240, 120):
+        told.run(1, replace(BEFORE, p50_ms=p99_ms / 2, p99_ms=p99_ms))
+    told.change("checkpoint_mode", "exactly-once", "at-least-once")
+    told.run(3, replace(BEFORE, p50_ms=60, p99_ms=125))
+    assert told.log.changes[-1].sentence.endswith(": latency p50 stays 60 ms, throughput unchanged")
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, replace(BEFORE, p50_ms=4, p99_ms=8))
+    assert told.log.changes[-1].sentence.endswith(": latency p50 60 → 4.0 ms, p99 125 → 8.0 ms, throughput unchanged")
+
+
+def test_an_effect_is_told_anew_once_a_second() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    sentences = []
+    for p50_ms in range(4, 54):
+        told.run(0.1, replace(BEFORE, p50_ms=p50_ms / 10))
+        sentences.append(told.log.changes[-1].sentence)
+    assert 4 <= len(set(sentences)) <= 7

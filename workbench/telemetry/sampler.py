@@ -48,6 +48,8 @@ from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.tasks import TaskSampler
 
 EVENTS = 100
+FULL = 0.8
+"""Buffers that are filled to this share in the mean are sent because they are full."""
 
 
 def told(state: str, restart_us: int | None = None) -> str:
@@ -66,8 +68,10 @@ def measured(
     end: LatencyFrame | None,
     metrics: Mapping[str, object],
     vertices: Sequence[VertexFrame],
+    edges: Sequence[EdgeFrame],
     channels: int,
     checkpoints: Sequence[CheckpointFrame],
+    buffer_size: int,
     since_us: int = 0,
 ) -> Measured:
     """What a change is judged by: latency, records read and buffers sent.
@@ -75,14 +79,16 @@ def measured(
     Args:
         end: latency of the slowest sink, if any is known.
         metrics: of the job.
-        vertices: of the graph.
+        vertices, edges: of the graph.
         channels: between their tasks.
         checkpoints: oldest first.
+        buffer_size: in records.
         since_us: when a setting was changed last: checkpoints from before do not tell how often they are taken.
     """
     done = [one for one in checkpoints if one.state == "COMPLETED"]
     since = [one.triggered_us for one in done if one.triggered_us >= since_us]
     buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
+    full = sum(edge.records_per_second for edge in edges) >= FULL * buffer_size * buffers
     rate = metrics["numRecordsInPerSecond"]
     return Measured(
         None if end is None else end.p50_ms,
@@ -90,7 +96,7 @@ def measured(
         None if end is None else end.p99_ms,
         rate if isinstance(rate, float) else 0.0,
         buffers,
-        1_000 * channels / buffers if buffers else None,
+        1_000 * channels / buffers if buffers and full else None,
         0 if end is None else end.recent,
         *_busiest(vertices),
         _alignment_ms(done[-1]) if done else None,
@@ -221,7 +227,8 @@ class Sampler(JobObserver):
         findings: tuple[str, ...] = ()
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            state = measured(end, metrics, vertices, len(channels), checkpoints, self._tuned_us)
+            size = int(str(settings["buffer_size"]))
+            state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, self._tuned_us)
             effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
             self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
             findings = self._findings(master, vertices, edges, tasks)

@@ -23,7 +23,7 @@ class Acting:
         Args:
             master: of the job.
             now_us: processing time.
-            fill_ms: mean time between two buffers of one channel; None where none is sent.
+            fill_ms: mean time between two buffers of one channel; None where these are not full.
             since_us: when a setting was changed last: what was before does not count.
         """
         if self._at_us is not None and 0 <= now_us - self._at_us < EVERY_US:

@@ -16,7 +16,7 @@ class Measured:
         p50_ms, p95_ms, p99_ms: of the slowest sink's latency markers; None where none has arrived.
         records_per_second: read by the sources.
         buffers_per_second: sent between tasks.
-        fill_ms: mean time between two buffers of one channel; None where none is sent.
+        fill_ms: mean time between two buffers of one channel; None where these are not full.
         markers: on which the percentiles rest.
         busiest, busy: the busiest vertex, and the share of its busiest subtask's time, 0 to 1.
         alignment_ms: of the latest complete checkpoint, the longest of its tasks; None before one.

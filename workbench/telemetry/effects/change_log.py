@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from workbench.durations import parse_duration
@@ -21,6 +21,18 @@ FOLLOWED_US = 10_000_000
 """So long after a change its figures follow the job, and so long before one they are looked at."""
 SAME, SAME_MS = 0.1, 1.0
 """A difference below this share, and of a latency below so many milliseconds, is none."""
+OUTER = 5
+"""One of so many samples before a change may lie below what is taken as the span of a figure, and one above it: what
+stays within that span has not changed."""
+TOLD_US = 1_000_000
+"""An effect is told anew so often: nobody reads faster."""
+
+PACE = {"parallelism", "rate", "speed"}
+"""Settings that are about throughput."""
+UNCHANGED = "throughput unchanged"
+
+Spans = dict[str, tuple[float, float]]
+"""Between which values figures were before a change, by their names."""
 
 
 class ChangeLog:
@@ -44,6 +56,8 @@ class ChangeLog:
         self._changes: deque[ChangeFrame] = deque(maxlen=KEPT)
         self._values: dict[str, tuple[object, object]] = {}
         self._together: tuple[str, ...] = ()
+        self._spans: Spans = {}
+        self._told_us = 0
 
     @property
     def changes(self) -> tuple[ChangeFrame, ...]:
@@ -61,22 +75,25 @@ class ChangeLog:
         names = {name: (before.get(name), value) for name, value in after.items() if before.get(name) != value}
         names |= {name: (value, None) for name, value in before.items() if name not in after and value is not None}
         what = ", ".join(_label(name, *values) for name, values in names.items()) or text
-        measured, earlier, self._together = self._before(time_us), self._together, ()
+        past = self._before(time_us)
+        measured, earlier, self._together = _median(past) if past else None, self._together, ()
         if self._changes and self._changes[-1].state == "measuring":
             last = self._changes[-1]
             seconds = (time_us - last.time_us) / 1e6
             told = f"{last.what}: another change came after {seconds:.1f} s, before it could be measured"
             self._changes[-1] = replace(last, state="superseded", sentence=told)
             measured, self._together = last.before, (*earlier, last.what)
+        else:
+            self._spans = {name: _span(values) for name, values in _figures(past).items() if values}
         self._values = names
         self._changes.append(ChangeFrame(what, time_us, measured, None, "measuring", f"{what}: measuring"))
 
-    def _before(self, time_us: int) -> Measured | None:
-        """Medians over the last seconds since the change before: a moment in which something else took the processor,
-        such as the opening of a page, is not what the change is compared with."""
+    def _before(self, time_us: int) -> list[Measured]:
+        """The samples of the last seconds since the change before: with their medians, a moment in which something else
+        took the processor, such as the opening of a page, is not what the change is compared with."""
         since_us = max(time_us - FOLLOWED_US, self._changes[-1].time_us + RATES_FROM_US if self._changes else 0)
         past = [one for at_us, one in self._past if since_us <= at_us <= time_us]
-        return _median(past or [one for at_us, one in self._past if at_us <= time_us]) if self._past else None
+        return past or [one for at_us, one in self._past if at_us <= time_us]
 
     def sample(self, now_us: int, measured: Measured, limit: str = "", price: str = "") -> None:
         """Take note of the job now.
@@ -94,6 +111,8 @@ class ChangeLog:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
+        if last.state == "holds" and 0 <= now_us - self._told_us < TOLD_US:
+            return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
             return
         after = _mean([one for at_us, one in self._past if at_us - last.time_us >= RATES_FROM_US])
@@ -104,6 +123,7 @@ class ChangeLog:
         if last.state == "holds" or settled:
             sentence = f"{told}: {self._effect(last.before, after, limit, price)}"
             self._changes[-1] = replace(last, after=after, state="holds", sentence=sentence)
+            self._told_us = now_us
         elif after.p50_ms is None:
             sentence = f"{told}: measuring, no record sent since has arrived within {since_us / 1e6:.1f} s"
             self._changes[-1] = replace(last, after=after, sentence=sentence)
@@ -111,47 +131,70 @@ class ChangeLog:
             self._changes[-1] = replace(last, after=after, sentence=f"{told}: measuring")
 
     def _effect(self, before: Measured | None, after: Measured, limit: str, price: str) -> str:
+        """What has changed, first of all that which the setting is about."""
         if before is None:
             latency = [] if after.p50_ms is None else [f"latency p50 {_ms(after.p50_ms)} ms"]
             return ", ".join([*latency, f"throughput {after.records_per_second:,.0f} records/s"])
+        throughput = self._throughput(before, after)
+        same = throughput == UNCHANGED
+        figures = [*self._latency(before, after), throughput]
+        if PACE & self._values.keys() and not same:
+            figures.insert(0, figures.pop())
+        told = ", ".join(figures + self._buffers(before, after))
+        checkpoints = self._checkpoints(before, after, price)
+        return "; ".join(filter(None, (*checkpoints, told, self._reason(before, after, same, limit))))
+
+    def _latency(self, before: Measured, after: Measured) -> list[str]:
         parts = [
             f"{name} {_ms(one)} → {_ms(other)} ms"
             for name, one, other in (("p50", before.p50_ms, after.p50_ms), ("p99", before.p99_ms, after.p99_ms))
-            if one is not None and other is not None and abs(one - other) > max(SAME_MS / 2, SAME * one)
+            if one is not None and other is not None and not self._is_same(f"{name}_ms", one, other, SAME_MS / 2)
         ]
         if not parts and after.p50_ms is not None:
             parts = [f"p50 {_ms(after.p50_ms)} ms" if before.p50_ms is None else f"p50 stays {_ms(after.p50_ms)} ms"]
-        parts = [f"latency {parts[0]}", *parts[1:]] if parts else []
-        one, other = before.records_per_second, after.records_per_second
-        same = abs(one - other) <= SAME * max(one, other)
-        parts.append("throughput unchanged" if same else f"throughput {one:,.0f} → {other:,.0f} records/s")
-        one, other = before.buffers_per_second, after.buffers_per_second
-        if one and other and not 1 / 1.25 < other / one < 1.25:
-            more = other > one
-            parts.append(f"{other / one if more else one / other:.1f}x {'more' if more else 'fewer'} buffers")
-        return ", ".join(parts) + self._reason(before, after, same, limit, price)
+        return [f"latency {parts[0]}", *parts[1:]] if parts else []
 
-    def _reason(self, before: Measured | None, after: Measured, same: bool, limit: str, price: str) -> str:
-        if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
-            return f"; {full}"
-        if same and limit and {"rate", "speed"} & self._values.keys():
-            return f"; {limit}"
-        if "parallelism" in self._values and after.busiest and before is not None:
-            return f"; {after.busiest} was {before.busy:.0%} busy and is {after.busy:.0%}".replace("%", " %")
+    def _throughput(self, before: Measured, after: Measured) -> str:
+        one, other = before.records_per_second, after.records_per_second
+        if self._is_same("records_per_second", one, other):
+            return UNCHANGED
+        return f"throughput {one:,.0f} → {other:,.0f} records/s"
+
+    def _buffers(self, before: Measured, after: Measured) -> list[str]:
+        one, other = before.buffers_per_second, after.buffers_per_second
+        if not one or not other or 1 / 1.25 < other / one < 1.25:
+            return []
+        times = max(one, other) / min(one, other)
+        return [f"{times:.{0 if times >= 9.95 else 1}f}x {'more' if other > one else 'fewer'} buffers"]
+
+    def _is_same(self, name: str, one: float, other: float, least: float = 0.0) -> bool:
+        """Whether a figure is what it was, or differs by no more than it did all the time."""
+        low, high = self._spans.get(name, (one, one))
+        return low <= other <= high or abs(one - other) <= max(least, SAME * max(one, other))
+
+    def _checkpoints(self, before: Measured, after: Measured, price: str) -> list[str]:
         if "checkpoint_interval" in self._values and after.checkpoint_gap_ms is not None:
-            often = f"; a checkpoint is taken every {_ms(after.checkpoint_gap_ms)} ms"
-            return f"{often} and {price}" if price else often
-        if "checkpoint_mode" in self._values and before is not None:
-            spans = (
-                ("checkpoints took {} ms and take {} ms", before.checkpoint_ms, after.checkpoint_ms),
-                ("tasks waited {} ms for barriers and wait {} ms", before.alignment_ms, after.alignment_ms),
-            )
-            lengths = [
-                text.format(_ms(one), _ms(other))
-                for text, one, other in spans
-                if one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one)
-            ]
-            return "".join(f"; {text}" for text in lengths)
+            often = f"a checkpoint is taken every {_ms(after.checkpoint_gap_ms)} ms"
+            return [f"{often} and {price}" if price else often]
+        if "checkpoint_mode" not in self._values:
+            return []
+        spans = (
+            ("checkpoints took {} ms and take {} ms", before.checkpoint_ms, after.checkpoint_ms),
+            ("tasks waited {} ms for barriers and wait {} ms", before.alignment_ms, after.alignment_ms),
+        )
+        return [
+            text.format(_ms(one), _ms(other))
+            for text, one, other in spans
+            if one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one)
+        ]
+
+    def _reason(self, before: Measured, after: Measured, same: bool, limit: str) -> str:
+        if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
+            return full
+        if same and limit and {"rate", "speed"} & self._values.keys():
+            return limit
+        if "parallelism" in self._values and after.busiest:
+            return f"{after.busiest} was {before.busy:.0%} busy and is {after.busy:.0%}".replace("%", " %")
         return ""
 
 
@@ -190,23 +233,20 @@ def _mean(samples: list[Measured]) -> Measured:
     )
 
 
+def _figures(samples: list[Measured]) -> dict[str, list[float]]:
+    """Each figure in all samples that have it, in ascending order."""
+    names = [field.name for field in fields(Measured) if field.name != "busiest"]
+    return {name: sorted(value for one in samples if (value := getattr(one, name)) is not None) for name in names}
+
+
 def _median(samples: list[Measured]) -> Measured:
-    """Each figure's median, of the samples that have it."""
-    values = {
-        name: sorted(value for one in samples if (value := getattr(one, name)) is not None)
-        for name in (
-            "p50_ms",
-            "p95_ms",
-            "p99_ms",
-            "records_per_second",
-            "buffers_per_second",
-            "fill_ms",
-            "markers",
-            "busy",
-            "alignment_ms",
-            "checkpoint_ms",
-            "checkpoint_gap_ms",
-        )
+    medians: dict[str, Any] = {
+        name: values[len(values) // 2] if values else None for name, values in _figures(samples).items()
     }
-    medians: dict[str, Any] = {name: found[len(found) // 2] if found else None for name, found in values.items()}
     return replace(samples[-1], **medians)
+
+
+def _span(values: list[float]) -> tuple[float, float]:
+    """Of values in ascending order, without the outer ones."""
+    outer = len(values) // OUTER
+    return values[outer], values[-1 - outer]

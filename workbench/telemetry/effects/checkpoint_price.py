@@ -51,10 +51,9 @@ class CheckpointPrice:
         if self.p99_ms is None or self.p99_inside_ms is None:
             return told
         more = self.p99_inside_ms - self.p99_ms
-        if abs(more) < max(0.1, 0.05 * self.p99_ms):
-            return f"{told}, p99 is the same while one is taken"
-        size = f"{abs(more):.{1 if abs(more) < 9.95 else 0}f} ms"
-        return f"{told}, p99 {'+' if more > 0 else '-'}{size} while one is taken"
+        if more < max(0.1, 0.1 * self.p99_ms):
+            return f"{told}, p99 is no higher while one is taken"
+        return f"{told}, p99 +{more:.{1 if more < 9.95 else 0}f} ms while one is taken"
 
 
 def checkpoint_price(
