@@ -96,7 +96,7 @@ def test_a_button_shows_its_view_alone_and_the_page_remembers_it(page):
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, width):
     page.set_viewport_size({"width": width, "height": 900})
-    for title in ("Now", "Latency and throughput", "Watermarks", "Buffers", "Checkpoints", "Results", "Controls"):
+    for title in ("Now", "Latency", "Watermarks", "Event time", "Buffers", "Checkpoints", "Results", "Controls"):
         press(page, title)
         page.wait_for_function(f"title => ({CARDS})().length === (title === 'Now' ? 5 : 3)", arg=title)
         assert page.evaluate(SCROLLING) == [], title

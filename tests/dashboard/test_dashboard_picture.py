@@ -147,7 +147,7 @@ def test_the_bar_of_a_box_is_divided_as_its_time_is():
 
 def test_a_box_says_in_numbers_what_its_bar_shows():
     drawn = graph.box_columns(FRAME)
-    assert drawn["shares"][0] == "idle 15 · busy 35 · back-pr. 50 %"
+    assert drawn["shares"][0] == "idle 15, busy 35, back-pr. 50 %"
     assert drawn["rates"] == ["12.3k → 12k rec/s", "12k → 41 rec/s", "41 → 0 rec/s", "3 → 0 rec/s"]
     assert drawn["parallelism"] == ["×2", "×2", "×1", "×1"]
     assert (drawn["first"][0], drawn["second"][0]) == ("source → clean", "")

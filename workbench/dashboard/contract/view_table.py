@@ -24,6 +24,7 @@ class ViewSpec:
     Attributes:
         name: the argument of ``job.view`` and ``%stream show``.
         title: shown above it, and in menus.
+        short: what its button says, where that is shorter than the title.
         help: its content, in one sentence.
         part: its `Part` as ``"module:Class"``, imported when it is first shown.
         needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
@@ -43,6 +44,7 @@ class ViewSpec:
     knobs: tuple[str, ...] = ()
     in_dashboard: bool = True
     architecture: str = ""
+    short: str = ""
 
     def load(self) -> Any:
         """The class of its part."""
@@ -106,6 +108,7 @@ for _view in (
     ViewSpec(
         "latency", "Latency and throughput", "Latency percentiles and throughput, before and after each tuning",
         f"{_HERE}.latency_part:LatencyPart", knobs=("buffer_timeout", "buffer_size"),
+        short="Latency",
     ),
     ViewSpec(
         "watermarks", "Watermarks", "The watermark of every channel, what holds event time back, and late records",
@@ -113,7 +116,7 @@ for _view in (
     ),
     ViewSpec(
         "event_time", "Event time", "Records, watermark and windows by event time and processing time, and lateness",
-        f"{_HERE}.event_time.event_time_part:EventTimePart", in_dashboard=False,
+        f"{_HERE}.event_time.event_time_part:EventTimePart",
     ),
     ViewSpec(
         "buffers", "Buffers", "The buffer pools of every task and the queue of every channel",

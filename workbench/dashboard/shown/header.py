@@ -14,12 +14,15 @@ from workbench.dashboard.views.event_time.lateness import kept, totals
 from workbench.dashboard.views.event_time.watermarks import vertex_lags
 from workbench.dashboard.views.latency import percentiles, sinks
 from workbench.durations import format_speed
+from workbench.telemetry.diagnosis import NONE
 from workbench.telemetry.frames import Frame, ReplayFrame
 
 MANY_LATE = 0.001
 """The share of records that are too late from which it is told with the state of the job."""
 NEW_US = 60_000_000
 """So long what has happened stands out."""
+HINT = "<p class='past'>What a changed setting, a failure or unusual input does to the job is told here.</p>"
+"""Where nothing has happened: the place stays, so that the sliders below do not move when something does."""
 
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
@@ -61,6 +64,8 @@ def headline(frame: Frame) -> str:
         told.append(f"Half of them reach a sink within {half}, 99 % within {most}.")
     if behind:
         told.append(f"Event time at the sinks is {wording.span(behind)} behind the furthest source.")
+    if frame.backpressure == NONE:
+        told.append(NONE)
     return " ".join(told)
 
 
@@ -90,9 +95,9 @@ def failure_html(frame: Frame) -> str:
     return f"<p class='failure' role='alert'>✗ {wording.html_text(frame.failure)}</p>"
 
 
-def _limits(frame: Frame) -> str:
-    """What holds the job back."""
-    return wording.html_text(frame.backpressure)
+def pressure_html(frame: Frame) -> str:
+    """What holds the job back; empty where nothing does, which the headline says."""
+    return "" if frame.backpressure == NONE else f"<p class='pressure'>{wording.html_text(frame.backpressure)}</p>"
 
 
 def findings_html(frame: Frame) -> str:
@@ -174,12 +179,13 @@ def html(frame: Frame, name: str) -> str:
     changed, last_us = change_html(frame), max((one.start_us for one in frame.interruptions), default=0)
     is_later = bool(frame.changes) and frame.changes[-1].time_us > last_us
     failure = changed + failure if is_later else failure + changed
-    pressure, name = _limits(frame), wording.html_text(name)
+    name = wording.html_text(name)
+    happens = f"{pressure_html(frame)}{findings_html(frame)}{failure}"
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
         f"<div class='next'><span class='said'>{wording.html_text(headline(frame))}</span>{replay}</div>"
-        f"<p class='pressure'>{pressure}</p>{findings_html(frame)}{failure}"
+        f"<div class='happens'>{happens or HINT * (frame.state == 'RUNNING')}</div>"
     )
 
 
@@ -198,7 +204,7 @@ def slim_html(frame: Frame, name: str) -> str:
     name = wording.html_text(name)
     return (
         f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
-        f"<span class='pressure'>{_limits(frame)}</span>{LECTURE}</div>{failure_html(frame)}"
+        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span>{LECTURE}</div>{failure_html(frame)}"
         f"{findings_html(frame)}{interruption_html(frame)}{change_html(frame)}"
     )
 

@@ -48,7 +48,7 @@ class Stage:
     def __init__(self, job: str, views: Sequence[ViewSpec], cards: Mapping[str, Any]) -> None:
         self.names = [view.name for view in views]
         self._now = ColumnDataSource({"name": matters(None, self.names)})
-        self.buttons = button_group("Views", [NOW, *(view.title for view in views), ALL], 0)
+        self.buttons = button_group("Views", [NOW, *(view.short or view.title for view in views), ALL], 0)
         self.buttons.name = "views"
         place = column([cards[name] for name in self.names], "stage", css_classes=["wb-stage", "wb-now"])
         self._cards = cards

@@ -27,6 +27,10 @@ MANY_ROWS = 4
 LABELS = ((66, 25, 46), (50, 2, 25))
 """Width of what is written on an edge, and how far it reaches above and below its place on the curve, in pixels: all of
 it, or the rate alone where there is no room for more."""
+LETTER = 5.3
+"""Pixels of a letter of it."""
+STEEP = 0.6
+"""Share of the way between two boxes at different heights that is free beside the curve."""
 ALONG = (0.5, 0.36, 0.64, 0.24, 0.76)
 """Where on a curve it may stand, in order of preference."""
 
@@ -88,7 +92,7 @@ def width(frame: Frame) -> int:
 def half_width(frame: Frame) -> float:
     """Half the width of a box, as a share of the drawing's width."""
     count = columns(frame)
-    return min(0.38, {3: 0.84}.get(count, 0.7 if count > 3 else 0.78) / count) / 2
+    return min(0.38, {3: 0.8}.get(count, 0.7 if count > 3 else 0.78) / count) / 2
 
 
 def places(frame: Frame) -> dict[str, tuple[float, float]]:
@@ -131,8 +135,9 @@ def shares(vertex: VertexFrame) -> tuple[float, float, float]:
 def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
     """The three shares in words; in a narrow box only the greatest of them."""
     told = [f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed))]
-    whole = f"{' · '.join(told)} %"
-    return whole if len(whole) * 4.8 <= pixels else f"{told[max(range(3), key=(idle, busy, pressed).__getitem__)]} %"
+    greatest = told[max(range(3), key=(idle, busy, pressed).__getitem__)]
+    fits = (text for text in (f"{' · '.join(told)} %", f"{', '.join(told)} %") if len(text) * 4.8 <= pixels)
+    return next(fits, f"{greatest} %")
 
 
 def details(vertex: VertexFrame) -> str:
@@ -223,12 +228,15 @@ def edge_columns(frame: Frame) -> Columns:
         x0, x1 = x0 + half, x1 - half
         bend = (x0 + x1) / 2
         middle, level, amount = shown[edge.id]
+        room = (x1 - x0) * width(frame) * (1 if y0 == y1 else STEEP)
+        has_room = amount == 2 and len(edge.exchange) * LETTER <= room
+        exchange = edge.exchange if has_room else ""
         gauge = min(0.052, (x1 - x0) * 0.7) if amount == 2 else math.nan
         curves.append({
             "id": edge.id,
             "x0": x0, "y0": y0, "x1": x1 - 0.006, "y1": y1, "cx0": bend, "cy0": y0, "cx1": bend, "cy1": y1,
             "head_x": x1 - 0.005, "head_y": y1, "width": thickness(edge, fastest),
-            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": edge.exchange if amount == 2 else "",
+            "name": f"{names[edge.source]} → {names[edge.target]}", "exchange": exchange,
             "middle": middle, "exchange_y": level + 18, "rate_y": level - 18,
             "rate": f"{wording.short(edge.records_per_second)}/s" if amount else "",
             "tip": f"{edge.exchange}, {wording.short(edge.records_per_second)} rec/s",

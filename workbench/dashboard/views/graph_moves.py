@@ -7,6 +7,8 @@ followed any more, and the edge flows as a whole.
 
 from __future__ import annotations
 
+import math
+
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.sources import by_column, number_of, whole_of
 from workbench.durations import MAX_TIME, format_duration, parse_duration
@@ -87,6 +89,19 @@ def _told(edge: EdgeFrame, reached: dict[str, int | None]) -> str:
     return "" if us is None else "end" if us == MAX_TIME else wording.clock(us)
 
 
+def _slower(times: float) -> str:
+    """How much slower than it moves a record is drawn.
+
+    Example:
+        >>> _slower(0.4), _slower(2.87), _slower(728.0)
+        ('about as fast as it moves', 'about 3 times slower than it moves', 'about 730 times slower than it moves')
+    """
+    if times < 1.5:
+        return "about as fast as it moves"
+    digits = 10 ** max(0, math.floor(math.log10(times)) - 1)
+    return f"about {wording.short(round(times / digits) * digits)} times slower than it moves"
+
+
 def moves_html(frame: Frame) -> str:
     """What moves, in one sentence: the share that is drawn, and the slowdown."""
     fastest = max((edge.records_per_second for edge in frame.edges), default=0.0)
@@ -99,7 +114,7 @@ def moves_html(frame: Frame) -> str:
             f"{wording.count(each)}. A lower rate shows single records.</p>"
         )
     drawn = "Every record is drawn" if each == 1 else f"One of {each:,} records is drawn"
-    slower = "" if took is None else f", about {wording.short(max(1.0, CROSSING_MS / took))} times slower than it moves"
+    slower = "" if took is None else f", {_slower(CROSSING_MS / took)}"
     marks = "▎barrier, <i>W</i> watermark"
     if barrier_of(frame) == 0 and number_of(frame.metrics, "numberOfCompletedCheckpoints"):
         told = format_duration(BARRIER_US)

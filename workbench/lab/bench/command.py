@@ -104,7 +104,7 @@ def declare(parser: Parser) -> None:
         "--page",
         type=one_of("page", tuple(looking.PLACES)),
         metavar="PAGE",
-        help="for dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (nine panels)",
+        help="for dashboard: served (default), jupyterlab (docked beside a notebook), jupyterlab-views (ten panels)",
     )
     parser.add_argument(
         "--html",

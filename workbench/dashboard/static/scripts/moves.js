@@ -8,6 +8,14 @@
 
 const CROSSING_MS = 1400
 const MOST = 12
+/** @type {[number, number]} */
+const SEEN = [0.06, 0.94]
+/**
+ * A label is wider than its mark: near the ends of an edge it would stand over a box.
+ * @type {[number, number]}
+ */
+const BETWEEN = [0.28, 0.72]
+const FADES = 0.06
 const NS = "http://www.w3.org/2000/svg"
 
 /**
@@ -29,31 +37,39 @@ const moving = (window.workbench_moving ??= new WeakMap())
  * @param {() => void} done
  */
 const send = (svg, path, kind, text, delay, done) => {
-  const group = document.createElementNS(NS, "g")
-  group.setAttribute("class", kind)
-  group.style.offsetPath = `path("${path}")`
-  group.style.offsetRotate = kind === "barrier" ? "auto" : "0deg"
-  group.style.opacity = "0"
   const shape = document.createElementNS(NS, kind === "record" ? "circle" : "rect")
   const sizes = kind === "record" ? { r: 6 } : { x: -2.5, y: -10, width: 5, height: 20, rx: 2 }
   for (const [name, value] of Object.entries(sizes)) shape.setAttribute(name, String(value))
+  move(svg, path, kind, shape, kind === "barrier", SEEN, delay).finally(done)
+  if (!text) return
+  const label = document.createElementNS(NS, "text")
+  label.textContent = text
+  label.setAttribute("y", kind === "barrier" ? "-29" : "-42")
+  label.setAttribute("text-anchor", "middle")
+  move(svg, path, kind, label, false, BETWEEN, delay)
+}
+
+/**
+ * @param {SVGSVGElement} svg
+ * @param {string} path
+ * @param {string} kind
+ * @param {SVGElement} shape
+ * @param {boolean} turns with the path
+ * @param {[number, number]} shown from which share of the path on, and up to which
+ * @param {number} delay
+ */
+const move = (svg, path, kind, shape, turns, [from, to], delay) => {
+  const group = document.createElementNS(NS, "g")
+  group.setAttribute("class", kind)
+  group.style.offsetPath = `path("${path}")`
+  group.style.offsetRotate = turns ? "auto" : "0deg"
+  group.style.opacity = "0"
   group.append(shape)
-  if (text) {
-    const label = document.createElementNS(NS, "text")
-    label.textContent = text
-    label.setAttribute("y", kind === "barrier" ? "-29" : "-42")
-    label.setAttribute("text-anchor", "middle")
-    group.append(label)
-  }
   svg.append(group)
-  const frames = [
-    { offsetDistance: "0%", opacity: 0 }, { offsetDistance: "6%", opacity: 1, offset: 0.06 },
-    { offsetDistance: "92%", opacity: 1, offset: 0.92 }, { offsetDistance: "100%", opacity: 0 },
-  ]
-  group.animate(frames, { duration: CROSSING_MS, delay }).finished.finally(() => {
-    group.remove()
-    done()
-  })
+  const at = (/** @type {number} */ offset, /** @type {number} */ opacity) =>
+    ({ offset, offsetDistance: `${100 * offset}%`, opacity })
+  const frames = [at(0, 0), at(from - FADES, 0), at(from, 1), at(to, 1), at(to + FADES, 0), at(1, 0)]
+  return group.animate(frames, { duration: CROSSING_MS, delay }).finished.finally(() => group.remove())
 }
 
 /**

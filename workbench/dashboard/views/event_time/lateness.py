@@ -130,12 +130,13 @@ def kept(counts: Totals) -> str:
     if found is None:
         return ""
     more, many = found
-    of = f"{wording.count(many)} of {wording.count(counts.late)} late records"
+    of = f"at least {wording.count(many)}" if many < counts.late else "all"
+    of += f" of {'them' if many == counts.late else f'the {wording.count(counts.late)} late records'}"
     if len(counts.bounds) == 1:
         own = counts.bounds[0]
         now = f" instead of {wording.span(own)}" if own else ""
-        return f"A bound of {wording.span(own + more)}{now} would have kept at least {of}."
-    return f"Watermarks {wording.span(more)} further behind would have kept at least {of}."
+        return f"A bound of {wording.span(own + more)}{now} would have kept {of}."
+    return f"Watermarks {wording.span(more)} further behind would have kept {of}."
 
 
 def _percent(share: float) -> str:

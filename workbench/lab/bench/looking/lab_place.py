@@ -1,4 +1,4 @@
-"""A job in JupyterLab: a notebook whose kernel runs it, and beside it the dashboard or nine views, docked."""
+"""A job in JupyterLab: a notebook whose kernel runs it, and beside it the dashboard or ten views, docked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ NOTEBOOK = "bench.ipynb"
 START = """%load_ext workbench
 from workbench.lab.bench.looking.shown_job import ShownJob
 shown = ShownJob(served=False)"""
-COLUMNS = (("graph", "state", "events"), ("watermarks", "buffers", "sink"), ("latency", "checkpoints", "controls"))
+COLUMNS = (
+    ("graph", "state", "events", "event_time"), ("watermarks", "buffers", "sink"),
+    ("latency", "checkpoints", "controls"),
+)  # fmt: skip
 """The docked views, column by column, all of them visible."""
 
 
@@ -85,10 +88,10 @@ class LabPlace:
 
 
 class LabViews(LabPlace):
-    """The same with nine views, each docked separately."""
+    """The same with ten views, each docked separately."""
 
     screen = (2400, 1400)
-    """The sidebar, the notebook and nine views are visible at once."""
+    """The sidebar, the notebook and ten views are visible at once."""
     views = sum(len(column) for column in COLUMNS)
     _dock = call("dockViews", NAME, COLUMNS)
 

@@ -66,7 +66,7 @@ def look(
     """Measure once.
 
     Args:
-        page: one of `PLACES`: the dashboard on its own page, or docked beside a notebook in JupyterLab, or its nine
+        page: one of `PLACES`: the dashboard on its own page, or docked beside a notebook in JupyterLab, or its ten
             views there, each in a panel.
         seconds: the duration of each of the three measurements.
         on_phase: receives the name of the next phase.

@@ -15,7 +15,7 @@ class ServedPlace:
     """
 
     screen = (1440, 2400)
-    """All nine views are visible at once."""
+    """All ten views are visible at once."""
     views = 1
 
     def __init__(self, program: str) -> None:
