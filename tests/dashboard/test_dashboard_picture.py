@@ -177,7 +177,8 @@ def test_an_edge_runs_from_box_to_box_and_tells_exchange_rate_and_buffers():
     boxes, drawn = graph.box_columns(FRAME), graph.edge_columns(FRAME)
     assert drawn["x0"][0] == pytest.approx(boxes["right"][0])
     assert boxes["left"][1] - drawn["x1"][0] == pytest.approx(0.006)
-    assert drawn["exchange"] == ["hash", "rebalance", "rebalance"]
+    assert drawn["exchange"] == ["hash", "", ""]  # steep ways between two columns have no room for a long word
+    assert drawn["tip"][1] == "rebalance, 41 rec/s"
     assert drawn["rate"] == ["12k/s", "41/s", "3/s"]
     assert drawn["buffers"] == ["13/32", "0/16", "0/16"]
     gauge = drawn["gauge_right"][0] - drawn["gauge_left"][0]
@@ -449,6 +450,12 @@ def test_the_headline_says_what_a_job_does_in_words():
     )
     assert header.headline(replace(FRAME, paused=True)).startswith("Paused: the sources read nothing")
     assert header.headline(replace(FRAME, state="FINISHED")) == ""
+    assert FRAME.replay is not None
+    read = replace(FRAME.replay, records_read=FRAME.replay.records_total)
+    held = replace(FRAME, replay=read, settings={**FRAME.settings, "at_end": "hold"})
+    assert "Reads 12.3k records/s" in header.headline(held)
+    held = replace(held, metrics={**FRAME.metrics, "numRecordsInPerSecond": 0.0})
+    assert header.headline(held).startswith("All of its history has been read, and at_end = hold keeps it open")
 
 
 def interrupted() -> InterruptionLog:

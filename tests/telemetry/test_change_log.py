@@ -92,6 +92,31 @@ def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone()
     assert second.before.p50_ms == 48
 
 
+def test_changes_at_once_are_one() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("speed", "600x", "6000x")
+    told.now_us += 20_000
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, replace(BEFORE, p50_ms=4, records_per_second=2_000))
+    [change] = told.log.changes
+    assert change.sentence == (
+        "speed 600x → 6000x, buffer_timeout 100ms → 5ms: throughput 1,000 → 2,000 records/s, latency p50 48 → 4.0 ms"
+    )
+
+
+def test_what_was_not_measured_before_the_end_says_so() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("speed", "600x", "max")
+    told.run(0.5, BEFORE)
+    told.log.end()
+    [change] = told.log.changes
+    assert (change.state, change.sentence) == (
+        "superseded", "speed 600x → max: the job ended before it could be measured"
+    )  # fmt: skip
+
+
 def test_what_holds_for_ten_seconds_stays_as_it_was() -> None:
     told = Told()
     told.run(3, BEFORE)

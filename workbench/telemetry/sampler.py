@@ -232,6 +232,8 @@ class Sampler(JobObserver):
             effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
             self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
             findings = self._findings(master, vertices, edges, tasks)
+        elif master.over:
+            self._changes.end()
         frame = Frame(
             job=master.services.job,
             state=master.state,  # type: ignore[arg-type]

@@ -57,6 +57,8 @@ def headline(frame: Frame) -> str:
         return ""
     if frame.paused:
         return "Paused: the sources read nothing, and what is in flight is still processed."
+    if _is_held(frame):
+        return "All of its history has been read, and at_end = hold keeps it open: it finishes with at_end = finish."
     told = [f"Reads {wording.short(number_of(frame.metrics, 'numRecordsInPerSecond'))} records/s."]
     latency, behind = percentiles(frame), lag_us(frame)
     if latency["p50"] is not None:
@@ -67,6 +69,11 @@ def headline(frame: Frame) -> str:
     if frame.backpressure == NONE:
         told.append(NONE)
     return " ".join(told)
+
+
+def _is_held(frame: Frame) -> bool:
+    at_end = frame.replay is not None and replay_share(frame.replay) >= 1.0
+    return at_end and frame.settings.get("at_end") == "hold" and not frame.metrics.get("numRecordsInPerSecond")
 
 
 def replay_share(replay: ReplayFrame) -> float:
@@ -97,7 +104,8 @@ def failure_html(frame: Frame) -> str:
 
 def pressure_html(frame: Frame) -> str:
     """What holds the job back; empty where nothing does, which the headline says."""
-    return "" if frame.backpressure == NONE else f"<p class='pressure'>{wording.html_text(frame.backpressure)}</p>"
+    kind = "pressure" if frame.state == "RUNNING" else "past"
+    return "" if frame.backpressure == NONE else f"<p class='{kind}'>{wording.html_text(frame.backpressure)}</p>"
 
 
 def findings_html(frame: Frame) -> str:

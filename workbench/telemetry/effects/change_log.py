@@ -24,6 +24,8 @@ SAME, SAME_MS = 0.1, 1.0
 OUTER = 5
 """One of so many samples before a change may lie below what is taken as the span of a figure, and one above it: what
 stays within that span has not changed."""
+AT_ONCE_US = 100_000
+"""Changes of settings that follow each other faster than this are one."""
 TOLD_US = 1_000_000
 """An effect is told anew so often: nobody reads faster."""
 
@@ -74,19 +76,28 @@ class ChangeLog:
         """
         names = {name: (before.get(name), value) for name, value in after.items() if before.get(name) != value}
         names |= {name: (value, None) for name, value in before.items() if name not in after and value is not None}
-        what = ", ".join(_label(name, *values) for name, values in names.items()) or text
         past = self._before(time_us)
         measured, earlier, self._together = _median(past) if past else None, self._together, ()
-        if self._changes and self._changes[-1].state == "measuring":
-            last = self._changes[-1]
+        if self._changes and (last := self._changes[-1]).state == "measuring":
+            is_one = bool(names) and time_us - last.time_us < AT_ONCE_US
             seconds = (time_us - last.time_us) / 1e6
             told = f"{last.what}: another change came after {seconds:.1f} s, before it could be measured"
             self._changes[-1] = replace(last, state="superseded", sentence=told)
-            measured, self._together = last.before, (*earlier, last.what)
+            measured, self._together = last.before, earlier if is_one else (*earlier, last.what)
+            if is_one:
+                self._changes.pop()
+                names = self._values | names
         else:
             self._spans = {name: _span(values) for name, values in _figures(past).items() if values}
         self._values = names
+        what = ", ".join(_label(name, *values) for name, values in names.items()) or text
         self._changes.append(ChangeFrame(what, time_us, measured, None, "measuring", f"{what}: measuring"))
+
+    def end(self) -> None:
+        """The job is over: what was not measured will not be."""
+        if self._changes and (last := self._changes[-1]).state == "measuring":
+            told = f"{last.what}: the job ended before it could be measured"
+            self._changes[-1] = replace(last, state="superseded", sentence=told)
 
     def _before(self, time_us: int) -> list[Measured]:
         """The samples of the last seconds since the change before: with their medians, a moment in which something else
