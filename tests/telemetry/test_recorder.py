@@ -119,3 +119,19 @@ def test_it_is_known_whether_frames_are_read() -> None:
     recorder.read = False
     recorder.frames()
     assert recorder.read
+
+
+def test_frames_share_what_has_not_changed() -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": [1, 2]})).filter("n > 0")
+    job = numbers.sink_to(wb.TableSink("out")).run("shared", driver="stepping")
+    frames = []
+    for _ in range(2):
+        job.stepper.next_record()
+        frames.append(job.recorder.latest())
+    job.cancel()
+    first, second = frames
+    assert first is not None
+    assert second is not None
+    assert first.sequence < second.sequence
+    assert first.settings is second.settings
+    assert first.edges is second.edges

@@ -10,6 +10,7 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
@@ -47,6 +48,7 @@ from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.tasks import TaskSampler
 
+T = TypeVar("T")
 EVENTS = 100
 FULL = 0.8
 """Buffers that are filled to this share in the mean are sent because they are full."""
@@ -151,6 +153,7 @@ class Sampler(JobObserver):
         self._hot_keys = HotKeys()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
+        self._parts: dict[str, Any] = {}
         self.master: Master | None = None
         self.first = 0
 
@@ -240,10 +243,10 @@ class Sampler(JobObserver):
             sequence=self._sequence,
             time_us=now,
             started_us=master.life.started_us,
-            settings=settings,
+            settings=self._shared("settings", settings),
             metrics=metrics,
             vertices=vertices,
-            edges=edges,
+            edges=self._shared("edges", edges),
             tasks=tasks,
             channels=channels,
             checkpoints=checkpoints,
@@ -254,7 +257,7 @@ class Sampler(JobObserver):
             paused=master.paused,
             backpressure=backpressure,
             failure=None if master.failure is None else master.life.fact,
-            operators=self._operators.sample(master.graph, execution, now),
+            operators=self._shared("operators", self._operators.sample(master.graph, execution, now)),
             earlier=self._checkpoints.earlier(master.coordinator, now),
             restore=restore_frame(master),
             checkpointing=self._checkpointing.of(master),
@@ -265,7 +268,7 @@ class Sampler(JobObserver):
             audit=tuple(AuditFrame(f.time_us, f.checkpoint_id, f.task, f.records) for f in master.life.audit.found),
             acks=acks_frame(master),
             batches=batches_frame(master, now),
-            knobs=knobs_in_force(master.settings),
+            knobs=self._shared("knobs", knobs_in_force(master.settings)),
             transactions=transactions_frame(master),
             changelog=changelog_frame(master),
         )
@@ -278,6 +281,12 @@ class Sampler(JobObserver):
         recorder.append(frame)
         read, recorder.read = recorder.read, False
         return read
+
+    def _shared(self, part: str, value: T) -> T:
+        """A part of a frame, or that of the frame before if it is equal: then both share its memory."""
+        before: T = self._parts.get(part, value)
+        self._parts[part] = before if before == value else value
+        return self._parts[part]  # type: ignore[no-any-return]
 
     def _findings(
         self,

@@ -8,6 +8,8 @@ from workbench.elements import Int64s
 
 KEPT = 1_024
 """The newest markers that a task keeps: those of a few seconds, from several sources."""
+_FIRST = 64
+"""The room that a task has for markers at first."""
 EACH = 8
 """Travel times that one marker stands for: those of records that became due while the source rested before it."""
 _SHARES = 2 * np.arange(EACH) + 1
@@ -29,9 +31,7 @@ class KeptMarkers:
 
     def __init__(self) -> None:
         self.count = 0
-        self._arrived_us = np.zeros(KEPT, dtype=np.int64)
-        self._travelled_us = np.zeros(KEPT, dtype=np.int64)
-        self._rested_us = np.zeros(KEPT, dtype=np.int64)
+        self._kept = np.empty((3, _FIRST), np.int64)  # arrived, travelled, rested; grows up to `KEPT`
 
     def add(self, now_us: int, marked_us: int, rested_us: int) -> None:
         """A marker has come.
@@ -41,10 +41,9 @@ class KeptMarkers:
             marked_us: when it was sent.
             rested_us: how long its source had rested before.
         """
-        place = self.count % KEPT
-        self._travelled_us[place] = now_us - marked_us
-        self._arrived_us[place] = now_us
-        self._rested_us[place] = rested_us
+        if self.count == self._kept.shape[1] < KEPT:
+            self._kept = np.concatenate((self._kept, self._kept), axis=1)
+        self._kept[:, self.count % KEPT] = now_us, now_us - marked_us, rested_us
         self.count += 1
 
     def newest(self) -> tuple[Int64s, Int64s, Int64s]:
@@ -53,9 +52,9 @@ class KeptMarkers:
         Returns:
             Three arrays of shape (n,), microseconds, oldest first.
         """
-        count = self.count
-        places = np.arange(max(0, count - KEPT), count) % KEPT
-        return self._arrived_us[places], self._travelled_us[places], self._rested_us[places]
+        count = self.count  # before the array, which may have grown since
+        arrived, travelled, rested = self._kept[:, np.arange(max(0, count - KEPT), count) % KEPT]
+        return arrived, travelled, rested
 
 
 def spread(travelled_us: Int64s, rested_us: Int64s) -> Int64s:
