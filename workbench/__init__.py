@@ -10,7 +10,8 @@ The map of what is exported:
 * queries: `sql`;
 * event time: `watermarks`;
 * functions with state: `functions`, and what they declare: `state`;
-* sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `RedisSink`, `CallbackSink`, `PrintSink`, `DiscardSink`;
+* sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `KafkaSink`, `RedisSink`, `CallbackSink`, `PrintSink`,
+  `DiscardSink`;
 * jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of what can
   be tuned live; when a failed one starts again: `restart`; how
   checkpoints are taken: `policies`; architectures of fault tolerance other than checkpoints of everything:

@@ -49,7 +49,12 @@ TITLES = {
     "Functions with state": "functions",
     "What state they declare": "state",
     "Sinks": ("TableSink", "ParquetSink", "FileSink", "SqlSink", "CallbackSink", "PrintSink", "DiscardSink"),
-    "Connectors to servers: sources for `Stream.from_source`, and sinks": ("KafkaSource", "RedisSource", "RedisSink"),
+    "Connectors to servers: sources for `Stream.from_source`, and sinks": (
+        "KafkaSource",
+        "KafkaSink",
+        "RedisSource",
+        "RedisSink",
+    ),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "The course": ("lesson",),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),

@@ -97,6 +97,8 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     },
     "TableSink(upsert_key)": lambda c, _: latest().sink_to(wb.TableSink("x", upsert_key=c("k"))),
     "KafkaSource(event_time)": lambda c, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, event_time=c("t")),
+    "KafkaSink(key)": lambda c, _: wb.KafkaSink("localhost:9092", "a", key=c("k")),
+    "KafkaSink(timestamp)": lambda c, _: wb.KafkaSink("localhost:9092", "a", timestamp=c("t")),
     "RedisSource(event_time)": lambda c, _: wb.RedisSource(
         "redis://localhost", "orders", TABLE.schema, event_time=c("t")
     ),

@@ -52,7 +52,15 @@ WITHOUT_EXAMPLE = {
     # made by the runtime, and shown where a function gets them: ProcessFunction, CoProcessFunction, Trigger
     *("ConnectedContext", "ProcessContext", "State", "TriggerContext"),
     # shown as a sketch, because it needs what no test has at hand: files, a server
-    *("KafkaSource", "RedisSink", "RedisSource", "Stream.from_files", "Stream.from_socket", "Stream.hybrid"),
+    *(
+        "KafkaSink",
+        "KafkaSource",
+        "RedisSink",
+        "RedisSource",
+        "Stream.from_files",
+        "Stream.from_socket",
+        "Stream.hybrid",
+    ),
     "Job.dashboard",  # needs a browser
     *("Job.live", "Job.restore", "Job.savepoints", "Job.seek"),  # Job.savepoint shows two; seeking needs a history
     "Job.recorder",  # what it records is shown by `Job.recording`

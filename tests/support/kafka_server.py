@@ -121,13 +121,13 @@ class KafkaProcess:
         from confluent_kafka import Consumer, KafkaError, TopicPartition
 
         options = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True, "log_level": 0}
-        consumer = Consumer(options)
+        consumer = Consumer({**options, "fetch.wait.max.ms": 5, "socket.nagle.disable": True})
         found: list[Any] = []
         try:
             consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
             ended = 0
             while ended < partitions:
-                for message in consumer.consume(10_000, 1.0):
+                for message in consumer.consume(1, 1.0) + consumer.consume(10_000, 0):
                     if message.error() is None:
                         found.append(message)
                     else:

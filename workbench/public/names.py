@@ -12,6 +12,7 @@ from workbench.api.kept.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.api.running.compare import compare
 from workbench.api.running.found_jobs import found_jobs
 from workbench.api.streams.stream import Stream
+from workbench.connectors.kafka.sink import KafkaSink
 from workbench.connectors.kafka.source import KafkaSource
 from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
@@ -41,6 +42,7 @@ __all__ = [
     "DiscardSink",
     "FileSink",
     "History",
+    "KafkaSink",
     "KafkaSource",
     "ParquetSink",
     "PrintSink",

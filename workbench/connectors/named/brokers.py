@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from workbench.connectors.contract.base import Source
+from workbench.connectors.contract.base import Sink, Source
+from workbench.connectors.kafka.sink import DELIVERIES, KafkaSink
 from workbench.connectors.kafka.source import KafkaSource
 from workbench.connectors.messages.choosing import FORMAT_NAMES
 from workbench.connectors.named.connector import Declared, NamedConnector
@@ -31,12 +32,25 @@ def _kafka_source(options: Options, table: Declared) -> Source:
     )
 
 
+def _kafka_sink(options: Options, table: Declared) -> Sink:
+    return KafkaSink(
+        options.text("servers"),
+        options.text("topic", table.name),
+        format=options.one_of("format", FORMAT_NAMES, "json"),
+        avro_schema=options.optional("avro_schema"),
+        key=list(table.key) or (options.names("key") if "key" in options else ()),
+        timestamp=options.optional("timestamp"),
+        delivery=options.one_of("delivery", DELIVERIES, "at-least-once"),
+        options=options.below(_PROPERTIES),
+    )
+
+
 KAFKA = NamedConnector(
     "kafka",
     "topics of Kafka",
     {
         "servers": "host:port of brokers, separated by commas",
-        "topic": "one or several, separated by ';'",
+        "topic": "one or several, separated by ';'; of a sink one, by default the table's name",
         "format": "'json' (the default), 'csv', 'avro', 'arrow' or 'raw'",
         "avro_schema": "of 'avro': the writer's schema, as JSON",
         "metadata.*": "a column that holds a part of the message: 'metadata.sent' = 'timestamp'",
@@ -45,7 +59,11 @@ KAFKA = NamedConnector(
         "group": "a consumer group to commit offsets to, for display only",
         "on_error": ON_ERROR,
         "retries": "how often in a row to try again while the brokers are away; 8 by default",
+        "key": "of a sink: columns of the key, by default the table's primary key",
+        "timestamp": "of a sink: the column of the messages' timestamps",
+        "delivery": "of a sink: 'at-least-once' (the default), 'exactly-once' or 'transactions'",
         "properties.*": "an option of librdkafka: 'properties.sasl.password' = '${KAFKA_PASSWORD}'",
     },
     _kafka_source,
+    _kafka_sink,
 )

@@ -1,0 +1,189 @@
+"""KafkaSink, against a broker: at least once, exactly once by headers, and in transactions, whatever crashes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from kafka_server import KafkaProcess, running
+from waiting import until
+
+import workbench as wb
+from workbench.connectors.kafka.tail import MessageId
+from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
+from workbench.lab.connectors import check_kills, check_sink
+from workbench.lab.connectors.sink_run import SinkRun
+
+TABLE = pa.table({"key": [n % 7 for n in range(600)], "value": list(range(600))})
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[KafkaProcess]:
+    with running() as server:
+        yield server
+
+
+def rows_of(broker: KafkaProcess, topic: str, partitions: int = 4) -> list[Any]:
+    return [json.loads(message.value()) for message in broker.messages(topic, partitions)]
+
+
+def values_of(broker: KafkaProcess, topic: str, partitions: int = 4) -> list[int]:
+    return sorted(row["value"] for row in rows_of(broker, topic, partitions))
+
+
+@pytest.mark.slow
+def test_a_crash_at_any_moment_keeps_the_guarantee(broker: KafkaProcess) -> None:
+    topics: dict[int, str] = {}
+
+    def make(number: int) -> wb.KafkaSink:
+        return wb.KafkaSink(broker.servers, topics.setdefault(number, broker.topic(2)), delivery="exactly-once")
+
+    def read(sink: Any) -> Iterable[object]:
+        return rows_of(broker, sink.topic, 2)
+
+    assert check_sink(make, read, rows=0, parallelism=[(1, 2)]) == 36
+
+
+@pytest.mark.parametrize("delivery", ["at-least-once", "exactly-once", "transactions"])
+def test_what_a_crash_in_the_middle_of_the_commits_leaves_is_completed(broker: KafkaProcess, delivery: Any) -> None:
+    topic = broker.topic(2)
+    sink = wb.KafkaSink(broker.servers, topic, delivery=delivery)
+    run = SinkRun(sink, 2, lambda: rows_of(broker, topic, 2))
+    run.process(3)
+    run.checkpoint()
+    run.process(4)
+    taken = run.trigger()
+    run.write(taken)
+    run.notify(taken, first=1)  # the first subtask does not send its rows any more
+    for killed in (True, False):
+        for subtask in run.crash(3, killed=killed):
+            subtask.close()
+        run.audit("after a crash", restored=True)
+    run.close()
+
+
+def test_rows_are_read_again_as_they_were_written(broker: KafkaProcess) -> None:
+    instant = dt.datetime(2026, 3, 29, 1, 30, tzinfo=dt.UTC)
+    table = pa.table(
+        {"n": [1, None, 3], "s": ['a,"b"', "", "é"], "at": pa.array([instant] * 3, pa.timestamp("us", "UTC"))}
+    )
+    schema = pa.schema([pa.field(field.name, field.type) for field in table.schema])
+    fields = [{"name": "n", "type": ["null", "long"]}, {"name": "s", "type": "string"}]
+    avro = json.dumps({"type": "record", "name": "r", "fields": fields})
+    forms: list[tuple[Any, list[str], Any]] = [("json", ["n", "s", "at"], None), ("arrow", ["n", "s", "at"], None)]
+    forms += [("csv", ["n", "s"], None), ("raw", ["s"], None), ("avro", ["n", "s"], avro)]
+    for form, columns, avro_schema in forms:
+        topic = broker.topic(1)
+        sink = wb.KafkaSink(broker.servers, topic, format=form, avro_schema=avro_schema)
+        job = wb.Stream.from_table(table).select(*columns).sink_to(sink).run("writes")
+        assert job.wait("60s") == "FINISHED"
+        part = pa.schema([schema.field(name) for name in columns])
+        source = wb.KafkaSource(broker.servers, topic, part, format=form, avro_schema=avro_schema)
+        job = wb.Stream.from_source(source).sink_to(wb.TableSink("back")).run("reads", checkpoint_interval="50ms")
+        until(lambda job=job: len(job.table()) == 3)
+        assert job.table().to_pylist() == table.select(columns).to_pylist(), form
+        job.cancel()
+        job.wait("60s")
+
+
+def test_keys_and_timestamps(broker: KafkaProcess) -> None:
+    topic = broker.topic(2)
+    table = pa.table({"k": ["x", "y", "x"], "d": [1, 2, 1], "t": pa.array([1, 2, 3], pa.timestamp("s"))})
+    pipeline = wb.Stream.from_table(table).sink_to(wb.KafkaSink(broker.servers, topic, key=["k", "d"], timestamp="t"))
+    assert pipeline.run("keyed").wait("60s") == "FINISHED"
+    messages = broker.messages(topic, 2)
+    assert sorted((message.key(), message.timestamp()[1]) for message in messages) == [
+        *((b'{"k": "x", "d": "1"}', 1_000), (b'{"k": "x", "d": "1"}', 3_000), (b'{"k": "y", "d": "2"}', 2_000)),
+    ]
+    of_x = {message.partition() for message in messages if b'"x"' in message.key()}
+    assert len(of_x) == 1
+
+
+@pytest.mark.slow
+def test_a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing(broker: KafkaProcess) -> None:
+    topic = broker.topic()
+    sink = wb.KafkaSink(broker.servers, topic, delivery="exactly-once")
+    job = wb.Stream.from_table(TABLE, rate=300).sink_to(sink).run("survives", checkpoint_interval="100ms")
+    for seen in (50, 250):
+        until(lambda seen=seen: len(values_of(broker, topic)) > seen)
+        broker.relay.cut()
+        later = threading.Timer(0.5, broker.relay.mend)
+        later.start()
+        later.join()
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 0
+    assert values_of(broker, topic) == list(range(600))
+
+
+def test_a_topic_that_does_not_exist_is_named(broker: KafkaProcess) -> None:
+    stream = wb.Stream.from_table(TABLE)
+    with pytest.raises(SinkError, match=r"there is no topic 'nowhere' at 127\."):
+        stream.sink_to(wb.KafkaSink(broker.servers, "nowhere", delivery="exactly-once")).run("fails")
+
+
+def test_a_second_start_is_refused(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    pipeline = wb.Stream.from_table(TABLE.slice(0, 5)).sink_to(
+        wb.KafkaSink(broker.servers, topic, delivery="exactly-once")
+    )
+    assert pipeline.run("once").wait("60s") == "FINISHED"
+    with pytest.raises(CommittedRowsError, match=r"already holds rows of 'once/.*' up to epoch"):
+        pipeline.run("once")
+    assert pipeline.run("twice").wait("60s") == "FINISHED"  # another writer may add to the topic
+    assert len(values_of(broker, topic, 1)) == 10
+
+
+def test_a_header_of_another_program_is_no_identity() -> None:
+    assert MessageId.read([("workbench", b"x 1 2 r w"), ("other", b"1"), ("workbench", None)]) is None
+    assert MessageId.read(None) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"topic": ""}, "topic is '': write the name"),
+        ({"delivery": "once"}, "unknown delivery 'once'"),
+        ({"format": "arrow", "key": "key"}, "a message of Arrow has many rows, and so no key"),
+        ({"servers": ""}, "servers is ''"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused(arguments: dict[str, Any], message: str) -> None:
+    pytest.importorskip("confluent_kafka")
+    with pytest.raises(SettingError, match=message):
+        wb.KafkaSink(**{"servers": "localhost:9092", "topic": "a"} | arguments)
+
+
+def test_columns_that_messages_cannot_hold() -> None:
+    pytest.importorskip("confluent_kafka")
+    stream = wb.Stream.from_table(TABLE)
+    with pytest.raises(PlanError, match="unknown column 'm'"):
+        stream.sink_to(wb.KafkaSink("localhost:9092", "a", timestamp="m"))
+    with pytest.raises(PlanError, match="raw messages have one column"):
+        stream.sink_to(wb.KafkaSink("localhost:9092", "a", format="raw"))
+    binary = wb.Stream.from_table(pa.table({"b": pa.array([b"x"])}))
+    with pytest.raises(SinkError, match="messages of json cannot hold these rows: column 'b' is binary"):
+        binary.sink_to(wb.KafkaSink("localhost:9092", "a"))
+
+
+PROGRAM = """
+import pyarrow as pa
+import workbench as wb
+
+def pipeline(folder):
+    numbers = wb.Stream.from_table(pa.table({{"key": [n % 7 for n in range(900)], "value": range(900)}}), rate=450)
+    return numbers.rebalance().sink_to(wb.KafkaSink({servers!r}, {topic!r}, key="key", delivery="exactly-once"))
+"""
+
+
+@pytest.mark.slow
+def test_killed_processes_lose_and_double_no_message(broker: KafkaProcess, tmp_path: Path) -> None:
+    program, topic = tmp_path / "killed.py", broker.topic()
+    program.write_text(PROGRAM.format(servers=broker.servers, topic=topic))
+    check_kills(program, tmp_path / "work", kills=3)
+    assert values_of(broker, topic) == list(range(900))

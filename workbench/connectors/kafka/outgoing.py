@@ -1,0 +1,183 @@
+"""Rows as messages of a topic: encoded, sent, and acknowledged by the brokers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.connectors.contract.plain_types import decoded
+from workbench.connectors.kafka.cluster import KafkaCluster, exceptions, kafka_error, kafka_package
+from workbench.connectors.kafka.tail import MessageId
+from workbench.connectors.messages.message_format import MessageFormat
+from workbench.errors import SinkError
+
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic that a sink writes to.
+
+    Attributes:
+        cluster: its cluster.
+        name: of the topic.
+        format: of the values.
+        key: columns of the messages' keys; empty: none.
+        timestamp: column of the messages' timestamps; None: when they are sent.
+        wait_s: how long a message may take while the brokers are away.
+    """
+
+    cluster: KafkaCluster
+    name: str
+    format: MessageFormat
+    key: tuple[str, ...]
+    timestamp: str | None
+    wait_s: float = 30.0
+
+    @property
+    def title(self) -> str:
+        """What is written to and where, for messages."""
+        return f"the topic {self.name!r} of {self.cluster}"
+
+    def keys(self, rows: pa.RecordBatch) -> Sequence[bytes | None]:
+        """The key of each row: the text of one column, or a JSON object of several."""
+        if not self.key:
+            return [None] * rows.num_rows
+        texts = [_texts(rows.column(name)) for name in self.key]
+        if len(texts) == 1:
+            return [None if text is None else text.encode() for text in texts[0]]
+        return [json.dumps(dict(zip(self.key, row, strict=True))).encode() for row in zip(*texts, strict=True)]
+
+    def times_ms(self, rows: pa.RecordBatch) -> Sequence[int]:
+        """The timestamp of each row; 0: when it is sent."""
+        if self.timestamp is None:
+            return [0] * rows.num_rows
+        column = rows.column(self.timestamp)
+        tz = getattr(column.type, "tz", None)
+        times = column.cast(pa.timestamp("ms", tz), safe=False).cast(pa.int64()).to_pylist()
+        return [time or 0 for time in times]
+
+
+class Outgoing:
+    """Sends rows to a topic and collects the brokers' answers.
+
+    Args:
+        topic: the topic.
+        transactional_id: of a transactional producer; empty: not transactional.
+
+    Attributes:
+        reached: by partition: the offset after the last message that was acknowledged.
+    """
+
+    def __init__(self, topic: Topic, transactional_id: str = "") -> None:
+        self._topic = topic
+        self._failed: Any = None
+        self.reached: dict[int, int] = {}
+        more: dict[str, Any] = {"transactional_id": transactional_id} if transactional_id else {}
+        self._producer = topic.cluster.producer(
+            self._note,
+            enable_idempotence=True,  # its own retries neither repeat nor reorder
+            linger_ms=5,
+            partitioner="murmur2_random",
+            message_timeout_ms=int(topic.wait_s * 1_000),
+            **more,
+        )
+        if transactional_id:
+            self._try(lambda: self._producer.init_transactions(topic.wait_s))
+
+    def send(self, rows: pa.RecordBatch, headers: Sequence[MessageId] | None = None) -> None:
+        """Send rows.
+
+        Args:
+            rows: at least one, unless the format holds several in a message.
+            headers: that of each message; None: none.
+
+        Raises:
+            SinkError: the brokers refuse one, or are away for too long.
+        """
+        topic = self._topic
+        values = topic.format.encode(rows)
+        keys, times = topic.keys(rows), topic.times_ms(rows)
+        for at, value in enumerate(values):
+            written: Mapping[str, Any] = {} if headers is None else {"headers": headers[at].headers()}
+            while True:
+                try:
+                    self._producer.produce(
+                        topic.name, value, key=keys[at], timestamp=times[at], on_delivery=self._answered, **written
+                    )
+                    break
+                except BufferError:  # the client's queue is full
+                    self._producer.poll(_POLL_S)
+                    self._check()
+                except exceptions() as error:
+                    raise self._error(kafka_error(error)) from error
+        self._producer.poll(0)
+        self._check()
+
+    def flush(self) -> None:
+        """Return when all messages are acknowledged.
+
+        Raises:
+            SinkError: as for `send`.
+        """
+        left = self._producer.flush(self._topic.wait_s + 1)
+        self._check()
+        if left:
+            raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
+
+    def in_transaction(self, send: Callable[[], None]) -> None:
+        """Call `send` within a transaction.
+
+        Raises:
+            SinkError: the brokers refuse it, or another producer has the same transactional ID now.
+        """
+        self._try(self._producer.begin_transaction)
+        try:
+            send()
+            self.flush()
+        except BaseException:
+            self.close()
+            raise
+        self._try(lambda: self._producer.commit_transaction(self._topic.wait_s))
+
+    def close(self) -> None:
+        """Forget what is not acknowledged."""
+        self._producer.purge()
+        self._producer.flush(0)
+
+    def _answered(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failed = self._failed or error
+        else:
+            partition = message.partition()
+            self.reached[partition] = max(self.reached.get(partition, 0), message.offset() + 1)
+
+    def _note(self, error: Any) -> None:
+        if error.fatal() or error.code() == kafka_package().KafkaError._AUTHENTICATION:
+            self._failed = self._failed or error
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise self._error(self._failed)
+
+    def _try(self, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except exceptions() as error:
+            raise self._error(kafka_error(error)) from error
+
+    def _error(self, error: Any) -> SinkError:
+        kinds = kafka_package().KafkaError
+        if error.code() in (kinds._UNKNOWN_TOPIC, kinds.UNKNOWN_TOPIC_OR_PART):
+            return SinkError(f"there is no topic {self._topic.name!r} at {self._topic.cluster}: create it first")
+        return self._topic.cluster.error(error, f"write to {self._topic.name!r}", SinkError)
+
+
+def _texts(column: pa.Array) -> list[str | None]:
+    kind = decoded(column.type)
+    texts: list[str | None] = column.cast(kind).cast(pa.large_string()).to_pylist()
+    return texts

@@ -1,0 +1,174 @@
+"""A sink to a Kafka topic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import pyarrow as pa
+
+from workbench.arguments import text_of
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
+from workbench.connectors.kafka.append import EpochLogic, SendLogic, check_fresh, check_restore
+from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
+from workbench.connectors.kafka.outgoing import Topic
+from workbench.connectors.messages.choosing import MessageFormatName, message_format
+from workbench.errors import PlanError, SettingError, SinkError, unknown
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.contract.base import Operator, Snapshot
+
+Delivery = Literal["at-least-once", "exactly-once", "transactions"]
+DELIVERIES: tuple[Delivery, ...] = ("at-least-once", "exactly-once", "transactions")
+
+
+@dataclass(frozen=True, init=False)
+class KafkaSink(Sink):
+    """Sends each row as a message to a Kafka topic.
+
+    The producer is idempotent, so its own retries neither repeat nor reorder messages. `delivery` says what a failure
+    of the job may do:
+
+    - ``"at-least-once"``: rows are sent as they arrive and acknowledged before each checkpoint; after a failure those
+      since the last checkpoint are sent again. On a compacted topic, with `key`, the last message of each key is right.
+    - ``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and sent when it is complete. Each
+      message has a header ``workbench`` with its writer, epoch and number. After a failure the end of the topic is
+      read, and what is there is not sent again. What a process that was killed had handed to the network may still
+      arrive after that reading; only ``"transactions"`` exclude it.
+    - ``"transactions"``: as ``"exactly-once"``, and the rows of each checkpoint are one transaction: readers with
+      ``isolation.level=read_committed`` see all of them or none, and a process that was replaced is fenced.
+
+    Source: D1: exactly once; the writers of Pravega, which resume after their last event in the log; Kafka's
+    transactions (KIP-98).
+
+    Args:
+        servers: ``host:port``, several separated by commas.
+        topic: exists, or is created by the brokers.
+        format: of the messages: ``"json"``, ``"csv"``, ``"avro"``, ``"raw"`` (one column), or ``"arrow"`` (many rows in
+            a message, which then has no key).
+        avro_schema: the schema, as JSON, for ``"avro"``.
+        key: columns whose text is the message's key (of several, a JSON object); rows of one key go to one partition.
+        timestamp: column of the message's timestamp; None: when it is sent.
+        delivery: see above.
+        options: of librdkafka, as for `KafkaSource`.
+
+    Raises:
+        SettingError: an invalid address, topic, format or delivery.
+        ExpressionError: a key that is a computed expression.
+        MissingPackageError: the package confluent-kafka is not installed.
+
+    Example::
+
+        delays.sink_to(wb.KafkaSink("localhost:9092", "delays", key="origin", delivery="exactly-once"))
+    """
+
+    servers: str
+    topic: str
+    format: MessageFormatName
+    avro_schema: str | None = field(repr=False)
+    key: tuple[str, ...]
+    timestamp: str | None
+    delivery: Delivery
+    options: Mapping[str, str] = field(repr=False)
+    kind: ClassVar[str] = "kafka"
+
+    def __init__(
+        self,
+        servers: str,
+        topic: str,
+        *,
+        format: MessageFormatName = "json",
+        avro_schema: str | None = None,
+        key: ColumnName | Sequence[ColumnName] = (),
+        timestamp: ColumnName | None = None,
+        delivery: Delivery = "at-least-once",
+        options: Mapping[str, str] | None = None,
+    ) -> None:
+        if not text_of(topic, "topic", "delays"):
+            raise SettingError("topic is '': write the name of a topic, such as 'delays'")
+        if not isinstance(delivery, str) or delivery not in DELIVERIES:
+            raise SettingError(unknown("delivery", delivery, DELIVERIES))
+        columns = upsert_key_of(key)
+        if columns and format == "arrow":
+            raise SettingError("a message of Arrow has many rows, and so no key: drop key, or choose another format")
+        values = {
+            "servers": servers,
+            "topic": topic,
+            "format": format,
+            "avro_schema": avro_schema,
+            "key": columns,
+            "timestamp": None if timestamp is None else column_name(timestamp, "timestamp"),
+            "delivery": delivery,
+            "options": kafka_options(options),
+        }
+        for name, given in values.items():
+            object.__setattr__(self, name, given)
+        _ = self.target
+
+    @property
+    def name(self) -> str:
+        """The name of the sink in graphs: its topic."""
+        return self.topic
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """As `delivery` says."""
+        return "at-least-once" if self.delivery == "at-least-once" else "exactly-once"
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why the guarantee is not stronger."""
+        if self.delivery != "at-least-once":
+            return ""
+        return "sends the rows since the last checkpoint again after a failure: choose delivery='exactly-once'"
+
+    @cached_property
+    def target(self) -> Topic:
+        """The topic."""
+        form = message_format(self.format, self.avro_schema)
+        return Topic(KafkaCluster(self.servers, self.options), self.topic, form, self.key, self.timestamp)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Reject columns that messages cannot have; nothing is sent.
+
+        Raises:
+            PlanError: unknown or invalid columns.
+            SinkError: a column's type cannot be written.
+        """
+        check_upsert_key(self.key, schema, self.topic)
+        if self.timestamp is not None and self.timestamp not in schema.names:
+            raise PlanError(unknown("column", self.timestamp, schema.names))
+        if self.format in ("raw", "avro"):
+            self.target.format.check(schema)
+        try:
+            self.target.format.encode(pa.RecordBatch.from_pylist([], schema=schema))
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise SinkError(f"messages of {self.format} cannot hold these rows: {error}; drop the column") from None
+
+    def place(self) -> Place:
+        """The topic of the cluster."""
+        return Place(str(self.target.cluster), self.topic)
+
+    def check_fresh(self, context: SinkContext) -> None:
+        """Reject a start without a checkpoint if this job has sent rows before."""
+        if self.guarantee == "exactly-once":
+            check_fresh(self.target, f"{context.job}/{context.uid}", committed=self._transactional)
+
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Reject a checkpoint that is older than rows that were sent."""
+        if self.guarantee == "exactly-once":
+            check_restore(self.target, snapshots, context.schema, context.checkpoint, committed=self._transactional)
+
+    def describe(self) -> str:
+        return f"{self.topic} of {self.target.cluster}" + (f" by {', '.join(self.key)}" if self.key else "")
+
+    def create(self, schema: pa.Schema) -> Operator:
+        if self.guarantee == "at-least-once":
+            return SendLogic(self.target)
+        return EpochLogic(self.target, schema, transactions=self._transactional)
+
+    @property
+    def _transactional(self) -> bool:
+        return self.delivery == "transactions"
