@@ -48,6 +48,14 @@ SPARK_ONLY = [
     "-5 % 3",
     "a IS DISTINCT FROM b",
     "isnan(f)",
+    "date_format(t, 'yyyy-MM-dd')",
+    "date_format(t, 'HH:mm:ss')",
+    "date_format(d, 'dd.MM.yyyy')",
+    "split(n, '[.]')[0]",
+    "split(s, 'b')[1]",
+    "NULLIF(regexp_extract(s, '([a-z])([a-z])', 2), '')",
+    "NULLIF(regexp_extract(s, '[A-Z][a-z]', 0), '')",
+    "regexp_count(s, '[a-z]')",
 ]
 
 

@@ -1,7 +1,4 @@
-"""Queries of the Nexmark benchmark in their public texts, without INSERT INTO: DuckDB computes the same rows.
-
-Source of the texts: github.com/nexmark/nexmark, nexmark-flink/src/main/resources/queries (Apache License 2.0).
-"""
+"""Queries of the Nexmark benchmark in their public texts: DuckDB computes the same rows from random events."""
 
 from __future__ import annotations
 
@@ -13,89 +10,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
+from nexmark_texts import Q
 from sql_queries import counted
 
 import workbench as wb
 
 SECOND = 1_000_000
 _TIME = pa.timestamp("us")
-
-Q = {
-    "q0": "SELECT auction, bidder, price, `dateTime`, extra FROM bid",
-    "q1": """SELECT
-    auction,
-    bidder,
-    0.908 * price as price, -- convert dollar to euro
-    `dateTime`,
-    extra
-FROM bid""",
-    "q2": "SELECT auction, price FROM bid WHERE MOD(auction, 123) = 0",
-    "q5": """SELECT AuctionBids.auction, AuctionBids.num
- FROM (
-   SELECT
-     auction,
-     count(*) AS num,
-     window_start AS starttime,
-     window_end AS endtime
-     FROM TABLE(
-             HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
-     GROUP BY auction, window_start, window_end
- ) AS AuctionBids
- JOIN (
-   SELECT
-     max(CountBids.num) AS maxn,
-     CountBids.starttime,
-     CountBids.endtime
-   FROM (
-     SELECT
-       count(*) AS num,
-       window_start AS starttime,
-       window_end AS endtime
-     FROM TABLE(
-                HOP(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '2' SECOND, INTERVAL '10' SECOND))
-     GROUP BY auction, window_start, window_end
-     ) AS CountBids
-   GROUP BY CountBids.starttime, CountBids.endtime
- ) AS MaxBids
- ON AuctionBids.starttime = MaxBids.starttime AND
-    AuctionBids.endtime = MaxBids.endtime AND
-    AuctionBids.num >= MaxBids.maxn;""",
-    "q7": """SELECT B.auction, B.price, B.bidder, B.`dateTime`, B.extra
-from bid B
-JOIN (
-  SELECT MAX(price) AS maxprice, window_end as `dateTime`
-  FROM TABLE(
-          TUMBLE(TABLE bid, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
-  GROUP BY window_start, window_end
-) B1
-ON B.price = B1.maxprice
-WHERE B.`dateTime` BETWEEN B1.`dateTime`  - INTERVAL '10' SECOND AND B1.`dateTime`;""",
-    "q8": """SELECT P.id, P.name, P.starttime
-FROM (
-  SELECT id, name,
-        window_start AS starttime,
-        window_end AS endtime
-  FROM TABLE(
-            TUMBLE(TABLE person, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
-  GROUP BY id, name, window_start, window_end
-) P
-JOIN (
-  SELECT seller,
-        window_start AS starttime,
-        window_end AS endtime
-  FROM TABLE(
-        TUMBLE(TABLE auction, DESCRIPTOR(`dateTime`), INTERVAL '10' SECOND))
-  GROUP BY seller, window_start, window_end
-) A
-ON P.id = A.seller AND P.starttime = A.starttime AND P.endtime = A.endtime;""",
-    "q11": """SELECT
-    B.bidder,
-    count(*) as bid_count,
-    SESSION_START(B.`dateTime`, INTERVAL '10' SECOND) as starttime,
-    SESSION_END(B.`dateTime`, INTERVAL '10' SECOND) as endtime
-FROM bid B
-GROUP BY B.bidder, SESSION(B.`dateTime`, INTERVAL '10' SECOND);""",
-}
 
 _HOPS = """SELECT auction, count(*) AS num, epoch_us(dateTime) // 2000000 - i AS start FROM bid, range(5) AS r(i)
     GROUP BY auction, start"""
@@ -178,7 +99,7 @@ def of_job(job: wb.types.Job) -> Counter[tuple[Any, ...]]:
     return counted([tuple(row.values()) for row in job.table("rows").to_pylist()])
 
 
-@pytest.mark.parametrize("name", Q)
+@pytest.mark.parametrize("name", DUCK)
 def test_a_query_in_its_public_text_gives_the_rows_of_duckdb(name: str) -> None:
     expected = of_duckdb(name)
     assert len(expected) > 5

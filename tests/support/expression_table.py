@@ -37,6 +37,18 @@ _FLOATS = [("g", "f"), ("f", "g"), ("g", "g"), ("g", "1"), ("1", "g"), ("g", "a"
 """Pairs in which both, one or none may be NaN."""
 
 EXPRESSIONS = [
+    "split_part(s, 'b', 1)",
+    "split_part(n, '.', 2)",
+    "split_part(n, '.', -1)",
+    "left(s, 2)",
+    "right(s, 3)",
+    "reverse(s)",
+    "repeat(s, 2)",
+    "lpad(s, 3, '*')",
+    "rpad(s, 4, '-')",
+    "instr(s, 'y')",
+    "instr(s, 'e')",
+    "regexp_replace(s, '[a-y]+', '<>')",
     "a > 1",
     "a >= b",
     "a = b",

@@ -78,7 +78,8 @@ def check_part(part: Tree, text: Text) -> None:
         name = str(part.name)
         if name.upper().partition("_")[0] in WINDOWS:
             raise text.error(part, f"{name} is about windows: it belongs in FROM, or with GROUP BY {name}(...)")
-        raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
+        if name.lower() not in FUNCTIONS:
+            raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
 
 
 def _stands_for(part: Tree, computed: Mapping[str, str] | None) -> str | None:

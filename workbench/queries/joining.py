@@ -9,10 +9,11 @@ from datetime import timedelta
 import pyarrow as pa
 from sqlglot import exp
 
+from workbench.api.streams.joining import AnyHow
 from workbench.errors import PlanError, QueryError, SettingError
 from workbench.expressions import Expression, col, plain_name
 from workbench.expressions.tree.sql import Tree
-from workbench.operators.joins.columns import How
+from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.queries.binding import bound, check_part, constant_us
 from workbench.queries.places import Text
 from workbench.queries.relation import Column, Relation
@@ -46,6 +47,12 @@ class _Sorted:
     after_us: int | None = None
     own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
     rest: list[Tree] = field(default_factory=list)
+    bounding: list[Tree] = field(default_factory=list)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the event time of one side bounds that of the other."""
+        return self.before_us is not None and self.after_us is not None
 
 
 def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: Text) -> tuple[Relation, list[Tree]]:
@@ -61,7 +68,7 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
         The pairs, and the conditions that are left of the pool.
 
     Raises:
-        QueryError: a join that cannot be bounded, or of a kind that streams do not have.
+        QueryError: a join without equal values, or with conditions that it cannot have.
     """
     how = _how(join, text)
     if str(join.args.get("side") or "").upper() == "RIGHT":
@@ -89,13 +96,13 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     return pairs, left_over
 
 
-def _how(join: Tree, text: Text) -> How:
+def _how(join: Tree, text: Text) -> AnyHow:
     for name in ("method", "global", "hint", "match_condition", "pivots"):
         if join.args.get(name):
             raise text.error(join, f"a join with {join.args[name]} is not supported: write JOIN ... ON")
     kind, side = (str(join.args.get(name) or "").upper() for name in ("kind", "side"))
-    if kind in ("SEMI", "ANTI") or side in ("SEMI", "ANTI"):
-        raise text.error(join, f"a {kind or side} join is not supported: use JOIN, or LEFT JOIN with WHERE ... IS NULL")
+    if kind in ("SEMI", "ANTI"):
+        return "semi" if kind == "SEMI" else "anti"
     return {"": "inner", "LEFT": "left", "RIGHT": "left", "FULL": "outer"}[side]  # type: ignore[return-value]
 
 
@@ -135,7 +142,9 @@ def _sorted(conditions: Sequence[Tree], left: Relation, right: Relation, both: R
             first, second = ({_side(column, left) for column in both.stored([part], text)} for part in pair)
             if isinstance(condition, exp.EQ) and len(first) == len(second) == 1:
                 plan.keys.append((*(pair if first == {_LEFT} else pair[::-1]), condition))
-                used = True
+            elif used:
+                plan.bounding.append(condition)
+            used = used or (isinstance(condition, exp.EQ) and len(first) == len(second) == 1)
         if not used:
             plan.rest.append(condition)
     return plan
@@ -183,7 +192,10 @@ def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | Non
     return None
 
 
-def _pairs(left: Relation, right: Relation, how: How, plan: _Sorted, join: Tree, text: Text) -> Relation:
+def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tree, text: Text) -> Relation:
+    if right.table is None and not _is_bounded(left, right, plan, how, join, text):
+        plan.rest += plan.bounding
+        plan.before_us = plan.after_us = None
     if how != "inner":
         _check_outer(plan, how, text)
     sides = [_filtered(side, own, text) for side, own in zip((left, right), plan.own, strict=True)]
@@ -197,8 +209,6 @@ def _pairs(left: Relation, right: Relation, how: How, plan: _Sorted, join: Tree,
         raise text.error(
             join, "a join needs values that are equal on both sides: add a condition such as a.id = b.id to ON"
         )
-    if right.table is None:
-        _check_bounded(left, right, plan, how, join, text)
     sides, keys = _with_keys(sides, plan.keys, how, text)
     pairs = _joined(sides, keys, how, plan, join, text)
     for condition in rest:
@@ -206,8 +216,8 @@ def _pairs(left: Relation, right: Relation, how: How, plan: _Sorted, join: Tree,
     return pairs
 
 
-def _check_outer(plan: _Sorted, how: How, text: Text) -> None:
-    unfit = plan.rest + plan.own[_LEFT] + (plan.own[_RIGHT] if how == "outer" else [])
+def _check_outer(plan: _Sorted, how: AnyHow, text: Text) -> None:
+    unfit = plan.rest + (plan.own[_LEFT] if how != "semi" else []) + (plan.own[_RIGHT] if how == "outer" else [])
     if unfit:
         raise text.error(
             unfit[0],
@@ -222,40 +232,20 @@ def _filtered(side: Relation, conditions: Sequence[Tree], text: Text) -> Relatio
     return replace(side, stream=side.stream.filter(*(bound(condition, side, text) for condition in conditions)))
 
 
-def _check_bounded(left: Relation, right: Relation, plan: _Sorted, how: How, join: Tree, text: Text) -> None:
-    for side in (left, right):
-        if not any(map(_tells_time, side.columns)):
-            named = " ".join(side.tables[:1]) or "one side"
-            raise text.error(
-                join,
-                f"the join keeps each record until event time says that no partner can come, and {named} has no column"
-                " of event time: give its source event_time=..., or select that column as well",
-            )
-    if plan.before_us is None or plan.after_us is None:
-        names = [next(map(_told, filter(_tells_time, side.columns))) for side in (left, right)]
-        raise text.error(
-            join,
-            "the join has no bound on event time, so it would keep all records for ever: add for example "
-            f"{names[1]} BETWEEN {names[0]} - INTERVAL '5' MINUTE AND {names[0]} + INTERVAL '5' MINUTE",
-        )
+def _is_bounded(left: Relation, right: Relation, plan: _Sorted, how: AnyHow, join: Tree, text: Text) -> bool:
+    """Whether records need to wait for a limited time only; otherwise the join keeps all of them."""
+    changes = is_changelog(left.records.schema) or is_changelog(right.records.schema)
+    if changes or not plan.bounded or how in ("semi", "anti"):
+        return False
+    assert plan.before_us is not None
+    assert plan.after_us is not None
     if plan.before_us > plan.after_us:
         raise text.error(join, "no pair of event times satisfies the conditions of the join: check their directions")
-    if how == "outer" and plan.before_us != plan.after_us:
-        raise text.error(
-            join, "a FULL join needs windows, in which all event times are equal: join on window_start and window_end"
-        )
-
-
-def _tells_time(column: Column) -> bool:
-    return column.ahead_us is not None
-
-
-def _told(column: Column) -> str:
-    return f"{column.table}.{column.name}" if column.table else column.name
+    return how != "outer" or plan.before_us == plan.after_us
 
 
 def _with_keys(
-    sides: list[Relation], pairs: Sequence[tuple[Tree, Tree, Tree]], how: How, text: Text
+    sides: list[Relation], pairs: Sequence[tuple[Tree, Tree, Tree]], how: AnyHow, text: Text
 ) -> tuple[list[Relation], tuple[list[str], list[str]]]:
     """Both sides with their key columns.
 
@@ -297,12 +287,13 @@ def _bound_to(tree: Tree, side: Relation, text: Text) -> Expression:
 
 
 def _joined(
-    sides: list[Relation], keys: tuple[list[str], list[str]], how: How, plan: _Sorted, join: Tree, text: Text
+    sides: list[Relation], keys: tuple[list[str], list[str]], how: AnyHow, plan: _Sorted, join: Tree, text: Text
 ) -> Relation:
     left, right = sides
     on = dict(zip(*keys, strict=True))
     there = left.records.columns
     columns = right.table.column_names if right.table is not None else right.records.columns
+    columns = [name for name in columns if name != KIND]
     suffix = "_right"
     while any(name in there and (name + suffix in there or name + suffix in columns) for name in columns):
         suffix += "_right"
@@ -310,7 +301,11 @@ def _joined(
     place |= {name: own for own, name in on.items()} if how == "inner" else {}
     try:
         if right.table is not None:
+            if how == "semi" or how == "anti":
+                raise text.error(join, f"a {how} join needs a stream: make one of the table with wb.Stream.from_table")
             stream = left.records.join(right.table, on, how=how, suffix=suffix)
+        elif how == "semi" or how == "anti" or not plan.bounded:
+            stream = left.records.join(right.records, on, how=how, suffix=suffix)
         elif how == "outer":
             stream = left.records.join(right.records, on, window=INSTANT, how=how, suffix=suffix)
         else:
@@ -320,6 +315,8 @@ def _joined(
             stream = left.records.join(right.records, on, between=between, how=how, suffix=suffix)
     except (PlanError, SettingError) as error:
         raise text.error(join, error.message) from None
+    if how in ("semi", "anti"):
+        return Relation(stream, tuple(replace(column, ahead_us=None) for column in left.columns))
     shift = (0, None) if right.table is not None else _shifts(plan)
     made = [replace(column, ahead_us=_sum(column.ahead_us, shift[_LEFT])) for column in left.columns]
     made += [
@@ -332,8 +329,8 @@ def _joined(
 def _shifts(plan: _Sorted) -> tuple[int | None, int | None]:
     """A record's event time minus a pair's, for both sides; a pair has the later one of its records. None: unknown."""
     before, after = plan.before_us, plan.after_us
-    assert before is not None
-    assert after is not None
+    if before is None or after is None:
+        return None, None
     left = 0 if after <= 0 else -after if before == after else None
     right = 0 if before >= 0 else after if before == after else None
     return left, right

@@ -96,7 +96,7 @@ def limited(rows: Relation, conditions: Sequence[Tree], read: bool, text: Text) 
     number = next(column for column in rows.columns if column.stored is None and column.bound is None)
     limit, rest = None, []
     for condition in conditions:
-        found = _limit(condition, rows, number, text)
+        found = _limit(condition, number, text)
         if found is None:
             rest.append(condition)
         else:
@@ -123,7 +123,7 @@ def _without(columns: tuple[Column, ...], name: str) -> tuple[Column, ...]:
     return tuple(column for column in columns if column.name != name)
 
 
-def _limit(condition: Tree, rows: Relation, number: Column, text: Text) -> int | None:
+def _limit(condition: Tree, number: Column, text: Text) -> int | None:
     """The largest number that satisfies ``n <= 3``, ``n < 4``, ``n = 1`` or the like; None: another condition."""
     kind, sides = type(condition), (condition.this, condition.args.get("expression"))
     if kind not in _FLIPPED or sides[1] is None:
@@ -133,7 +133,9 @@ def _limit(condition: Tree, rows: Relation, number: Column, text: Text) -> int |
     column, value = sides
     if not (isinstance(column, exp.Column) and isinstance(value, exp.Literal) and not value.is_string):
         return None
-    if rows.of(column, text) is not number or not value.name.isdecimal():
+    if column.name.lower() != number.name.lower() or column.table.lower() not in ("", (number.table or "").lower()):
+        return None
+    if not value.name.isdecimal():
         return None
     limit = int(value.name)
     if kind is exp.EQ and limit > 1:

@@ -167,18 +167,26 @@ class Planner:
         pool = conjuncts(None if where is None else where.this)
         whole = pool if len(pool) > 1 else []
         rows = self._source(source.this)
+        rows, pool, whole = self._limited(rows, tree, pool, whole)
         for join in [*(source.this.args.get("joins") or ()), *(tree.args.get("joins") or ())]:
-            rows, pool = joined(rows, self._source(join.this), join, pool, self.text)
+            other, pool, whole = self._limited(self._source(join.this), tree, pool, whole)
+            rows, pool = joined(rows, other, join, pool, self.text)
             whole = []
         if rows.stream is None:
             raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
-        if rows.ranking is not None:
-            rows, pool = limited(rows, pool, self._reads_number(rows, tree, pool), self.text)
-            whole = []
         condition = where.this if whole else None
         rows = self._filtered(rows, [condition] if condition is not None else pool)
         rows = self._projected(rows, tree)
         return self._distinct(rows, tree) if tree.args.get("distinct") else rows
+
+    def _limited(
+        self, rows: Relation, tree: Tree, pool: list[Tree], whole: list[Tree]
+    ) -> tuple[Relation, list[Tree], list[Tree]]:
+        """Rows whose number is limited by WHERE, and the other conditions."""
+        if rows.ranking is None:
+            return rows, pool, whole
+        rows, pool = limited(rows, pool, self._reads_number(rows, tree, pool), self.text)
+        return rows, pool, []
 
     def _reads_number(self, rows: Relation, tree: Tree, pool: list[Tree]) -> bool:
         """Whether a query reads the number of its rows elsewhere than in simple conditions."""

@@ -87,6 +87,34 @@ def distinct_values(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return _end(draft, drawn, drawn.stream.distinct(*keys), query, f"distinct {keys}")
 
 
+def joined(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
+    """Groups, or different values, joined with some others of the same stream."""
+    keys = keys_of(draft, drawn)
+    ints = drawn.of("int", "str")
+    if not keys or not ints or len(drawn.kinds) > 8:
+        return None
+    key = draft.chance.choice(ints)
+    how = draft.chance.choice(("inner", "left", "outer", "semi", "anti"))
+    left = drawn.stream.group_by(*keys).aggregate(many=wb.count(), most=wb.max(key))
+    one = f"SELECT {listed(keys)}, count(*) AS many, max({key}) AS most FROM {drawn.table} GROUP BY {listed(keys)}"
+    other = drawn.stream.group_by(key).aggregate(few=wb.count()).select(value=key, few="few")
+    two = f"SELECT {key} AS value, count(*) AS few FROM {drawn.table} GROUP BY {key}"
+    if draft.sometimes(0.4):
+        other, two = (
+            drawn.stream.select(value=key, few="1L"),
+            f"SELECT {key} AS value, 1::BIGINT AS few FROM {drawn.table}",
+        )
+    chosen = f"{listed(keys, 'l')}, many, most"
+    if how in ("semi", "anti"):
+        query = f"SELECT {chosen} FROM ({one}) AS l {how} JOIN ({two}) AS r ON l.most = r.value"
+    else:
+        chosen = chosen.replace("most", "coalesce(most, value) AS most") if how == "outer" else chosen
+        side = {"inner": "JOIN", "left": "LEFT JOIN", "outer": "FULL JOIN"}[how]
+        query = f"SELECT {chosen}, few FROM ({one}) AS l {side} ({two}) AS r ON l.most = r.value"
+    made = left.join(other, {"most": "value"}, how=how)
+    return _end(draft, drawn, made, query, f"{how} join of groups by {keys} by their most {key}")
+
+
 def _end(draft: Draft, drawn: Drawn, stream: wb.Stream, query: str, note: str) -> list[Drawn]:
     rows: Any = draft.query(query)
     name = draft.fresh("out")

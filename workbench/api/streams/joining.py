@@ -14,6 +14,7 @@ from workbench.arguments import as_given
 from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
 from workbench.expressions import ColumnName, Expression, column_names
+from workbench.operators.changelogs.join import Emitted, RegularJoin
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.async_lookup import AsyncLookup
 from workbench.operators.joins.columns import How, JoinColumns, On, parse_on
@@ -28,6 +29,9 @@ from workbench.windows import WindowAssigner
 Times = tuple[Duration, Duration]
 """The bounds of an interval, relative to a record's event time; they may be negative."""
 
+AnyHow = How | Literal["semi", "anti"]
+"""Which records a join emits: see `Stream.join`."""
+
 
 def joined(
     left: Input,
@@ -35,27 +39,33 @@ def joined(
     on: On,
     window: WindowAssigner | None,
     between: Times | None,
-    how: How,
+    how: AnyHow,
     suffix: str,
     origin: Origin | None,
 ) -> Node:
     """See `Stream.join`."""
     with located(origin):
         left_keys, right_keys = parse_on(on)
+        if how == "semi" or how == "anti":
+            emitted: Emitted = how
+            if isinstance(right, pa.Table) or window is not None or between is not None:
+                raise PlanError(f"a {how} join is one of two streams without bounds: leave out window= and between=")
+            how = "inner"
+        else:
+            emitted = "pairs"
         columns = JoinColumns(left_keys, right_keys, how, suffix)
         if isinstance(right, pa.Table):
             if window is not None or between is not None:
                 raise PlanError("a join with a table does not use time: leave out window= and between=")
             return operator_node(LookupJoin(columns, right), (left,), origin)
         if window is not None and between is None:
-            spec: WindowJoin | IntervalJoin = WindowJoin(columns, window)
+            spec: WindowJoin | IntervalJoin | RegularJoin = WindowJoin(columns, window)
         elif between is not None and window is None:
             spec = IntervalJoin(columns, *_bounds(between))
+        elif window is None:
+            spec = RegularJoin(columns, emitted)
         else:
-            raise PlanError(
-                "a join of two streams needs either window= or between=, which say how long records wait for a "
-                "partner: for example window=wb.tumbling('1h') or between=('-5min', '10min')"
-            )
+            raise PlanError("a join has either window= or between=: leave one out")
     inputs = (by_keys(left, left_keys), by_keys(right, right_keys))
     return operator_node(spec, inputs, origin)
 

@@ -19,7 +19,7 @@ from workbench.api.streams.building import check_column, expression, located, op
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
 from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names
-from workbench.api.streams.joining import joined, looked_up, split_up
+from workbench.api.streams.joining import AnyHow, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
 from workbench.api.streams.transforming import (
@@ -771,6 +771,9 @@ class Stream:
     def join(self, other: pa.Table, on: On, *, how: How = "inner", suffix: str = "_right") -> Stream: ...
 
     @overload
+    def join(self, other: Stream, on: On, *, how: AnyHow = "inner", suffix: str = "_right") -> Stream: ...
+
+    @overload
     def join(
         self, other: Stream, on: On, *, window: WindowAssigner, how: How = "inner", suffix: str = "_right"
     ) -> Stream: ...
@@ -793,22 +796,25 @@ class Stream:
         *,
         window: WindowAssigner | None = None,
         between: tuple[Duration, Duration] | None = None,
-        how: How = "inner",
+        how: AnyHow = "inner",
         suffix: str = "_right",
     ) -> Stream:
         """Join records of two streams, or records with rows of a table, by equal keys.
 
-        There are three joins. With a **table**, each record is joined with the table's rows immediately, without state.
+        There are four joins. With a **table**, each record is joined with the table's rows immediately, without state.
         With a stream and a **window**, records of the same window are joined when the watermark ends it; the event time
         is ``window_end`` - 1 microsecond. With a stream and **between**, records with close event times are joined:
         ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it, bounds
-        included; a pair is emitted immediately, with the later of the two event times.
+        included; a pair is emitted immediately, with the later of the two event times. With a stream and **neither**,
+        all records of equal keys are joined, and kept for ever. This join also follows changelogs; unless it is an
+        inner one of two streams that only add records, its result is a changelog itself: a record without a partner is
+        emitted at once, and taken back when a partner comes.
 
         The output has the left columns, then the right ones without the keys. A null key equals nothing. Late records,
         whose window the watermark has ended (in an interval join: all at or behind the watermark), are dropped and
         counted in ``numLateRecordsDropped``.
 
-        Source: Flink's window join, interval join and lookup join.
+        Source: Flink's window join, interval join, lookup join and regular join.
 
         Args:
             other: the right side.
@@ -818,11 +824,13 @@ class Stream:
             between: the minimum and maximum of the right record's event time relative to the left one's: two durations
                 such as ``("-5min", "10min")``.
             how: ``"inner"``; ``"left"``: left records without a partner are emitted with nulls, as soon as the
-                watermark shows that none will come; ``"outer"`` (with a window): those of both sides.
+                watermark shows that none will come; ``"outer"`` (not with `between`): those of both sides. With neither
+                `window` nor `between` also ``"semi"``: left records that have a partner, each once; ``"anti"``: those
+                that have none.
             suffix: for right columns with a name that the left side also has.
 
         Raises:
-            PlanError: a column that does not exist, cannot be a key or clashes, or neither `window` nor `between`.
+            PlanError: a column that does not exist, cannot be a key or clashes, or both `window` and `between`.
             SettingError: an invalid `how` or bounds.
 
         Example:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from workbench.errors import ExpressionError
-from workbench.expressions.evaluation import arithmetic, comparing, conditional, functions, times
+from workbench.expressions.evaluation import arithmetic, comparing, conditional, functions, text_parts, times
 from workbench.expressions.evaluation.casts import cast
 from workbench.expressions.evaluation.choice import Choice, Codes, accepted_codes
 from workbench.expressions.tree.expression import Expression
@@ -153,15 +153,45 @@ _BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     **comparing.BUILDERS,
     **conditional.BUILDERS,
     **functions.BUILDERS,
+    **text_parts.BUILDERS,
     **times.BUILDERS,
 }
 
-FUNCTIONS = (
-    *("abs", "ceil", "coalesce", "concat", "contains", "date_trunc", "day", "dayofmonth", "dayofweek", "dayofyear"),
-    *("endswith", "exp", "floor", "greatest", "hour", "if", "ifnull", "isnan", "isnotnull", "isnull", "least"),
-    *("length", "ln", "lower", "ltrim", "minute", "mod", "month", "nullif", "nvl", "power", "quarter", "replace"),
-    *("round", "rtrim", "second", "sqrt", "startswith", "substring", "to_date", "trim", "try_divide"),
-    *("unix_timestamp", "upper", "year"),
+FUNCTIONS = tuple(
+    sorted(
+        (
+            *(
+                "abs",
+                "ceil",
+                "coalesce",
+                "concat",
+                "contains",
+                "date_trunc",
+                "day",
+                "dayofmonth",
+                "dayofweek",
+                "dayofyear",
+            ),
+            *("endswith", "exp", "floor", "greatest", "hour", "if", "ifnull", "isnan", "isnotnull", "isnull", "least"),
+            *(
+                "length",
+                "ln",
+                "lower",
+                "ltrim",
+                "minute",
+                "mod",
+                "month",
+                "nullif",
+                "nvl",
+                "power",
+                "quarter",
+                "replace",
+            ),
+            *("round", "rtrim", "second", "sqrt", "startswith", "substring", "to_date", "trim", "try_divide"),
+            *("unix_timestamp", "upper", "year"),
+            *text_parts.FUNCTIONS,
+        )
+    )
 )
 """The names of the functions."""
 

@@ -20,11 +20,12 @@ _PARTS = frozenset(
     {
         *("this", "expression", "expressions", "is_string", "quoted", "negate", "safe", "ignore_nulls", "to", "unit"),
         *("low", "high", "ifs", "default", "true", "false", "decimals", "start", "length", "position", "replacement"),
-        *("table", "query", "unnest", "field"),
+        *("table", "query", "unnest", "field", "group", "null_if_pos_overflow", "fill_pattern", "is_left"),
+        *("times", "delimiter", "part_index", "substr", "offset"),
     }
 )
 # unix_timestamp's format applies to text, which is rejected as its operand.
-_PARTS_WITHOUT_EFFECT = {exp.StrToUnix: {"format"}}
+_PARTS_OF = {exp.StrToUnix: {"format"}, exp.TimeToStr: {"format"}}
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Scope:
             raise self.error("an operand is missing")
         builder = self.builders.get(type(tree))
         parts = {key for key, part in tree.args.items() if part}
-        if builder is not None and parts <= _PARTS | _PARTS_WITHOUT_EFFECT.get(type(tree), set()):
+        if builder is not None and parts <= _PARTS | _PARTS_OF.get(type(tree), set()):
             node = builder(self, tree)
             return apply("invert", [node], node.type, render(tree)) if tree.args.get("negate") else node
         if isinstance(tree, exp.AggFunc):
