@@ -40,6 +40,7 @@ WORDS = {
 TITLES = {
     "Streams": ("Stream", "History"),
     "Queries": ("sql",),
+    "Patterns": ("pattern",),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
     "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list", "count_distinct"),
     "Windows": ("tumbling", "sliding", "session"),

@@ -203,6 +203,7 @@ DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "KeyedStream.window(allowed_lateness)": lambda d, _: (
         stream().key_by("k").window(wb.tumbling("1s"), allowed_lateness=d)
     ),
+    "Pattern.within(duration)": lambda d, _: wb.pattern("a").next("b").within(d),
     "Stream.join(between)": lambda d, _: stream().join(stream(), on="k", between=("0s", d)),
     "Stream.lookup_async(timeout)": lambda d, _: stream().lookup_async(len, key="k", schema=OUT, timeout=d),
     "Stream.lookup_async(cache)": lambda d, _: stream().lookup_async(len, key="k", schema=OUT, cache=d),

@@ -42,6 +42,7 @@ MADE_FOR_PEOPLE = {
         "Job",
         "KeyedStream",
         "Lesson",
+        "Pattern",
         "Pipeline",
         "ProcessContext",
         "State",

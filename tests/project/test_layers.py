@@ -23,7 +23,7 @@ LAYERS = {
         *("errors", "arguments", "origin", "durations", "clock", "elements", "observer", "redaction", "from_json"),
         *("from_arrow", "once", "packages", "printable", "raised", "front_ends"),
     ),
-    2: ("operators", "windows", "state", "connectors", "expressions", "compiled", "durable"),
+    2: ("operators", "windows", "state", "connectors", "expressions", "patterns", "compiled", "durable"),
     3: ("plan",),
     4: ("runtime",),
     5: ("drivers",),

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from workbench.compiled.keys.partition import route, scatter
     from workbench.compiled.keys.selection import choose_rows
     from workbench.compiled.keys.spreading import spread
+    from workbench.compiled.matching.chains import find_bound, list_bound, mark_bound
+    from workbench.compiled.matching.stepping import step_matches
 else:
     globals().update(KERNELS)
 
@@ -50,6 +52,7 @@ __all__ = [
     "count_links",
     "distinct_codes",
     "divide_by",
+    "find_bound",
     "find_keys",
     "find_literal",
     "find_ranges",
@@ -61,6 +64,8 @@ __all__ = [
     "hearing",
     "is_warm",
     "link_rows",
+    "list_bound",
+    "mark_bound",
     "merge_cells",
     "merge_rows",
     "mix_hashes",
@@ -81,6 +86,7 @@ __all__ = [
     "running_ints",
     "scatter",
     "spread",
+    "step_matches",
     "take_equal",
     "unlink_rows",
     "warm_up",

@@ -26,6 +26,7 @@ from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.lessons.lesson import lesson
 from workbench.operators.aggregates.aggregations import count, max, mean, min, sum
 from workbench.operators.aggregates.window_functions import collect_list, count_distinct, median, top_k
+from workbench.patterns.pattern import pattern
 from workbench.public import functions, policies, restart, triggers, types, watermarks
 from workbench.queries import sql
 from workbench.runtime.barriers.acks import acks
@@ -76,6 +77,7 @@ __all__ = [
     "median",
     "micro_batches",
     "min",
+    "pattern",
     "policies",
     "restart",
     "savepoints",

@@ -8,6 +8,7 @@ from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.windowed import WindowedStream
 from workbench.expressions import Expression
 from workbench.lessons.lesson import Lesson
+from workbench.patterns.pattern import Pattern
 
 __all__ = [
     "ConnectedStreams",
@@ -16,6 +17,7 @@ __all__ = [
     "Job",
     "KeyedStream",
     "Lesson",
+    "Pattern",
     "Pipeline",
     "WindowedStream",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from workbench.api.streams.windowed import WindowedStream
 from workbench.arguments import whole_number
 from workbench.durations import Duration
 from workbench.errors import PlanError
-from workbench.expressions import ColumnName, column_names
+from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.aggregates.aggregate import RollingAggregate
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.reduce import Reduce
@@ -22,9 +23,12 @@ from workbench.operators.changelogs.sortable import Order
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.functions.user_function import Record, SchemaLike
+from workbench.operators.matching.match import RowsPerMatch
+from workbench.operators.matching.planning import PARTIALS_MAX, match_stages
 from workbench.operators.process.process import Process, StateBackend
 from workbench.operators.process.process_function import ProcessFunction, Rows
 from workbench.origin import Origin, caller
+from workbench.patterns.pattern import Pattern
 from workbench.state.descriptors import Descriptor
 from workbench.windows import Evictor, WindowAssigner
 from workbench.windows.schedule import Schedule, TimeKind
@@ -267,5 +271,69 @@ class KeyedStream:
         spec = Process(self._keys, function, schema, state, dict(side_outputs or {}), state_backend, origin, on_error)
         return self._followed_by(spec, origin)
 
+    def match(
+        self,
+        pattern: Pattern,
+        *,
+        rows: RowsPerMatch = "one",
+        partials_max: int = PARTIALS_MAX,
+        **measures: str | Expression,
+    ) -> Stream:
+        """Find a pattern among the rows of each key, in order of their event time.
+
+        A row is looked at when the watermark has passed it; rows with one event time follow each other as they arrived.
+        A match has the event time at which it was certain: that of its last row, or of a later one that was needed to
+        know that no longer or earlier match comes. Partial matches that `Pattern.within` ends go to the side output
+        ``"timed_out"``, with the same columns.
+
+        Source: Flink's CEP; SQL's MATCH_RECOGNIZE for measures. See docs/patterns.md.
+
+        Args:
+            pattern: see `wb.pattern`.
+            rows: ``"one"``: each match is one row, of the keys and the measures; ``"all"``: each of its rows is one, of
+                all columns and the measures.
+            partials_max: the job fails if a key has more partial matches.
+            measures: results by name, as SQL: ``small.amount``, ``COUNT(up.price)``, ``CLASSIFIER()``,
+                ``MATCH_NUMBER()``.
+
+        Raises:
+            PlanError: the pattern or a measure does not fit the columns.
+            RecordError: while running, a key has more partial matches than `partials_max`.
+
+        Example:
+            >>> times = pa.array([1, 2, 3], pa.timestamp("s"))
+            >>> table = pa.table({"t": times, "card": ["x", "x", "x"], "amount": [1, 20, 900]})
+            >>> payments = wb.Stream.from_table(table, event_time="t")
+            >>> theft = wb.pattern("small", "amount < 5").followed_by("large", "amount > 500").within("1min")
+            >>> payments.key_by("card").match(theft, amount="large.amount").collect().to_pylist()
+            [{'card': 'x', 'amount': 900}]
+        """
+        return matched(self._stream, self._keys, pattern, measures, rows, partials_max, caller())
+
     def _followed_by(self, spec: OperatorSpec, origin: Origin | None) -> Stream:
         return self._stream._made(operator_node(spec, (by_keys(self._stream._end, self._keys),), origin))
+
+
+def matched(
+    stream: Stream,
+    keys: tuple[str, ...],
+    pattern: Pattern,
+    measures: Mapping[str, str | Expression],
+    rows: RowsPerMatch,
+    partials_max: int,
+    origin: Origin | None,
+) -> Stream:
+    """See `KeyedStream.match`; without keys all rows are one group."""
+    end = stream._end
+    with located(origin):
+        spec = match_stages(pattern, measures, keys, end.schema, rows, partials_max, origin)
+    return matching(stream, keys, spec, origin)
+
+
+def matching(stream: Stream, keys: tuple[str, ...], spec: OperatorSpec, origin: Origin | None) -> Stream:
+    """The stream behind a keyed operator; without keys it runs in one subtask."""
+    end = stream._end
+    if keys:
+        return stream._made(operator_node(spec, (by_keys(end, keys),), origin))
+    node = operator_node(spec, (replace(end, exchange="rebalance", partitioner=None),), origin)
+    return stream._made(replace(node, parallelism=1))

@@ -25,5 +25,7 @@ MODULES = {
     "workbench.compiled.keys.partition": ("route", "scatter"),
     "workbench.compiled.keys.selection": ("choose_rows",),
     "workbench.compiled.keys.spreading": ("spread",),
+    "workbench.compiled.matching.chains": ("find_bound", "list_bound", "mark_bound"),
+    "workbench.compiled.matching.stepping": ("step_matches",),
 }
 """The kernels by the module that declares them, which imports numba."""

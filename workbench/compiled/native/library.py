@@ -73,7 +73,8 @@ def stamp() -> str:
     """The stamp of all sources of the kernels."""
     whole = sha256()
     package = FOLDER.parent
-    files = [file for room in ("folding", "keys", "machinery", "native") for file in sorted((package / room).iterdir())]
+    rooms = ("folding", "keys", "machinery", "matching", "native")
+    files = [file for room in rooms for file in sorted((package / room).iterdir())]
     for file in (*files, package.parent / "durations.py"):
         if file.suffix in (".py", ".c"):
             whole.update(file.name.encode() + b"\0" + file.read_bytes())

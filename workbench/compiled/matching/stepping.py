@@ -1,0 +1,311 @@
+"""Steps the partial matches of keys over their next rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.compiled.machinery.compiled import INT_ROWS, INTS, INTS_IN, compiled
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from workbench.elements import Int64s
+
+    IntRows = npt.NDArray[np.int64]
+
+
+@compiled(
+    *(INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN),
+    *(INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INTS, INTS),
+)
+def step_matches(
+    codes: Int64s,
+    rows: Int64s,
+    times: Int64s,
+    bits: Int64s,
+    first: Int64s,
+    edges: Int64s,
+    settings: Int64s,
+    heads: IntRows,
+    entries: IntRows,
+    nodes: IntRows,
+    found: IntRows,
+    scratch: IntRows,
+    seen: Int64s,
+    counts: Int64s,
+) -> int:
+    """Step rows, grouped by key and in the order in which they match, until the end or until an array is full.
+
+    An entry is a partial match (the state that it is in, its last node, its first row, that row's time, and the
+    conditions that hold for it, if they were asked for), or with the state -1 a match that waits for others. The
+    entries of a key are in order of their first row, and for one first row in order of preference. A node is a bound
+    row: the row, the variable, and the node before it, or -1.
+
+    Args:
+        codes, rows, times: shape (n,), the key, the number and the time of each row; for one key, numbers only grow.
+        bits: shape (n,), the conditions that hold for each row; -1: no row, but time has come so far; -2: no row will
+            come any more.
+        first, edges: see `Automaton`.
+        settings: every match (1) or the preferred one for each first row (0); where to go on (0: nowhere, 1: behind
+            the first row, 2: behind the last, 3 and 4: at the first or last row of some variables); the bits of these
+            variables; the time that a match takes less than, or 0; whether conditions hold for single entries; whether
+            no row is a match; the most edges of a state; how many entries a key may have; whether a missing row to go
+            on at is an error; whether there are edges that stop.
+        heads: shape (keys, 2), the first entry and the number of entries of each key, changed in place.
+        entries: shape (e, 5).
+        nodes: shape (m, 3).
+        found: shape (f, 5), filled with code, node, first row, time and kind (0: a match, 1: it took too long).
+        scratch: shape (2 * s, 5).
+        seen: shape (2 * states,), numbers of moments, not larger than ``counts[4]``.
+        counts: the number of entries, nodes and found ones, the next row, and the last moment; changed in place.
+
+    Returns:
+        0: all is done; 1, 2, 3, 4: there is no room in `entries`, `nodes`, `found` or `scratch`; 5: too many entries of
+        the key of the next row; 6, 7: its match lacks the row to go on at, or begins there.
+    """
+    every = settings[0] == 1
+    skip = settings[1]
+    mask = settings[2]
+    within = settings[3]
+    asked = settings[4] == 1
+    empty = settings[5] == 1
+    most = settings[6]
+    entries_max = settings[7]
+    strict = settings[8] == 1
+    stops = settings[9] == 1
+    states = len(first) - 1
+    merges = not every and not asked
+    merges_starts = merges and within == 0 and skip == 2
+    half = len(scratch) >> 1
+    old = 0
+    new = half
+    live = 0
+    key = -1
+    status = 0
+    i = counts[3]
+    n = len(codes)
+    while True:
+        if i == n or codes[i] != key or status != 0:
+            if key >= 0:
+                at = counts[0]
+                for j in range(live):
+                    for part in range(5):
+                        entries[at + j, part] = scratch[old + j, part]
+                heads[key, 0] = at
+                heads[key, 1] = live
+                counts[0] = at + live
+            counts[3] = i
+            if i == n or status != 0:
+                return status
+            if len(entries) - counts[0] < half:
+                return 1
+            key = codes[i]
+            live = heads[key, 1]
+            if live + 2 > half:
+                return 4
+            at = heads[key, 0]
+            for j in range(live):
+                for part in range(5):
+                    scratch[old + j, part] = entries[at + j, part]
+        if (live + 2) * (most + 1) > half:
+            status = 4
+            continue
+        if counts[1] + (live + 1) * most > len(nodes):
+            status = 2
+            continue
+        if counts[2] + (live + 2) * (most + 2) > len(found):
+            status = 3
+            continue
+        now = times[i]
+        tick = bits[i] < 0
+        ends = bits[i] == -2
+        advance = True
+        if within > 0:  # each partial match ends at its own time, however far apart rows and watermarks are
+            for j in range(old, old + live):
+                if scratch[j, 0] >= 0 and scratch[j, 1] >= 0:
+                    if scratch[j, 3] + within <= now:
+                        now = scratch[j, 3] + within
+                        tick = True
+                        ends = False
+                        advance = False
+                    break
+        if tick and advance and not ends:
+            i += 1
+            continue
+        if not tick:
+            if first[1] > first[0]:
+                scratch[old + live, 0] = 0
+                scratch[old + live, 1] = -1
+                scratch[old + live, 2] = rows[i]
+                scratch[old + live, 3] = now
+                live += 1
+            if empty and not every:
+                scratch[old + live, 0] = -1
+                scratch[old + live, 1] = -1
+                scratch[old + live, 2] = rows[i]
+                scratch[old + live, 3] = now
+                live += 1
+        count = 0
+        cut = -1
+        head = scratch[old, 2] if live > 0 else -1
+        counts[4] += 1
+        moment = counts[4]
+        head_moment = moment
+        former = head
+        for j in range(old, old + live):
+            state = scratch[j, 0]
+            node = scratch[j, 1]
+            start = scratch[j, 2]
+            start_time = scratch[j, 3]
+            if start == cut:
+                continue
+            if state >= 0 and within > 0 and node >= 0 and now - start_time >= within:
+                ripe = False
+                for edge in range(first[state], first[state + 1]):
+                    if edges[6 * edge] == 3:
+                        ripe = True
+                if ripe and not (every and skip == 0):
+                    for part in range(5):
+                        scratch[new + count, part] = scratch[j, part]
+                    scratch[new + count, 0] = -1
+                    count += 1
+                else:
+                    place = counts[2]
+                    found[place, 0] = key
+                    found[place, 1] = node
+                    found[place, 2] = start
+                    found[place, 3] = start_time + within
+                    found[place, 4] = 0 if ripe else 1
+                    counts[2] = place + 1
+                continue
+            if state >= 0 and ends:
+                continue
+            if state < 0 or tick:
+                for part in range(5):
+                    scratch[new + count, part] = scratch[j, part]
+                count += 1
+                continue
+            if start != former:
+                former = start
+                counts[4] += 1
+                moment = counts[4]
+            word = scratch[j, 4] if asked and node >= 0 else bits[i]
+            stopped = False
+            if stops:
+                for edge in range(first[state], first[state + 1]):
+                    e = 6 * edge
+                    if edges[e] == 2 and (word & edges[e + 2]) == edges[e + 2] and (word & edges[e + 3]) == 0:
+                        stopped = True
+            for edge in range(first[state], first[state + 1]):
+                e = 6 * edge
+                kind = edges[e]
+                if kind >= 2 or (word & edges[e + 2]) != edges[e + 2] or (word & edges[e + 3]) != 0:
+                    continue
+                if kind != 0 and node < 0:
+                    continue
+                last = node
+                if kind == 0:
+                    last = counts[1]
+                    nodes[last, 0] = rows[i]
+                    nodes[last, 1] = edges[e + 4]
+                    nodes[last, 2] = node
+                    counts[1] = last + 1
+                to = edges[e + 1]
+                if not stopped and first[to + 1] > first[to]:
+                    known = False
+                    if merges:
+                        known = seen[to] == moment
+                        seen[to] = moment
+                        if merges_starts:
+                            if start == head:
+                                seen[states + to] = head_moment
+                            elif seen[states + to] == head_moment:
+                                known = True
+                    if not known:
+                        scratch[new + count, 0] = to
+                        scratch[new + count, 1] = last
+                        scratch[new + count, 2] = start
+                        scratch[new + count, 3] = start_time
+                        scratch[new + count, 4] = 0
+                        count += 1
+                if edges[e + 5] == 1:
+                    if every and skip == 0:
+                        place = counts[2]
+                        found[place, 0] = key
+                        found[place, 1] = last
+                        found[place, 2] = start
+                        found[place, 3] = now
+                        found[place, 4] = 0
+                        counts[2] = place + 1
+                    else:
+                        scratch[new + count, 0] = -1
+                        scratch[new + count, 1] = last
+                        scratch[new + count, 2] = start
+                        scratch[new + count, 3] = start_time
+                        scratch[new + count, 4] = 0
+                        count += 1
+                    if not every:
+                        cut = start
+                        break
+        while True:
+            chosen = -1
+            for j in range(new, new + count):
+                if scratch[j, 0] < 0:
+                    # Entries are in order of their first rows: only what stands before this one can hold it back.
+                    if j == new or (every and scratch[new, 2] == scratch[j, 2]):
+                        chosen = j
+                    else:
+                        waits = False
+                        for before in range(new, j):
+                            other = scratch[before, 2]
+                            if scratch[before, 0] >= 0 and (other < scratch[j, 2] or not every):
+                                waits = True
+                        if not waits:
+                            chosen = j
+                    break
+            if chosen < 0:
+                break
+            node = scratch[chosen, 1]
+            start = scratch[chosen, 2]
+            place = counts[2]
+            found[place, 0] = key
+            found[place, 1] = node
+            found[place, 2] = start
+            found[place, 3] = now
+            found[place, 4] = 0
+            counts[2] = place + 1
+            target = start + 1
+            if skip == 2 and node >= 0:
+                target = nodes[node, 0] + 1
+            elif skip == 0:
+                target = start
+            elif skip >= 3:
+                target = -1
+                at = node
+                while at >= 0:
+                    if (mask >> nodes[at, 1]) & 1 == 1 and (skip == 3 or target < 0):
+                        target = nodes[at, 0]
+                    at = nodes[at, 2]
+                if target < 0 and strict:
+                    status = 6
+                if target == start and not every:
+                    status = 7
+                    target = start + 1
+            kept = new
+            for j in range(new, new + count):
+                if j != chosen and scratch[j, 2] >= target:
+                    if kept != j:
+                        for part in range(5):
+                            scratch[kept, part] = scratch[j, part]
+                    kept += 1
+            count = kept - new
+        live = count
+        old, new = new, old
+        if status != 0:
+            continue
+        if live > entries_max:
+            status = 5
+            continue
+        if advance:
+            i += 1

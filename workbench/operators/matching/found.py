@@ -1,0 +1,139 @@
+"""Matches that were found, as rows of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.durations import LATEST_TIME, format_instant
+from workbench.elements import Int64s, Records
+from workbench.operators.contract.base import Output
+from workbench.operators.contract.python_rows import python_rows
+from workbench.operators.matching.kept_rows import KeptRows
+from workbench.operators.matching.partials import (
+    CODE,
+    DECIDED,
+    KIND,
+    LAST,
+    MATCHED,
+    NODE,
+    START_TIME,
+    STATE,
+    IntRows,
+    Partials,
+)
+from workbench.operators.matching.values import Bindings, Values
+from workbench.state.key_index import KeyIndex
+
+if TYPE_CHECKING:
+    from workbench.operators.matching.match import MatchRows
+
+TIMED_OUT = "timed_out"
+"""The side output for partial matches whose time was over."""
+
+_DESCRIBED_MAX = 100
+_ROWS_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was found.
+
+    Attributes:
+        rows: shape (f, 5), see ``step_matches``; those of one key are in the order in which they were found.
+        nodes: see there.
+        index: of the keys.
+    """
+
+    rows: IntRows
+    nodes: IntRows
+    index: KeyIndex
+
+    def number(self, counts: Int64s | None) -> Int64s:
+        """Shape (f,): the number of each match among those of its key, from 1.
+
+        Args:
+            counts: by code, the matches before; changed in place; None: matches are not numbered.
+        """
+        numbers = np.zeros(len(self.rows), np.int64)
+        if counts is None:
+            return numbers
+        for at, (code, kind) in enumerate(self.rows[:, [CODE, KIND]].tolist()):
+            counts[code] += kind == MATCHED
+            numbers[at] = counts[code]
+        return numbers
+
+
+class FoundRows:
+    """Computes and emits the rows of matches.
+
+    Args:
+        spec: the operator.
+        schema: of the input.
+        output: of the output.
+    """
+
+    def __init__(self, spec: MatchRows, schema: pa.Schema, output: pa.Schema) -> None:
+        self._spec = spec
+        self._schema = schema
+        self._output = output
+        self._variables = spec.automaton.variables
+        self._measures = [Values(term, schema, self._variables) for _, term in spec.measures]
+
+    def emit(self, found: Found, numbers: Int64s, kept: KeptRows, out: Output) -> None:
+        """Emit matches in order of the time at which they were certain, and what took too long to its side output."""
+        for kind in (MATCHED, 1):
+            chosen = np.flatnonzero(found.rows[:, KIND] == kind)
+            if not len(chosen) or (kind != MATCHED and not self._spec.times_out):
+                continue
+            chosen = chosen[np.argsort(found.rows[chosen, DECIDED], kind="stable")]
+            records = self._records(Found(found.rows[chosen], found.nodes, found.index), numbers[chosen], kept)
+            if kind == MATCHED:
+                out.emit(records)
+            else:
+                out.emit_side(TIMED_OUT, records)
+
+    def _records(self, found: Found, numbers: Int64s, kept: KeptRows) -> Records:
+        rows = found.rows
+        last = np.ascontiguousarray(rows[:, LAST])
+        none = np.full(len(rows), -1, np.int64)
+        bindings = Bindings(found.nodes, last, none, none, last, numbers)
+        times = np.minimum(rows[:, DECIDED], LATEST_TIME)
+        if self._spec.rows == "all":
+            which, bound, _, nodes = bindings.bound(-1 >> 1)
+            bindings = Bindings(
+                found.nodes, nodes, np.full(len(nodes), -1), np.full(len(nodes), -1), last[which], numbers[which]
+            )
+            columns = list(kept.take(bound).columns)
+            times = times[which]
+        else:
+            columns = list(found.index.keys_table(rows[:, CODE]).columns) if self._spec.keys else []
+        columns += [values(bindings, kept) for values in self._measures]
+        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output), np.ascontiguousarray(times))
+
+    def described(self, partials: Partials, places: Int64s, kept: KeptRows) -> Sequence[Mapping[str, object]]:
+        """Partial matches for display, the first hundred of them."""
+        described = []
+        for entry in partials.entries[places[:_DESCRIBED_MAX]].tolist():
+            rows: dict[str, list[dict[str, Any]]] = {}
+            chain: list[tuple[int, int]] = []
+            node = entry[NODE]
+            while node >= 0 and len(chain) < _ROWS_MAX:
+                row, variable, node = partials.nodes[node].tolist()
+                chain.append((row, variable))
+            batch = python_rows(kept.take(np.array([row for row, _ in reversed(chain)], np.int64)))
+            for (_, variable), values in zip(reversed(chain), batch, strict=True):
+                rows.setdefault(self._variables[variable], []).append(values)
+            state = entry[STATE]
+            waits = "nothing: it is a match, unless an earlier one skips it"
+            if state >= 0:
+                waits = " or ".join(self._spec.automaton.waits[state]) or "its time to pass"
+            one: dict[str, object] = {"waits_for": waits, "rows": rows, "begun": format_instant(entry[START_TIME])}
+            if partials.within_us and state >= 0:
+                one["until"] = format_instant(entry[START_TIME] + partials.within_us)
+            described.append(one)
+        return described
