@@ -20,9 +20,9 @@ NAMED = 3
 """So many vertices that wait are named, where there are several more; the graph shows all."""
 
 QUIET_MS, READ_MS = 2_000, 1_000
-"""A split without records for so long stands still, where another one was read within so long."""
+"""A split has stopped if it has had no records for this long, while another one has been read."""
 UNEVEN = 1.5
-"""A subtask that receives so many times its share is worth a sentence."""
+"""A subtask that receives this many times its share is reported."""
 LEAST_PER_SECOND = 10
 """Records: of fewer the shares say nothing."""
 

@@ -13,9 +13,9 @@ from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LatencyFrame
 
 RECENT_US = 2_500_000
-"""Markers that arrived so long ago at most count: a tuning shows within seconds, and 50 a second make a percentile."""
+"""The age up to which markers count: a tuning shows within seconds, and 50 markers a second make a percentile."""
 LEAST = 8
-"""Where fewer came in that time, so many of the newest count."""
+"""The minimum number of markers that count, whatever their age."""
 _SHARES = (0.5, 0.9, 0.95, 0.99)
 
 

@@ -1,6 +1,6 @@
-"""The flight recorder: the recent frames of one job, the last half minute of them as dense as they were taken.
+"""The flight recorder: the recent frames of one job, with all of those of the last half minute.
 
-Those before are fewer and packed, because memory is for the job: of one with 40 tasks they would take 84 MB otherwise.
+Of older frames, every fifth is kept, compressed: otherwise, those of a job with 40 tasks would take 84 MB.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing import Any
 from workbench.telemetry.frames import Frame
 
 DENSE = 300
-"""Frames that are kept as they come: half a minute at ten a second, a minute of a job that no one watches."""
+"""The number of latest frames that are all kept: half a minute at ten per second, a minute if no one reads them."""
 SPARSE = 540
 EVERY = 5
-"""Of those before one in so many is kept, back to five minutes."""
+"""Of older frames, one in this many is kept, for five minutes."""
 PARTS = 1_024
-"""Tasks and channels of a frame; of larger ones fewer are kept, so that they take no more memory together."""
+"""Tasks and channels of a frame; fewer larger frames are kept, so that all of them take no more memory."""
 LEAST = 10
-"""So many of the most recent frames are kept as they come, however large they are."""
+"""The minimum number of latest frames that are kept, however large they are."""
 
 _LARGE = ("vertices", "edges", "tasks", "channels", "operators", "latency")
-"""All other parts are small, or the same objects in one frame after the other."""
+"""All other parts are small, or shared by consecutive frames."""
 _EMPTY: dict[str, Any] = dict.fromkeys(_LARGE, ())
 _large_parts = attrgetter(*_LARGE)
 _FASTEST = 1
 
 
 class PackedFrame:
-    """Packs a frame; a tenth of its size is left.
+    """A frame, compressed to a tenth of its size.
 
-    Of a job with 40 tasks and 256 channels a frame takes 156 kB, and packing it five milliseconds; of a small one 26 kB
-    and one. The bytes never leave the process, so the format that Python itself is fastest with will do.
+    A frame of a job with 40 tasks and 256 channels takes 156 kB and is packed in five milliseconds, that of a small job
+    26 kB and one millisecond. The bytes never leave the process, so pickle is safe, and it is the fastest format.
 
     Args:
         frame: to be packed.
@@ -68,8 +68,8 @@ class Recorder:
         read: set when frames are read.
 
     Args:
-        dense: the most recent frames, which are all kept; fewer where they have more than `PARTS` parts.
-        sparse: older ones, every fifth of what came; fewer likewise.
+        dense: the number of latest frames that are all kept; fewer if they have more than `PARTS` parts each.
+        sparse: the number of older frames, every fifth one; fewer likewise.
 
     Example:
         >>> Recorder().latest() is None

@@ -127,8 +127,8 @@ class Sampler(JobObserver):
     """Samples one job into a recorder, and keeps the job's log.
 
     Args:
-        recorder: is not kept alive by it. A job's runtime is full of references back and forth, so it stays until the
-            garbage collector comes by, and with it would its frames, which are most of what an ended job holds.
+        recorder: referenced weakly. The runtime of an ended job has reference cycles, so it stays until the garbage
+            collector runs; its frames, which are most of its memory, are released earlier.
 
     Attributes:
         master: of the job.

@@ -63,7 +63,7 @@ def _warm_up_others() -> None:
 
 
 def _leave() -> None:
-    """A process that ends while machine code is being made would crash."""
+    """Wait for the compiler: a process that ends while it works would crash."""
     _ends.set()
     _others.join()
 
@@ -97,7 +97,7 @@ def _shown(stack: ExitStack) -> Callable[[str], None]:
 
 
 def _bar(stack: ExitStack, what: str) -> Show:
-    """A bar that is there until `stack` is left."""
+    """A bar that is shown until `stack` is left."""
     if find_spec("rich") is None:
         return lambda name, count: None
     # Loaded here because a bar is seldom needed, and loading takes longer than a job's start.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from workbench.telemetry.frames import Frame, end_latency
 
 NOTABLE = 1.25
-"""Two figures are told where one is at least so many times the other: less comes and goes between two frames."""
+"""Two figures are reported if one is at least this many times the other: smaller differences are noise."""
 
 FIGURES = ("p50", "p99", "records per second", "buffers per second", "checkpoint")
 """What is compared."""

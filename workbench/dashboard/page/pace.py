@@ -15,7 +15,7 @@ INTERVAL_S = 0.15
 """Shortest time between two frames of a page."""
 
 BUSY_SHARE = 0.1
-"""A feeding thread rests so long after its work that this takes at most this share of one core."""
+"""The maximum share of one core that a feeding thread uses; it rests accordingly."""
 
 SHARE_OF_PAGE = 0.75
 """A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
@@ -30,11 +30,11 @@ PATIENCE_S = 1.0
 """A page that owes more answers than that gets a frame so often: they may be stuck behind a busy cell."""
 
 SILENT_S = 20.0
-"""A page that has not answered for so long gets a frame only every `SLOW_S`: it may be gone."""
+"""A page that has not answered for this long gets a frame only every `SLOW_S`: it may be gone."""
 
 SLOW_S = 5.0
 LOST_S = 600.0
-"""A page that has not answered for so long is sent nothing more until it is heard of again."""
+"""A page that has not answered for this long is sent nothing more until it answers again."""
 
 
 class Pace:

@@ -13,7 +13,7 @@ from workbench.dashboard.shown.view import View
 from workbench.telemetry.frames import Frame
 
 REST_S = 1.5
-"""A page that has been open for so long gets the cards that it does not show yet, one at a time."""
+"""A page that has been open for this long gets the cards that it does not show yet, one at a time."""
 BETWEEN_S = 0.3
 """The time between two of them, in which the page shows frames."""
 

@@ -19,7 +19,7 @@ CROSSING_MS = 1_400
 DRAWN_PER_SECOND = 4.0
 """So many are drawn on an edge at most: with more they would be a stripe."""
 EACH_MOST = 1_000
-"""A drawn record that stands for more than so many tells nothing about one of them."""
+"""A drawn record that stands for more records than this says nothing about a single one."""
 BARRIER_US = 1_000_000
 """Checkpoints at shorter intervals than this would fill every edge with barriers."""
 

@@ -17,7 +17,7 @@ Tree = Any
 TOO_DEEP = "the expression is nested too deeply: use is_in for many values, or several with_columns"
 _PREFIX = "SELECT "
 _TEXT_MAX = 100_000
-"""In characters; sqlglot takes some seconds to parse so many."""
+"""In characters; sqlglot takes some seconds to parse this many."""
 _SHOWN = 300
 """Characters of an expression shown in an error."""
 

@@ -191,7 +191,7 @@ class Reading:
         return stored
 
     def _read(self, count: int, size: int, moment: str) -> None:
-        """Read until there are so many rows, or no more come."""
+        """Read until there are this many rows, or no more arrive."""
         silent = 0
         while self.count < count and silent < _SILENT_MAX and not (silent and self._all_exhausted):
             before, turn = self.count, self.count % len(self._readers)

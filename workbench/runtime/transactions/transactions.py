@@ -197,7 +197,7 @@ class Transactions:
                 self._ended.add(task.transaction)
 
     def note_refused(self, writes: int) -> None:
-        """Tasks that had been replaced have woken up, and so many of their writes were refused."""
+        """Replaced tasks have woken up, and this many of their writes were refused."""
         self._past.fenced += writes
 
     def counts(self, execution: Execution | None) -> dict[str, int]:

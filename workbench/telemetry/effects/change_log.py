@@ -18,9 +18,9 @@ LATEST_US = 2_900_000
 ENOUGH, FEW = 30, 8
 """Markers: enough for percentiles at once, and so few must do where not many come."""
 FOLLOWED_US = 10_000_000
-"""So long after a change its figures follow the job, and so long before one they are looked at."""
+"""The time after a change during which its figures follow the job, and the time before it that they cover."""
 SAME, SAME_MS = 0.1, 1.0
-"""A difference below this share, and of a latency below so many milliseconds, is none."""
+"""A difference below this share, or of a latency below this many milliseconds, counts as none."""
 OUTER = 5
 """One of so many samples before a change may lie below what is taken as the span of a figure, and one above it: what
 stays within that span has not changed."""

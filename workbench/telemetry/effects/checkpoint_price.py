@@ -14,7 +14,7 @@ from workbench.runtime.tasks.kept_markers import EACH, spread
 from workbench.runtime.tasks.task import Task
 
 HORIZON_US = 20_000_000
-"""Older checkpoints and latency markers do not count; a task keeps the markers of about so long."""
+"""Older checkpoints and latency markers do not count; a task keeps its markers for about this long."""
 ENOUGH = 30
 """Markers on each side of a comparison of percentiles."""
 

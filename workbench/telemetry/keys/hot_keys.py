@@ -13,7 +13,7 @@ from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
 
 ROWS, BUFFERS = 256, 40
-"""What is looked at: so many records of a buffer, and so many of the latest buffers."""
+"""The sample: this many records of a buffer, and this many of the latest buffers."""
 LEAST = 50
 """Records, before a share is told."""
 HOT = 0.5

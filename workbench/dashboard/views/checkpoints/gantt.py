@@ -24,7 +24,7 @@ AXIS = 22
 LABELS = 0.45
 """The room of the names, as a share of the time that is shown."""
 STRAGGLES = 2.0
-"""A subtask that took so many times the median is called a straggler."""
+"""A subtask that took this many times the median is called a straggler."""
 PIECES = {"start delay": "muted", "alignment": "warn", "sync": "bad", "async": "accent"}
 
 _ENDS = ("delay", "aligned", "synced", "written")
