@@ -8,26 +8,55 @@ from typing import Any
 
 import nbformat
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
 from nbclient import NotebookClient
 
-from workbench.lessons.course import COURSE, plan_of
+from workbench.lessons.building.source import cells_of
+from workbench.lessons.course import COURSE, plan_of, source_of
 
-COURSE_FOLDER = Path(__file__).parents[2] / "notebooks/course"
+ROOT = Path(__file__).parents[2]
+COURSE_FOLDER = ROOT / "notebooks/course"
+IDS = {
+    *(f"D{n}" for n in range(1, 7)),
+    *(f"E{n}" for n in range(1, 11)),
+    *(f"F1-{n}" for n in range(1, 14)),
+    *(f"F2-{n}" for n in range(1, 17)),
+}
 
 
-def outputs(path: Path, folder: Path) -> list[str]:
-    """What the cells show, as text."""
+def results(path: Path, shell: InteractiveShell) -> list[str]:
+    """What the cells show, as text, in a shell of this process; each result can also be shown as HTML."""
     notebook: Any = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", ())]
-    return [output.get("text") or output.get("data", {}).get("text/plain", "") for output in shown]
+    shown = []
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            with capture_output():
+                done = shell.run_cell(cell.source)
+            done.raise_error()
+            html = getattr(done.result, "_repr_html_", None)
+            assert html is None or html()
+            shown.append(repr(done.result))
+    return shown
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", COURSE)
-def test_solved_everything_passes(number: str, tmp_path: Path) -> None:
-    shown = outputs(COURSE_FOLDER / "solved" / f"{number}_{COURSE[number]}.ipynb", tmp_path)
+def test_solved_everything_passes(number: str, shell: InteractiveShell) -> None:
+    _passes(number, results(COURSE_FOLDER / "solved" / f"{number}_{COURSE[number]}.ipynb", shell))
+
+
+@pytest.mark.slow
+def test_solved_everything_passes_in_a_kernel_too(tmp_path: Path) -> None:
+    notebook: Any = nbformat.read(COURSE_FOLDER / "solved/07_snapshots.ipynb", as_version=4)
+    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", ()) if "data" in output]
+    _passes("07", [output["data"]["text/plain"] for output in shown])
+    assert sum("image" in output["data"].get("text/html", "") or "<svg" in str(output["data"]) for output in shown) > 5
+
+
+def _passes(number: str, shown: list[str]) -> None:
     plan = plan_of(number)
     steps = len(plan.questions) + len(plan.exercises)
     assert [text for text in shown if text.startswith("Your prediction was")] == []
@@ -38,11 +67,32 @@ def test_solved_everything_passes(number: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", COURSE)
-def test_blank_says_everything_that_is_missing_and_raises_nothing(number: str, tmp_path: Path) -> None:
-    shown = outputs(COURSE_FOLDER / f"{number}_{COURSE[number]}.ipynb", tmp_path)
+def test_blank_says_everything_that_is_missing_and_raises_nothing(number: str, shell: InteractiveShell) -> None:
+    shown = results(COURSE_FOLDER / f"{number}_{COURSE[number]}.ipynb", shell)
     plan = plan_of(number)
     for question in plan.questions:
         assert any(text.startswith(question.text) and "Replace the `...`" in text for text in shown)
     assert sum(text.startswith("Not answered yet") for text in shown) == len(plan.exercises)
     assert re.match(rf"0 of \d+ done in lesson {int(number)}\n", shown[-1])
     assert len(re.findall("open: ", shown[-1])) == len(plan.questions) + len(plan.exercises)
+
+
+def shown_in_the_course() -> dict[str, set[tuple[int, int]]]:
+    """The lessons and sections whose cells show an ID."""
+    found: dict[str, set[tuple[int, int]]] = {}
+    for number in COURSE:
+        for cell in cells_of(source_of(number)):
+            for tag in cell.tags:
+                found.setdefault(tag, set()).add((int(number), cell.section))
+    return found
+
+
+def test_every_idea_is_shown_by_a_cell_that_the_concepts_name() -> None:
+    """The cells run in the tests above."""
+    page = (ROOT / "docs/concepts.md").read_text(encoding="utf-8").partition("## In the course")[2]
+    named: dict[str, set[tuple[int, int]]] = {}
+    for lesson, section, ids in re.findall(r"^- lesson (\d+), section (\d+): (.+)$", page, re.MULTILINE):
+        for name in ids.split(", "):
+            named.setdefault(name, set()).add((int(lesson), int(section)))
+    assert named == shown_in_the_course()
+    assert named.keys() == IDS

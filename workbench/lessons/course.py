@@ -17,6 +17,9 @@ COURSE = {
     "05": "state",
     "06": "failure",
     "07": "snapshots",
+    "08": "answers",
+    "09": "operations",
+    "10": "joins",
 }
 """The topic of each lesson; its text is ``sources/01_table_in_motion.md``."""
 

@@ -1,0 +1,148 @@
+"""Lesson 9: operations (savepoints, what-if, rescaling, high availability F2-16, E10)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.job.job import Job
+from workbench.api.kept.snapshot import Snapshot
+from workbench.api.streams.stream import Stream
+from workbench.connectors.tables.table_sink import TableSink
+from workbench.errors import WorkbenchError
+from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.programs import program
+from workbench.lessons.exercises.question import Choice, Option
+from workbench.operators.aggregates.aggregations import sum as sum_of
+
+FIRST, SECOND = "check-first", "check"
+
+
+def first_version(orders: Stream) -> Stream:
+    """The program that runs: it counts cancelled orders, too."""
+    return orders.key_by("shop").aggregate(revenue=sum_of("cents")).uid("revenue")
+
+
+def judge(answer: Any, chance: Random) -> None:
+    """Run the first version for a while, take a savepoint, and continue with the answer."""
+    shops = ("oslo", "rome", "lima")
+    rows = [(chance.choice(shops), chance.randrange(100, 900), chance.random() < 0.4) for _ in range(60)]
+    orders = pa.table(
+        {
+            "shop": [shop for shop, *_ in rows],
+            "cents": [cents for _, cents, _ in rows],
+            "cancelled": [cancelled for *_, cancelled in rows],
+        }
+    )
+    with TemporaryDirectory() as folder:
+        first = _start(first_version, orders, FIRST, folder)
+        with first.stepper.driver.unwatched():
+            first.stepper.driver.run_until(lambda: first.over, chance.randrange(12, 40))
+            place = Path(folder, FIRST, "savepoints", "before")
+            first.savepoint("before")
+        snapshot = Snapshot.open(place)
+        read = sum(snapshot.offsets["orders"][0]["positions"].values())
+        first.cancel()
+        second = _start(answer, orders, SECOND, folder, restore=str(place), parallelism=chance.choice((1, 2, 3)))
+        with second.stepper.driver.unwatched():
+            second.wait()
+        _compare(second, rows, read)
+
+
+def _start(build: Callable[[Stream], Any], orders: pa.Table, name: str, folder: str, **settings: Any) -> Job:
+    stream = build(Stream.from_table(orders).with_parallelism(1).uid("orders"))
+    if stream is ...:
+        raise MissingAnswerError("its function still returns `...`")
+    if not isinstance(stream, Stream):
+        raise ViolatedError("a stream as the result", f"the function returns {type(stream).__name__}")
+    if lacking := {"shop", "revenue"} - set(stream.columns):
+        raise ViolatedError("the result's columns", f"the result has no column {min(lacking)!r}")
+    try:
+        return stream.sink_to(TableSink("revenues")).run(
+            name, driver="stepping", buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None, replace=True,
+            checkpoint_dir=str(Path(folder, name)), **settings,
+        )  # fmt: skip
+    except WorkbenchError as error:
+        raise ViolatedError("state that is taken over", f"the savepoint does not fit: {error}") from error
+
+
+def _compare(job: Job, rows: list[tuple[str, int, bool]], read: int) -> None:
+    found = {row["shop"]: row["revenue"] for row in job.table("revenues").to_pylist()}
+    if job.state != "FINISHED":
+        raise ViolatedError("a program that runs", f"the job ended as {job.state}: {job.status()['failure']}", job)
+    for shop in {shop for shop, _, cancelled in rows[read:] if not cancelled}:
+        before = sum(cents for name, cents, _ in rows[:read] if name == shop)
+        after = sum(cents for name, cents, cancelled in rows[read:] if name == shop and not cancelled)
+        everything = sum(cents for name, cents, _ in rows if name == shop)
+        if found.get(shop) == before + after:
+            continue
+        told = f"the savepoint was taken after {read} orders, when {shop} had {before} cents. At the end it has "
+        told += f"{found.get(shop)}; right is {before} + {after} = {before + after}."
+        if found.get(shop) == after:
+            raise ViolatedError(
+                "state that is taken over", f"{told} The sums so far are lost: what names the state?", job
+            )
+        if found.get(shop) == everything:
+            raise ViolatedError("the fix", f"{told} Cancelled orders still count.", job)
+        raise ViolatedError("right values", told, job)
+
+
+LESSON = LessonPlan(
+    number="09",
+    title="Operations",
+    promise="Afterwards you can change, move, fix and multiply a program that never stops.",
+    questions=(
+        Choice(
+            "uid",
+            "You take a savepoint, change the program, and start the new one from it. How does the runtime know which "
+            "state belongs to which operator?",
+            (
+                Option("By the order of the operators in the program.", lambda kept: kept == "order"),
+                Option("By the operators' names, their uids.", lambda kept: kept == "uid"),
+                Option("It does not: state is lost when a program changes.", lambda kept: kept is None),
+            ),
+            "A uid is a promise to your later self. Everything else about the program may change.",
+        ),
+        Choice(
+            "rescale",
+            "A job of two subtasks goes on with three. What becomes of its keyed state?",
+            (
+                Option("It is copied to all three.", lambda tasks: tasks == "copied"),
+                Option(
+                    "Key groups are dealt out again: each key is in exactly one place.", lambda tasks: tasks == "once"
+                ),
+                Option("It stays where it is, and the third has none.", lambda tasks: tasks == "stays"),
+            ),
+            "Keys belong to key groups, and subtasks own ranges of groups. Ranges move, with their state.",
+        ),
+        Choice(
+            "coordinator",
+            "The JobManager itself dies: the one that knows the graph, the checkpoints and the tasks. What is left?",
+            (
+                Option("Nothing: start again.", lambda state: state == "FAILED"),
+                Option("A standby takes over, from what is in durable storage.", lambda state: state == "FINISHED"),
+            ),
+            "The program, the checkpoints, and a pointer to the latest one are outside of it.",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "fix",
+            "The first version of a program sums the cents of orders by shop, and counts cancelled orders, too. Write "
+            "`fixed(orders)`, the second version: from its savepoint on, orders with `cancelled` do not count, and the "
+            "sums so far are kept. The result has `shop` and `revenue`.",
+            (
+                "Which operator holds the sums? The second version needs one with the same name.",
+                "A filter has no state. It may be put before the key, and nobody misses its state.",
+                "Begin with the first version, filter `NOT cancelled` first, and keep `.uid('revenue')`.",
+            ),
+            program(judge, 3, "Savepoints of three runs, continued at other parallelisms: all sums are right."),
+        ),
+    ),
+)
