@@ -47,7 +47,8 @@ def judge(answer: Any, chance: Random) -> None:
             place = Path(folder, FIRST, "savepoints", "before")
             first.savepoint("before")
         snapshot = Snapshot.open(place)
-        read = sum(snapshot.offsets["orders"][0]["positions"].values())
+        offsets: Any = snapshot.offsets["orders"][0]
+        read = sum(offsets["positions"].values())
         first.cancel()
         second = _start(answer, orders, SECOND, folder, restore=str(place), parallelism=chance.choice((1, 2, 3)))
         with second.stepper.driver.unwatched():
