@@ -162,7 +162,7 @@ class _Reader:
             return None
         opened = self._tokens[self._at]
         found = re.compile(r"\{\s*(\d*)\s*(,?)\s*(\d*)\s*\}").match(self._text, opened.at)
-        if found is None or not (found[1] or found[3]):
+        if found is None or not (found[1] or found[2]):
             raise self._error(opened, "these braces are not a quantifier: write {2}, {2,}, {,5} or {2,5}")
         while self._tokens[self._at].at < found.end() - 1:
             self._at += 1

@@ -22,7 +22,7 @@ from workbench.expressions import Expression, compile_expression
 from workbench.expressions.tree.expression import identifier
 from workbench.expressions.tree.sql import Tree, render
 
-Kind = Literal["row", "aggregate", "classifier", "number"]
+Kind = Literal["row", "aggregate", "classifier", "number", "time"]
 
 _NAVIGATION = ("FIRST", "LAST", "PREV", "NEXT")
 _PREFIXES = ("FINAL", "RUNNING")
@@ -72,7 +72,8 @@ class Reference:
     """A value of bound rows.
 
     Attributes:
-        kind: the value of one row; an aggregate of several; the variable of one row; or the number of the match.
+        kind: the value of one row; an aggregate of several; the variable of one row; the number of the match; or
+            its event time.
         type: of the value.
         mask: the bits of the variables whose rows count.
         argument: what is computed from each row; None: nothing, as for a count of rows.
@@ -190,8 +191,9 @@ class Terms:
             raise TermError(tree, f"the condition of {what} is of the type {term.type}: compare it with a value")
         if any(one.final for one in term.references):
             raise TermError(tree, f"FINAL cannot stand in the condition of {what}: the match has no end yet")
-        if any(one.kind == "number" for one in term.references):
-            raise TermError(tree, f"MATCH_NUMBER() cannot stand in the condition of {what}: use it in a measure")
+        if any(one.kind in ("number", "time") for one in term.references):
+            name = "MATCH_NUMBER()" if any(one.kind == "number" for one in term.references) else "MATCH_ROWTIME()"
+            raise TermError(tree, f"{name} cannot stand in the condition of {what}: use it in a measure")
         return term
 
     def term(self, tree: Tree) -> Term:
@@ -247,7 +249,9 @@ class Terms:
             return self._classifier(node)
         if name == "MATCH_NUMBER":
             return Reference("number", pa.int64())
-        raise TermError(node, unknown("function", name, (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER")))
+        if name == "MATCH_ROWTIME":
+            return Reference("time", pa.timestamp("us"))
+        raise TermError(node, unknown("function", name, (*_NAVIGATION, "CLASSIFIER", "MATCH_NUMBER", "MATCH_ROWTIME")))
 
     def _navigation(self, node: Tree, name: str) -> Reference:
         if not 1 <= len(node.expressions) <= 2:

@@ -56,6 +56,24 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
             return self.expression(exp.Tuple(expressions=[table, *keys]))
         return table
 
+    def _parse_match_recognize(self) -> Tree | None:
+        """Only the places of the clauses are noted; ``match_clauses`` reads them."""
+        if not self._match(TokenType.MATCH_RECOGNIZE):
+            return None
+        named = self._prev
+        if not self._match(TokenType.L_PAREN):
+            self.raise_error("Expecting (")
+        opened, depth = self._prev, 1
+        while self._curr and depth:
+            depth += (self._curr.token_type == TokenType.L_PAREN) - (self._curr.token_type == TokenType.R_PAREN)
+            self._advance()
+        if depth:
+            self.raise_error("Expecting )")
+        closed = self._prev
+        tree = self.expression(exp.MatchRecognize(alias=self._parse_table_alias()))
+        tree.meta.update(start=named.start, end=named.end, opened=opened.end, closed=closed.start)
+        return tree
+
     FUNCTION_PARSERS: ClassVar[dict[str, Callable[[Any], Tree]]] = {
         **Spark.Parser.FUNCTION_PARSERS,
         **{name: methodcaller("_window", name) for name in WINDOWS},
@@ -66,7 +84,9 @@ class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
     """Reads what follows EXPLAIN as a statement."""
 
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
-        word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "EXPLAIN"
+        word: kind
+        for word, kind in {**Spark.Tokenizer.KEYWORDS, "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE}.items()
+        if word != "EXPLAIN"
     }
 
 

@@ -20,6 +20,7 @@ from workbench.queries.grouping import Items, aggregates_in, grouped
 from workbench.queries.joining import conjuncts, joined
 from workbench.queries.places import Text
 from workbench.queries.ranking import is_row_number, limited, numbered
+from workbench.queries.recognizing import recognized
 from workbench.queries.relation import Column, Relation
 from workbench.queries.table_functions import assigned, free_name, materialized, window_call
 
@@ -36,7 +37,7 @@ _CLAUSES = {
     "hint": "a hint is not supported: leave it out",
     "sample": "TABLESAMPLE is not supported: use WHERE",
 }
-_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind", "distinct")
+_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind", "distinct", "match")
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,11 @@ class Planner:
         pool = conjuncts(None if where is None else where.this)
         whole = pool if len(pool) > 1 else []
         rows = self._source(source.this)
+        recognizes = tree.args.get("match") or source.this.args.get("match")
+        if recognizes is not None:
+            if rows.stream is None:
+                raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
+            rows = recognized(materialized(rows, self.text), recognizes, self.text)
         rows, pool, whole = self._limited(rows, tree, pool, whole)
         for join in [*(source.this.args.get("joins") or ()), *(tree.args.get("joins") or ())]:
             other, pool, whole = self._limited(self._source(join.this), tree, pool, whole)

@@ -62,7 +62,7 @@ class Conditions:
             bits |= held << bit
         none = np.full(len(rows), -1, np.int64)
         for bit, variable, values in (*self._around, *self._asked):
-            bindings = Bindings(_NO_NODES, none, rows, np.full(len(rows), variable), none, none)
+            bindings = Bindings(_NO_NODES, none, rows, np.full(len(rows), variable), none, none, none)
             bits |= values.holds(bindings, kept).astype(np.int64) << bit
         return bits
 
@@ -91,7 +91,7 @@ class Conditions:
             if len(some):
                 last = np.ascontiguousarray(partials.entries[places[some], NODE])
                 labels = np.full(len(some), variable)
-                bindings = Bindings(partials.nodes, last, rows[which[some]], labels, last, last)
+                bindings = Bindings(partials.nodes, last, rows[which[some]], labels, last, last, last)
                 known[some] |= values.holds(bindings, kept).astype(np.int64) << bit
         partials.entries[places, BITS] = known
 

@@ -21,6 +21,7 @@ from workbench.operators.matching.partials import (
     LAST,
     MATCHED,
     NODE,
+    START,
     START_TIME,
     STATE,
     IntRows,
@@ -101,19 +102,28 @@ class FoundRows:
         rows = found.rows
         last = np.ascontiguousarray(rows[:, LAST])
         none = np.full(len(rows), -1, np.int64)
-        bindings = Bindings(found.nodes, last, none, none, last, numbers)
-        times = np.minimum(rows[:, DECIDED], LATEST_TIME)
+        times = np.ascontiguousarray(np.minimum(rows[:, DECIDED], LATEST_TIME))
+        bindings = Bindings(found.nodes, last, none, none, last, numbers, times)
         if self._spec.rows == "all":
-            which, bound, _, nodes = bindings.bound(-1 >> 1)
-            bindings = Bindings(
-                found.nodes, nodes, np.full(len(nodes), -1), np.full(len(nodes), -1), last[which], numbers[which]
-            )
+            which, bound, nodes = self._rows_of(bindings, rows)
+            none, times = np.full(len(nodes), -1, np.int64), times[which]
+            bindings = Bindings(found.nodes, nodes, none, none, last[which], numbers[which], times)
             columns = list(kept.take(bound).columns)
-            times = times[which]
         else:
             columns = list(found.index.keys_table(rows[:, CODE]).columns) if self._spec.keys else []
         columns += [values(bindings, kept) for values in self._measures]
-        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output), np.ascontiguousarray(times))
+        return Records(pa.RecordBatch.from_arrays(columns, schema=self._output), times)
+
+    def _rows_of(self, bindings: Bindings, rows: IntRows) -> tuple[Int64s, Int64s, Int64s]:
+        """The rows of each match, as the match, the row and its node; of an empty one its first row, if it is shown."""
+        which, bound, _, nodes = bindings.bound(-1 >> 1)
+        empty = np.flatnonzero(bindings.last < 0) if self._spec.shows_empty else bindings.last[:0]
+        if not len(empty):
+            return which, bound, nodes
+        which = np.concatenate([which, empty])
+        order = np.argsort(which, kind="stable")
+        bound = np.concatenate([bound, rows[empty, START]])
+        return which[order], bound[order], np.concatenate([nodes, np.full(len(empty), -1)])[order]
 
     def described(self, partials: Partials, places: Int64s, kept: KeptRows) -> Sequence[Mapping[str, object]]:
         """Partial matches for display, the first hundred of them."""

@@ -36,6 +36,7 @@ class MatchRows:
             columns and the measures.
         times_out: whether there is a side output for partial matches whose time is over.
         origin: the user's line, for errors.
+        shows_empty: whether a match of no rows is a row as well.
 
     Raises:
         RecordError: while running, a key has more partial matches than allowed, or a match lacks the row to go on at.
@@ -51,6 +52,7 @@ class MatchRows:
     rows: RowsPerMatch = "one"
     times_out: bool = False
     origin: Origin | None = field(default=None, repr=False)
+    shows_empty: bool = False
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The keys, or with ``rows="all"`` all columns, and the measures.

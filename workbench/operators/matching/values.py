@@ -31,6 +31,7 @@ class Bindings:
         rows, labels: one more row behind it and its variable, -1 for none.
         ends: the last node of the complete match that the chain is part of.
         numbers: the number of the match.
+        times: its event time.
     """
 
     nodes: IntRows
@@ -39,6 +40,7 @@ class Bindings:
     labels: Int64s
     ends: Int64s
     numbers: Int64s
+    times: Int64s
 
     def __len__(self) -> int:
         return len(self.last)
@@ -96,9 +98,12 @@ class Values:
         one = self._term.references[at]
         if one.kind == "number":
             return pa.array(bindings.numbers)
+        if one.kind == "time":
+            return pa.array(bindings.times).view(one.type)
         last, rows = (bindings.ends, np.full(len(bindings), -1)) if one.final else (bindings.last, bindings.rows)
         if one.kind == "aggregate":
-            return self._aggregate(at, one, Bindings(bindings.nodes, last, rows, bindings.labels, last, last), kept)
+            chains = Bindings(bindings.nodes, last, rows, bindings.labels, last, last, last)
+            return self._aggregate(at, one, chains, kept)
         places = np.empty(2 * len(bindings), np.int64)
         find_bound(bindings.nodes, last, rows, bindings.labels, one.mask, one.offset, int(one.from_first), places)
         if one.kind == "classifier":
