@@ -1,11 +1,18 @@
-"""Random queries give the rows that DuckDB computes from the same tables."""
+"""Random queries give the rows that DuckDB computes from the same tables.
+
+For a long run::
+
+    WORKBENCH_QUERIES=2000 python -m pytest tests/queries/test_random_queries.py
+"""
 
 from __future__ import annotations
+
+import os
 
 import pytest
 from sql_queries import Queries, of_duckdb, of_stream, tables
 
-SEEDS = range(60)
+SEEDS = range(int(os.environ.get("WORKBENCH_QUERIES", "80")))
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -76,7 +76,9 @@ class Queries:
 
     def draw(self) -> Both:
         kinds = (self._plain, self._plain, self._grouped, self._grouped, self._again, self._session, self._interval)
-        return self._random.choice((*kinds, self._interval, self._windows_joined, self._groups_joined, self._united))()
+        bounded = (*kinds, self._interval, self._windows_joined, self._groups_joined, self._united)
+        updated = (self._updated, self._updated_again, self._distinct, self._top, self._top, self._joined, self._outer)
+        return self._random.choice((*bounded, *updated, self._half, self._joined))()
 
     # expressions --------------------------------------------------------------------------------------------------
 
@@ -262,6 +264,87 @@ class Queries:
             ),
         )  # fmt: skip
 
+    def _updated(self) -> Both:
+        """Groups without a window."""
+        keys = self._random.sample(("k", "s", "k % 2", "v > 0", "date_format(ts, 'HH:mm')"), self._random.randint(1, 2))
+        calls = self._aggregates()
+        calls += [f"COUNT(DISTINCT {self._number()})" for _ in range(self._random.randint(0, 2))]
+        calls += [f"MAX(s) FILTER (WHERE {self._condition()})"] if self._random.random() < 0.3 else []
+        chosen = [*(f"{key} AS g{at}" for at, key in enumerate(keys)), *(f"{c} AS m{at}" for at, c in enumerate(calls))]
+        having = f" HAVING COUNT(*) > {self._random.randint(1, 4)}" if self._random.random() < 0.3 else ""
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.4 else ""
+        text = f"SELECT {', '.join(chosen)} FROM {self._named()}{where} GROUP BY {', '.join(keys)}{having}"
+        return _of_spark(text)
+
+    def _counts(self, name: str = "i") -> str:
+        """Groups of two columns."""
+        return f"(SELECT k, s, COUNT(*) AS n, SUM(v) AS total FROM {self._named()} GROUP BY k, s) AS {name}"
+
+    def _updated_again(self) -> Both:
+        """Groups of groups, whose rows are taken back."""
+        key = self._random.choice(("k", "s", "n", "n % 3"))
+        text = (
+            f"SELECT {key} AS g, COUNT(*) AS c, SUM(n) AS n, MIN(total) AS low, MAX(n) AS high, AVG(n) AS mean, "
+            f"COUNT(DISTINCT k) AS ks FROM {self._counts()} WHERE n > {self._random.randint(0, 3)} GROUP BY {key}"
+        )
+        return Both(text, text)
+
+    def _distinct(self) -> Both:
+        items = ", ".join(
+            f"{item} AS c{at}" for at, item in enumerate(self._random.sample(("k", "s", "v > 3", "v"), 2))
+        )
+        source = self._random.choice((self._named(), self._counts()))
+        if source not in "ab":
+            items = items.replace("v", "n")
+        text = f"SELECT DISTINCT {items} FROM {source}"
+        if self._random.random() < 0.4:
+            text = f"SELECT k FROM {self._named()} UNION SELECT n FROM {self._counts()}"
+        return Both(text, text)
+
+    def _top(self) -> Both:
+        """The first rows of each key; all columns order them, so that no two are equal."""
+        of_groups = self._random.random() < 0.5
+        columns = ["k", "s", "n", "total"] if of_groups else ["v", "f", "s", "k"]
+        keys = self._random.sample(("k", "s", "k % 2"), self._random.randint(0, 1))
+        ways = [(column, self._random.random() < 0.5) for column in self._random.sample(columns, len(columns))]
+        limit = self._random.choice((1, 1, 2, 4))
+        source = self._counts() if of_groups else f"(SELECT DISTINCT v, f, s, k FROM {self._named()})"
+        by = f"PARTITION BY {keys[0]} " if keys else ""
+        place = ", place" if self._random.random() < 0.5 else ""
+        texts = []
+        for nulls in (("", ""), (" NULLS LAST", " NULLS FIRST")):
+            order = ", ".join(f"{name} DESC{nulls[0]}" if down else f"{name}{nulls[1]}" for name, down in ways)
+            texts.append(
+                f"SELECT {', '.join(columns)}{place} FROM (SELECT *, ROW_NUMBER() OVER ({by}ORDER BY {order}) AS place "
+                f"FROM {source}) WHERE place <= {limit}"
+            )
+        return Both(*texts)
+
+    def _joined(self) -> Both:
+        """A join without bounds, of rows or of groups."""
+        left, right = self._random.choice((("a AS x", "b AS y"), (self._counts("x"), self._counts("y"))))
+        number = "v" if left == "a AS x" else "n"
+        on = self._random.choice((f"x.k = y.k AND x.{number} = y.{number}", "x.k = y.k AND x.s = y.s", "x.s = y.s"))
+        more = f" AND x.{number} < y.{number}" if self._random.random() < 0.4 else ""
+        text = f"SELECT x.k, x.s, x.{number} AS xn, y.{number} AS yn FROM {left} JOIN {right} ON {on}{more}"
+        return Both(text, text)
+
+    def _outer(self) -> Both:
+        side = self._random.choice(("LEFT", "RIGHT", "FULL"))
+        left, right = self._random.choice((("a AS x", self._counts("y")), (self._counts("x"), self._counts("y"))))
+        on = self._random.choice(("x.k = y.n", "x.k = y.k AND x.s = y.s", "x.s = y.s AND x.k = y.total"))
+        text = f"SELECT x.k AS xk, x.s AS xs, y.k AS yk, y.n, total FROM {left} {side} JOIN {right} ON {on}"
+        return Both(text.replace(", total", ", y.total"), text.replace(", total", ", y.total"))
+
+    def _half(self) -> Both:
+        """The rows with a partner, or without one."""
+        kind = self._random.choice(("SEMI", "ANTI"))
+        left = self._random.choice(("a AS x", self._counts("x")))
+        right = self._random.choice(("b AS y", self._counts("y")))
+        on = self._random.choice(("x.k = y.k AND x.s = y.s", "x.k = y.k", "x.s = y.s"))
+        text = "SELECT x.k, x.s FROM {} {} JOIN {} ON {}"
+        return Both(text.format(left, f"LEFT {kind}", right, on), text.format(left, kind, right, on))
+
     def _united(self) -> Both:
         one, two = self._plain_pair(), self._plain_pair()
         if self._random.random() < 0.5:
@@ -275,6 +358,11 @@ class Queries:
         where = f" WHERE {self._condition()}" if self._random.random() < 0.5 else ""
         text = f"SELECT ts, {self._random.choice(('v', 'k', 'v + k'))} AS c FROM {self._named()}{where}"
         return Both(text, text)
+
+
+def _of_spark(text: str) -> Both:
+    """A text in which DuckDB writes instants with a function of another name."""
+    return Both(text, text.replace("date_format(ts, 'HH:mm')", "strftime(ts, '%H:%M')"))
 
 
 def windows(name: str, kind: str, size: int, step: int) -> Both:

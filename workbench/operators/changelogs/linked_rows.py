@@ -6,7 +6,7 @@ list. Removed rows are dropped from memory when they exceed half of all, so the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -131,17 +131,19 @@ class LinkedRows:
         count_links(codes, self._heads, self._nexts, counts)
         return counts
 
-    def take(self, rows: Int64s) -> pa.RecordBatch:
-        """The content of rows, removed ones as well until `tidy`."""
-        if len(self._batches) == 1:
-            return self._batches[0].take(pa.array(rows))
+    def take(self, rows: Int64s, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+        """The content of rows, or some columns of it; of removed ones as well until `tidy`."""
+        batches = self._batches if columns is None else [batch.select(columns) for batch in self._batches]
+        if len(batches) == 1:
+            return batches[0].take(pa.array(rows))
         if not len(rows):
-            return together([], self._schema)
+            empty = together([], self._schema)
+            return empty if columns is None else empty.select(columns)
         places = np.searchsorted(self._starts, rows, "right") - 1
         order = np.argsort(places, kind="stable")
         bounds = np.searchsorted(places[order], np.arange(len(self._batches) + 1))
         parts = []
-        for at, batch in enumerate(self._batches):
+        for at, batch in enumerate(batches):
             mine = order[bounds[at] : bounds[at + 1]]
             if len(mine):
                 parts.append(batch.take(pa.array(rows[mine] - self._starts[at])))

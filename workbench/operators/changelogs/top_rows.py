@@ -114,8 +114,10 @@ class _Ranked:
     groups: Int64s
     places: Int64s
 
-    def where(self, chosen: Mask) -> _Ranked:
-        return _Ranked(self.rows[chosen], self.groups[chosen], self.places[chosen])
+    def first(self, limit: int) -> _Ranked:
+        """Those with places below a limit."""
+        chosen: Mask = self.places < limit
+        return self if chosen.all() else _Ranked(self.rows[chosen], self.groups[chosen], self.places[chosen])
 
 
 class _TopRows(Operator):
@@ -129,6 +131,7 @@ class _TopRows(Operator):
         self._rows = LinkedRows(self._input, hashed=self._back)
         self._touched = TouchedGroups()
         self._bounds: Int64s = np.empty(0, np.int64)  # by code of a full key, the rank of its last row
+        self._ordering = list(dict.fromkeys(order.column for order in spec.order))
         first = spec.order[0] if spec.order else None
         self._bounded = not self._back and first is not None and is_sortable(schema.field(first.column).type)
 
@@ -145,25 +148,54 @@ class _TopRows(Operator):
                 return
         groups, of_rows = self._touched.of(codes, len(self._index))
         self._rows.grow(len(self._index))
-        limit = self._spec.limit
+        if self._back:
+            before, after = self._changed(batch, codes, weights, groups)
+        else:
+            before, after = self._added(batch, codes, of_rows, groups)
+        changes, places = self._changes(before, after)
+        if changes is not None and changes.num_rows:
+            last = self._touched.last_rows(of_rows, len(groups))
+            out.emit(Records(changes, None if times is None else times[last[places]]))
+        self._rows.tidy()
+
+    def _changed(
+        self, batch: pa.RecordBatch, codes: Int64s, weights: Int64s | None, groups: Int64s
+    ) -> tuple[_Ranked, _Ranked]:
+        """Add and take back rows; the top rows of the keys before and after."""
         before = self._ranked(groups)
-        before = before.where(before.places < limit)
         if weights is None:
             self._rows.add(batch, codes)
         else:
             added = weights > 0
             self._rows.add(batch.filter(pa.array(added)), codes[added])
             self._rows.remove_equal(batch.filter(pa.array(~added)), codes[~added])
-        now = self._ranked(groups)
-        after = now.where(now.places < limit)
-        changes, places = self._changes(before, after)
-        if not self._back:
-            self._rows.remove(now.rows[now.places >= limit])
-            self._note_bounds(groups, after)
-        if changes is not None and changes.num_rows:
-            last = self._touched.last_rows(of_rows, len(groups))
-            out.emit(Records(changes, None if times is None else times[last[places]]))
-        self._rows.tidy()
+        return before.first(self._spec.limit), self._ranked(groups).first(self._spec.limit)
+
+    def _added(
+        self, batch: pa.RecordBatch, codes: Int64s, of_rows: Int64s, groups: Int64s
+    ) -> tuple[_Ranked, _Ranked]:
+        """Compare new rows with the top rows, and keep only those that become top rows themselves."""
+        of, rows = self._rows.follow(groups)
+        held, limit = len(rows), self._spec.limit
+        stored = self._rows.take(rows, self._ordering)
+        both = pa.concat_batches([stored, batch.select(self._ordering)]) if self._ordering else stored
+        of = np.concatenate([of, of_rows])
+        order = self._order(both, np.arange(len(of)), of)
+        of = of[order]
+        places, new = _places(of, len(groups)), order >= held
+        old = order[~new]
+        before = _Ranked(rows[old], of[~new], _places(of[~new], len(groups)))
+        come = np.flatnonzero(new & (places < limit))
+        chosen = order[come] - held
+        first = self._rows.count
+        self._rows.add(batch.take(pa.array(chosen)), codes[chosen])
+        numbers = np.empty(len(order), np.int64)
+        numbers[~new], numbers[come] = rows[old], first + np.arange(len(come))
+        after = _Ranked(numbers, of, places)
+        self._rows.remove(after.rows[~new & (places >= limit)])
+        after = after.first(limit)
+        self._note_bounds(groups, after)
+        return before, after
 
     def _possible(
         self, batch: pa.RecordBatch, codes: Int64s, times: Int64s | None
@@ -183,19 +215,21 @@ class _TopRows(Operator):
         if self._bounded:
             order = self._spec.order[0]
             last = after.places == self._spec.limit - 1
-            values = self._rows.take(after.rows[last]).column(order.column)
-            self._bounds[groups[after.groups[last]]] = ranks(values, order)
+            values = self._rows.take(after.rows[last], [order.column])
+            self._bounds[groups[after.groups[last]]] = ranks(values.column(0), order)
 
     def _ranked(self, groups: Int64s) -> _Ranked:
         """All rows of these keys in their order."""
         of, rows = self._rows.follow(groups)
-        values = self._rows.take(rows)
-        arrival = -rows if self._spec.last_wins else rows
+        order = self._order(self._rows.take(rows, self._ordering), rows, of)
+        of = of[order]
+        return _Ranked(rows[order], of, _places(of, len(groups)))
+
+    def _order(self, values: pa.RecordBatch, arrival: Int64s, of: Int64s) -> Int64s:
+        """The order of rows by key, then as the spec says, then by arrival."""
+        arrival = -arrival if self._spec.last_wins else arrival
         columns = [~ranks(values.column(order.column), order) for order in reversed(self._spec.order)]
-        order = np.lexsort((arrival, *columns, of))
-        of, rows = of[order], rows[order]
-        first = np.searchsorted(of, np.arange(len(groups)))
-        return _Ranked(rows, of, np.arange(len(of)) - first[of])
+        return np.lexsort((arrival, *columns, of))
 
     def _changes(self, before: _Ranked, after: _Ranked) -> tuple[pa.RecordBatch | None, Int64s]:
         """The changes, and which of the keys each of them is of."""
@@ -237,3 +271,9 @@ class _TopRows(Operator):
         batch, _ = owned_rows_of(snapshots, "rows", self._spec.keys, self._input, self._context)
         if len(batch):
             self._rows.add(batch, self._index.codes(batch))
+
+
+def _places(groups: Int64s, count: int) -> Int64s:
+    """Shape (n,): the place of each row, from 0 within its group; groups are ascending."""
+    first = np.searchsorted(groups, np.arange(count))
+    return np.arange(len(groups)) - first[groups]
