@@ -85,6 +85,17 @@ class RowStore(Protocol):
             SinkError: the store refuses, or another run has taken it.
         """
 
+    def remove(self, keys: pa.Table, run: str) -> None:
+        """Delete the rows with these keys; a key without a row is no error.
+
+        Args:
+            keys: the key columns.
+            run: the run that removes them.
+
+        Raises:
+            SinkError: the store refuses, or another run has taken it.
+        """
+
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer; 0: none.
 

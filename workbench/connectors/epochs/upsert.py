@@ -12,6 +12,7 @@ from workbench.connectors.contract.upsert_key import check_no_nulls, no_key
 from workbench.connectors.epochs.row_store import RowStore
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.elements import Records
+from workbench.operators.changelogs.row_kinds import plain_schema, present_rows, removed_rows
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 
 FLUSH_ROWS = 10_000
@@ -43,7 +44,7 @@ class UpsertLogic(Operator):
         self._clock = context.clock
         self._run = context.run
         if context.subtask == 0:
-            self._table.prepare(self._schema, create=self._creates_table)
+            self._table.prepare(plain_schema(self._schema), create=self._creates_table)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         check_no_nulls(records.batch, self._table.keys, self._table.name)
@@ -70,6 +71,11 @@ class UpsertLogic(Operator):
 
     def _flush(self) -> None:
         if len(self._latest):
-            self._table.upsert(self._latest.table(), self._run)
+            latest = self._latest.table()
+            gone = removed_rows(latest)
+            if gone.num_rows:
+                self._table.remove(gone.select(self._table.keys), self._run)
+            if gone.num_rows < latest.num_rows:
+                self._table.upsert(present_rows(latest), self._run)
             self._latest = LatestRows(self._table.keys, self._schema)
         self._due_us = None

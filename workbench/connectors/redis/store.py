@@ -126,6 +126,21 @@ class RedisStore:
 
         self._atomically(put)
 
+    def remove(self, keys: pa.Table, run: str) -> None:
+        """Delete the rows with these keys, in one transaction."""
+        names = self._names(keys)
+
+        def delete(pipe: Any) -> None:
+            check_owner(_owner(pipe, self.record), self.title, run)
+            pipe.multi()
+            for name in names:
+                if self.value is None:
+                    pipe.delete(b"%s:%s" % (self.name.encode(), name))
+                else:
+                    pipe.hdel(self.name, name)
+
+        self._atomically(delete)
+
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer; 0: none."""
         found: Notes = {}

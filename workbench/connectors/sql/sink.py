@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
-from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
+from workbench.connectors.contract.upsert_key import changes_key, check_upsert_key, upsert_key_of
 from workbench.connectors.epochs.append import AppendLogic, check_restore
 from workbench.connectors.epochs.owner import PlaceOwner
 from workbench.connectors.epochs.row_store import check_fresh
@@ -23,8 +23,9 @@ from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.sqlite import SQLite
 from workbench.connectors.sql.table import COMMITS, SqlTable
-from workbench.errors import SettingError, SinkError
+from workbench.errors import PlanError, SettingError, SinkError
 from workbench.expressions import ColumnName
+from workbench.operators.changelogs.row_kinds import plain_schema
 from workbench.operators.contract.base import Operator, Snapshot
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
@@ -117,6 +118,7 @@ class SqlSink(Sink):
             PlanError: key columns that are unknown or not valid, or a package is missing.
             SinkError: a column's name or type, or the file's path, is not valid.
         """
+        schema = plain_schema(schema)
         database = self.target.database
         database.check()
         seen: dict[str, str] = {}
@@ -139,6 +141,20 @@ class SqlSink(Sink):
                     f"{database.engine.name} rounds the key {key!r}, which is {kind}, so that two keys may become one: "
                     "convert it to microseconds before the sink"
                 )
+
+    def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> SqlSink:
+        """A table whose rows are replaced and deleted by the key of the changelog.
+
+        Raises:
+            PlanError: no columns identify a row, or the table has another key.
+        """
+        if not self.upsert_key and not key:
+            raise PlanError(
+                f"the table {self.table!r} cannot follow this changelog, in which no columns identify a row: group by "
+                "columns, or keep one row of each key with latest_by(...), before the sink"
+            )
+        given = changes_key(self.upsert_key, key, self.table)
+        return SqlSink(self.url, self.table, upsert_key=given, create=self.creates_table)
 
     def place(self) -> Place:
         """The table in the file; SQL names are not case-sensitive."""

@@ -21,6 +21,7 @@ from workbench.connectors.sql.database import Database, quoted, quoted_list
 from workbench.connectors.sql.owner import OwnerRow, create_owners
 
 COMMITS = "workbench_commits"
+_GONE = "workbench_gone"
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,25 @@ class SqlTable:
         with self.database.transaction(f"write to the table {self.name!r}") as connection:
             check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
+
+    def remove(self, keys: pa.Table, run: str) -> None:
+        """Delete the rows with these keys, in one transaction.
+
+        Args:
+            keys: the key columns.
+            run: the run that removes them.
+
+        Raises:
+            SinkError: the database refuses, or another run has taken the table.
+        """
+        table, gone, names = quoted(self.name), quoted(_GONE), quoted_list(self.keys)
+        same = " AND ".join(f"{gone}.{quoted(key)} = {table}.{quoted(key)}" for key in self.keys)
+        with self.database.transaction(f"delete from the table {self.name!r}") as connection:
+            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
+            connection.execute(f"CREATE TEMPORARY TABLE {gone} AS SELECT {names} FROM {table} WHERE 1 = 0")
+            self.database.engine.insert(connection, _GONE, keys, "")
+            connection.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {gone} WHERE {same})")
+            connection.execute(f"DROP TABLE {gone}")
 
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer; 0: none.

@@ -185,7 +185,15 @@ def net(rows: pa.RecordBatch, hashes: Int64s) -> pa.RecordBatch:
 
 def present_rows(changes: pa.Table) -> pa.Table:
     """The rows that were not taken back, without their kinds; a table without kinds as it is."""
+    return changes.filter(_added(changes)).drop_columns([KIND]) if KIND in changes.schema.names else changes
+
+
+def removed_rows(changes: pa.Table) -> pa.Table:
+    """The rows that were taken back, without their kinds; none of a table without kinds."""
     if KIND not in changes.schema.names:
-        return changes
-    there = pc.equal(pc.bit_wise_and(changes.column(KIND), pa.scalar(1, pa.int8())), pa.scalar(0, pa.int8()))
-    return changes.filter(there).drop_columns([KIND])
+        return changes.slice(0, 0)
+    return changes.filter(pc.invert(_added(changes))).drop_columns([KIND])
+
+
+def _added(changes: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(pc.bit_wise_and(changes.column(KIND), pa.scalar(1, pa.int8())), pa.scalar(0, pa.int8()))

@@ -171,9 +171,7 @@ class _TopRows(Operator):
             self._rows.remove_equal(batch.filter(pa.array(~added)), codes[~added])
         return before.first(self._spec.limit), self._ranked(groups).first(self._spec.limit)
 
-    def _added(
-        self, batch: pa.RecordBatch, codes: Int64s, of_rows: Int64s, groups: Int64s
-    ) -> tuple[_Ranked, _Ranked]:
+    def _added(self, batch: pa.RecordBatch, codes: Int64s, of_rows: Int64s, groups: Int64s) -> tuple[_Ranked, _Ranked]:
         """Compare new rows with the top rows, and keep only those that become top rows themselves."""
         of, rows = self._rows.follow(groups)
         held, limit = len(rows), self._spec.limit
