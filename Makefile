@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons docs pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -74,6 +74,11 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 lessons: install  ## make the notebooks of the course from workbench/lessons/sources
 	@$(BIN)/workbench lessons --copy --replace --directory notebooks/course
 
+docs: install-docs lessons  ## build the documentation as a site, in build/docs
+	@echo "Building the documentation; it runs the lessons."
+	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site . build/docs
+	@echo "The site is in build/docs: open build/docs/index.html."
+
 pictures: install-dev  ## retake the pictures of docs/images in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."
 	@PYTHONPATH=tests/support $(BIN)/python -m pictures $(ARGS)
@@ -118,6 +123,8 @@ install: $(VENV)/.workbench $(VENV)/.kernels $(VENV)/.extension  ## only set up 
 
 install-dev: install $(VENV)/.dev  ## only set up what the tests need
 
+install-docs: install $(VENV)/.docs
+
 clean:  ## remove the environment and everything that was built; histories and results stay
 	@echo "Removing $(VENV), builds and caches."
 	@rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
@@ -149,6 +156,11 @@ $(VENV)/.kernels: $(KERNEL_SOURCES) | $(VENV)/.workbench
 $(VENV)/.extension: $(EXTENSION_SOURCES) | $(VENV)/.workbench
 	@echo "Building and installing the JupyterLab extension (about a minute; Node comes along as a package)."
 	@$(PIP) install ./extension
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(VENV)/.workbench
+	@echo "Installing the tools that build the documentation."
+	@$(PIP) install --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.workbench

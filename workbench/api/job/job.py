@@ -593,11 +593,10 @@ class Job:
         """End without a last checkpoint, and wait for the end, as `stop` does.
 
         What no complete checkpoint covers is not committed; a run with ``resume=True`` processes it again. A task in a
-        call
-        that does not return is left behind after ten seconds: the job is CANCELED, and the result of that call is
-            ignored, but its thread stays until it returns. External effects of such a call, such as a sink's writes to
-            a service, may happen during a later run. If the storage does not return, the job waits for a minute; until
-            then its checkpoint directory stays in use.
+        call that does not return is left behind after ten seconds: the job is CANCELED, and the result of that call is
+        ignored, but its thread stays until it returns. External effects of such a call, such as a sink's writes to a
+        service, may happen during a later run. If the storage does not return, the job waits for a minute; until then
+        its checkpoint directory stays in use.
 
         Source: Flink's cancel, with its task.cancellation.timeout.
 

@@ -1,0 +1,52 @@
+"""How Sphinx builds the site: the pages are those of the repository, where they are, so that their links hold."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as version_of
+from typing import Any
+
+project = "Streaming Workbench"
+author = "The Streaming Workbench authors"
+copyright = author
+version = release = version_of("streaming-workbench")
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "docs/site/index"
+include_patterns = [
+    "docs/*.md",
+    "docs/site/*.md",
+    "notebooks/course/solved/*.ipynb",
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"),
+]
+exclude_patterns = ["**/.ipynb_checkpoints"]
+
+html_theme = "furo"
+html_title = f"Streaming Workbench {version}"
+html_static_path: list[str] = []
+html_show_sphinx = False
+default_role = "code"
+
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+nb_execution_mode = "force"  # the lessons as they run now
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_execution_in_temp = True  # progress and checkpoints stay out of the repository
+suppress_warnings = ["mystnb.unknown_mime_type"]
+
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = True
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("build-finished", _front_page)
+
+
+def _front_page(app: Any, error: Exception | None) -> None:
+    """Let the root of the site show the start page, which lies deeper."""
+    if error is None and app.builder.format == "html":
+        text = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/site/index.html"><title>Start</title>'
+        (app.outdir / "index.html").write_text(text, encoding="utf-8")
