@@ -11,6 +11,9 @@ type Known = Pick<JobSummary, 'started_us' | 'state' | 'numRestarts'>;
 /** The part of the docked dashboards that is used. */
 type Dashboards = Pick<Docking, 'open' | 'shows'>;
 
+/** In the message of a failure that a comparison of architectures makes at a record: it is what people watch. */
+const COMPARED = 'on purpose after record';
+
 /**
  * Says it when a job fails or starts again after a failure, once for each time, and nothing of what was so before. Of a
  * restart, the head of a dashboard on the screen tells more, and a notice would cover its charts.
@@ -24,6 +27,8 @@ export function announceFailures(model: JobsModel, preferences: Preferences, das
     const why = job.failure ? `: ${job.failure}` : '';
     if (job.state === 'FAILED' && before.state !== 'FAILED') {
       Notification.error(`The streaming job ${job.name} failed${why}`, { autoClose: false, actions });
+    } else if (job.failure?.includes(COMPARED)) {
+      return;
     } else if ((job.numRestarts ?? 0) > (before.numRestarts ?? 0) && preferences.notices === 'failures and restarts' && !dashboards.shows(job.name)) {
       Notification.warning(`The streaming job ${job.name} restarted from its latest checkpoint${why}`, { autoClose: 15_000, actions });
     }

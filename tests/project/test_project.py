@@ -35,6 +35,7 @@ REQUIRED = (
     "binder/start",
     "notebooks/01_first_stream.ipynb",
     "notebooks/02_checkpoints_step_by_step.ipynb",
+    "notebooks/03_architectures.ipynb",
     "extension/pyproject.toml",
     "extension/yarn.lock",
 )

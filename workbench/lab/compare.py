@@ -14,7 +14,7 @@ what was observed, and what it cost. The file defines 'stream' (a bounded stream
 that returns one, as for 'workbench simulate --pipeline'; results in wb.TableSink are compared.
 
 Faults: task-dies:at=10000, zombie:at=10000,wakes=5000 (a task that is replaced and then wakes up) and
-slow-receiver:at=10000,records=10000,rest=5ms; several can be given. The exit code is 1 if the results of an
+slow-receiver:at=10000,records=10000,rest=500ms; several can be given. The exit code is 1 if the results of an
 architecture break the guarantee that it claims.
 """
 

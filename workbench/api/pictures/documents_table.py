@@ -87,7 +87,7 @@ COLUMNS = {
     "model": "model",
     "overhead": "overhead",
     "flow_control": "flow control",
-    "separation": "program apart from fault tolerance",
+    "separation": "independence",
 }
 """The titles of the columns, by their names."""
 
@@ -101,15 +101,19 @@ def documents_rows(rows: Sequence[Row], policies: Mapping[str, str], *, slow: bo
         slow: a receiver was slow, so flow control was tried.
 
     Returns:
-        For each row ``architecture``, ``system``, and for each name of `COLUMNS` that with ``_claimed`` and
-        ``_observed``.
+        For each row ``architecture``, ``system``, and for each name of `COLUMNS` that with ``_claimed``, ``_observed``
+        and ``_verdict``: ``"good"``, ``"bad"``, or empty where it was not tried.
     """
     order = list(CLAIMS)
     found = []
     for row in sorted(rows[1:], key=lambda row: order.index(_name(row, policies))):
         claim = CLAIMS[_name(row, policies)]
         seen = _observed(row, rows[0], _name(row, policies), slow=slow)
-        cells = {f"{name}_{kind}": text for name in COLUMNS for kind, text in _pair(claim, seen, name)}
+        tones = _verdicts(row, rows[0], _name(row, policies), slow=slow)
+        cells: dict[str, str] = {}
+        for name in COLUMNS:
+            found_here = {"claimed": getattr(claim, name), "observed": seen[name], "verdict": tones[name]}
+            cells |= {f"{name}_{kind}": text for kind, text in found_here.items()}
         found.append({"architecture": row["architecture"], "system": claim.system, **cells})
     return found
 
@@ -125,7 +129,7 @@ def documents_html(rows: Sequence[Mapping[str, str]]) -> str:
         f"<tr><th style='{_CELL}'>{escape(row['architecture'])}<br><small>{escape(row['system'])}</small></th>"
         + "".join(
             f"<td style='{_CELL};{_GREY}'>{escape(row[f'{name}_claimed'])}</td>"
-            f"<td style='{_CELL}'>{escape(row[f'{name}_observed'])}</td>"
+            f"<td style='{_CELL}'>{_SIGNS[row[f'{name}_verdict']]}{escape(row[f'{name}_observed'])}</td>"
             for name in COLUMNS
         )
         + "</tr>"
@@ -134,11 +138,16 @@ def documents_html(rows: Sequence[Mapping[str, str]]) -> str:
     return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{head}{body}</table></div>"
 
 
+_SIGNS = {
+    "good": "<b style='color:#2a9d4e'>✓</b> ",
+    "bad": "<b style='color:#e0483e'>✗</b> ",
+    "": "",
+}
 _SNAPSHOTS = "snapshots"
-_TABLE = "border-collapse:collapse;font-size:12px;line-height:1.35"
+_TABLE = "border-collapse:collapse;font-size:11px;line-height:1.3"
 _CELL = (
-    "padding:3px 8px;text-align:left;vertical-align:top;font-variant-numeric:tabular-nums;white-space:normal;"
-    "border-bottom:1px solid color-mix(in srgb, currentColor 20%, transparent);min-width:72px"
+    "padding:3px 5px;text-align:left;vertical-align:top;font-variant-numeric:tabular-nums;white-space:normal;"
+    "border-bottom:1px solid color-mix(in srgb, currentColor 20%, transparent);min-width:46px"
 )
 _GREY = "opacity:.65;border-left:1px solid color-mix(in srgb, currentColor 20%, transparent)"
 
@@ -148,24 +157,49 @@ def _name(row: Row, policies: Mapping[str, str]) -> str:
     return name if name in CLAIMS else _SNAPSHOTS
 
 
-def _pair(claim: Claim, seen: Mapping[str, str], name: str) -> list[tuple[str, str]]:
-    return [("claimed", getattr(claim, name)), ("observed", seen[name])]
-
-
 def _observed(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, str]:
     return {
         "guarantee": _guarantee(row),
         "latency": "not measured"
         if row["p50_ms"] is None
-        else f"{_short(row['p50_ms'])} ms, p99 {_short(row['p99_ms'])} ms{_stalls(row)}",
+        else f"{_short(row['p50_ms'])} ms, p99 {_short(row['p99_ms'])} ms",
         "throughput": _throughput(row, reference),
-        "model": "accepts this program, one batch after the other"
-        if name == "micro-batches"
-        else "runs this program record by record",
-        "overhead": f"{row['messages']:,} messages, {_bytes(row['bytes'])} written",
+        "model": "one batch after the other" if name == "micro-batches" else "record by record",
+        "overhead": f"{_messages(row)}, {_bytes(row['bytes'])} written{_stalls(row)}",
         "flow_control": _flow(row, name) if slow else "not tried: add slow-receiver",
         "separation": _separation(row),
     }
+
+
+_LATE_MS = 100
+_KEEPS_UP = 0.8
+_RECORDS_A_MESSAGE = 100
+
+
+def _verdicts(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, str]:
+    """For each column whether what was observed is a price: wrong results, a tenth of a second, a fifth of the
+    throughput, a message for fewer than a hundred records, a standstill, or needless work."""
+    own, best = row["records_per_second"], reference["records_per_second"]
+    wrong = row["lost"] or row["doubled"] or row["too_low"] or row["too_high"]
+    slowed = row["p50_ms"] is not None and row["p50_ms"] > _LATE_MS
+    costs = row["messages"] * _RECORDS_A_MESSAGE > max(row["records"], 1) or bool(row["stall_ms"])
+    needless = row["timed_out"] or (name == "micro-batches" and row["queued"] > 1)
+    prices = {
+        "guarantee": wrong,
+        "latency": slowed,
+        "throughput": own is not None and best and own < _KEEPS_UP * best,
+        "model": name == "micro-batches",
+        "overhead": costs,
+        "flow_control": needless,
+        "separation": wrong or row["timed_out"],
+    }
+    tried = {"latency": row["p50_ms"] is not None, "flow_control": slow, "throughput": own is not None}
+    return {column: ("bad" if price else "good") if tried.get(column, True) else "" for column, price in prices.items()}
+
+
+def flawless(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The architectures that pay no price in any column that was tried."""
+    return [row["architecture"] for row in rows if all(row[f"{name}_verdict"] != "bad" for name in COLUMNS)]
 
 
 def _guarantee(row: Row) -> str:
@@ -182,26 +216,31 @@ def _stalls(row: Row) -> str:
     return f", sources stood still {_short(row['stall_ms'])} ms" if row["stall_ms"] else ""
 
 
+def _messages(row: Row) -> str:
+    each = row["records"] / max(row["messages"], 1)
+    return f"1 message for {each:,.0f} records" if each >= 1.5 else f"{1 / max(each, 1e-9):,.1f} messages a record"
+
+
 def _throughput(row: Row, reference: Row) -> str:
     own, best = row["records_per_second"], reference["records_per_second"]
     if own is None or not best:
         return "not measured"
-    return f"{own:,.0f}/s, {own / best:.2f} of a run without faults"
+    return f"{own:,.0f}/s, {own / best:.0%} of the reference"
 
 
 def _flow(row: Row, name: str) -> str:
     if name == "acks":
-        return f"{row['timed_out']:,} roots replayed needlessly" if row["timed_out"] else "absorbed, no root timed out"
+        return f"{row['timed_out']:,} roots replayed needlessly" if row["timed_out"] else "absorbed"
     if name == "micro-batches":
-        return f"up to {row['queued']:,} batches waited"
-    return "absorbed up to the sources"
+        return f"{row['queued']:,} batch{'' if row['queued'] == 1 else 'es'} waited at a time"
+    return "absorbed"
 
 
 def _separation(row: Row) -> str:
     if row["timed_out"]:
         return "the time-out decided what was replayed"
     same = not (row["lost"] or row["doubled"] or row["too_low"] or row["too_high"])
-    return "results as without faults" if same else "results differ after the fault"
+    return "results as in the reference" if same else "results differ"
 
 
 def _short(number: float) -> str:

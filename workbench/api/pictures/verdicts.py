@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from workbench.api.pictures.documents_table import documents_html
+from workbench.api.pictures.documents_table import documents_html, flawless
 from workbench.api.pictures.status import Table
 
 Row = Mapping[str, Any]
@@ -19,6 +19,7 @@ COLUMNS = {
     "doubled": "rows doubled",
     "too_low": "counts too low by",
     "too_high": "counts too high by",
+    "records": "records",
     "failures": "failures",
     "records_again": "records read again",
     "recovery_ms": "recovery, ms",
@@ -103,12 +104,16 @@ def _listed(names: Sequence[str]) -> str:
 
 def verdicts_html(rows: Sequence[Row], documents: Sequence[Mapping[str, str]] = ()) -> str:
     """The sentences, the documents' table and that of all figures, as a part of a page."""
-    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(rows))
+    *each, best = sentences(rows)
+    cheap = flawless(documents)
+    if cheap:
+        best += f" At no price in any column of the table: {_listed(cheap)}."
+    told = "".join(f"<li>{escape(sentence)}</li>" for sentence in each)
     table = Table([{title: row[name] for name, title in COLUMNS.items()} for row in rows])
     figures = (
         f"<details{' open' if not documents else ''}><summary>all figures</summary>{table._repr_html_()}</details>"
     )
-    return f"<ul>{told}</ul>{documents_html(documents)}{figures}"
+    return f"<p><b>{escape(best)}</b></p><ul>{told}</ul>{documents_html(documents)}{figures}"
 
 
 def verdicts_page(rows: Sequence[Row], documents: Sequence[Mapping[str, str]], title: str) -> str:

@@ -241,6 +241,7 @@ class ArchitectureComparison(LiveComparison):
                 "claimed": self._runs[lane].policy.guarantee,
                 "observed": found.observed,
                 **asdict(found),
+                "records": records,
                 **asdict(cost_of(job, records, self._runs[lane].woken)),
             }
 

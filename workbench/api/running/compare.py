@@ -45,7 +45,7 @@ def compare(
             instead of the pipeline a job; or two jobs or more, for example one and its `Stepper.fork`.
         name: what the names of the lanes' jobs begin with: ``"compared-a"``, or of a job's architectures
             ``"delays-acks"``.
-        faults: with architectures: ``"task-dies:at=10000"``, ``"slow-receiver:at=10000,records=10000,rest=5ms"``,
+        faults: with architectures: ``"task-dies:at=10000"``, ``"slow-receiver:at=10000,records=10000,rest=500ms"``,
             ``"zombie:at=10000,wakes=5000"`` or a list of such; records are those of the first subtask of the first
             source, or of the first sink.
         **lanes: what the job of each lane is run with, such as ``a={"buffer_timeout": "50ms"}``; with architectures,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.api.job.job import Job
 from workbench.runtime.job.zombies import Woken
-from workbench.telemetry.frames import Frame, end_latency
+from workbench.telemetry.frames import end_latency
+from workbench.telemetry.mechanism import mechanism_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,37 +62,24 @@ def cost_of(job: Job, records: int, woken: Sequence[Woken] = ()) -> Cost:
     last = frames[-1]
     latencies = [end_latency([vertex.id for vertex in frame.vertices], frame.edges, frame.latency) for frame in frames]
     known = [latency for latency in latencies if latency is not None]
-    failures = [one for one in last.interruptions if one.kind == "failure"]
-    recovered = [(one.end_us - one.start_us) / 1_000 for one in failures if one.end_us is not None]
     seconds = float(last.metrics.get("runningTime") or 0) / 1_000
-    taken = {one.id: one for frame in frames for one in frame.checkpoints}
-    stored = job.status().get("transactions") or {}
-    waiting = ("collecting", "waiting")
-    queues = [frame.batches.open for frame in frames if frame.batches is not None]
+    widest = max(frames, key=lambda frame: len(frame.channels))  # the last one of a job that has ended has none
+    cost = mechanism_of(
+        replace(last, channels=widest.channels), {one.id: one for frame in frames for one in frame.checkpoints}.values()
+    )
     return Cost(
         failures=int(last.metrics.get("numRestarts") or 0),
-        records_again=sum(one.records_again or 0 for one in failures)
-        + (0 if last.acks is None else last.acks.total("replayed_records")),
-        recovery_ms=statistics.mean(recovered) if recovered else None,
+        records_again=cost.records_again,
+        recovery_ms=cost.recovery_ms,
         records_per_second=records / seconds if seconds else None,
         p50_ms=statistics.median(latency.p50_ms for latency in known) if known else None,
         p99_ms=max((latency.p99_ms for latency in known), default=None),
         buffers=sum(int(vertex.metrics.get("numBuffersOut") or 0) for vertex in last.vertices),
-        messages=len(taken) * max(len(frame.channels) for frame in frames)
-        + _acknowledgements(last)
-        + stored.get("round_trips", 0),
+        messages=cost.messages,
         checkpoints=int(last.metrics.get("numberOfCompletedCheckpoints") or 0),
-        bytes=sum(one.size_bytes or 0 for one in taken.values()) + stored.get("written_bytes", 0),
-        stall_ms=sum(one.stall_ms or 0 for one in taken.values()),
-        timed_out=0 if last.acks is None else last.acks.total("failed"),
-        queued=max((sum(each.state in waiting for each in queue) for queue in queues), default=0),
+        bytes=cost.bytes,
+        stall_ms=cost.stall_ms,
+        timed_out=cost.timed_out,
+        queued=max(mechanism_of(frame).queued for frame in frames),
         refused=sum(each.sent + each.refused for each in woken),
-    )
-
-
-def _acknowledgements(frame: Frame) -> int:
-    """Messages to the ackers, and from them to the sources."""
-    ackers = [vertex.metrics for vertex in frame.vertices if frame.acks is not None and vertex.id == frame.acks.vertex]
-    return sum(int(found.get("numRecordsIn") or 0) for found in ackers) + (
-        0 if frame.acks is None else frame.acks.total("acked")
     )

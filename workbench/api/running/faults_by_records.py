@@ -35,7 +35,7 @@ class RecordFault:
         kind: its name.
         at: the number of records before it, of the first subtask of the first source.
         records: how many records it lasts; 0: it happens once.
-        rest_us: after each batch while it lasts.
+        rest_us: for each thousand records while it lasts.
         wakes: after how many further records a task that was replaced goes on; 0: it is dead.
     """
 
@@ -55,11 +55,11 @@ def task_dies(at: int | str = 10_000) -> RecordFault:
     return RecordFault("task-dies", _count(at, "at"))
 
 
-def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Duration = "5ms") -> RecordFault:
-    """The first sink rests for `rest` after each batch, from record `at` on, for so many records."""
+def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Duration = "500ms") -> RecordFault:
+    """The first sink rests for `rest` for each thousand records, from record `at` on, for so many records."""
     rest_us = parse_duration(rest, "rest")
     if rest_us == 0:
-        raise SettingError("rest is 0: write a time such as '5ms'")
+        raise SettingError("rest is 0: write a time such as '500ms'")
     return RecordFault("slow-receiver", _count(at, "at"), _count(records, "records"), rest_us)
 
 
@@ -85,7 +85,7 @@ def parse_faults(given: object) -> tuple[RecordFault, ...]:
 
     Example:
         >>> [str(fault) for fault in parse_faults(["task-dies:at=500", "slow-receiver:at=700,records=100"])]
-        ['task-dies:at=500', 'slow-receiver:at=700,records=100,rest=5ms']
+        ['task-dies:at=500', 'slow-receiver:at=700,records=100,rest=500ms']
     """
     if given is None:
         return ()
@@ -191,8 +191,10 @@ class _Probe(Operator):
         before = self._passed
         self._passed = self._spec.passed[self._context.subtask] = before + len(records)
         self._wake([fault for fault in self._spec.asleep if self._first and self._passed >= fault.at + fault.wakes])
-        lasting = [fault for fault in self._lasting if before < fault.at + fault.records and fault.at < self._passed]
-        rest_us = max((fault.rest_us for fault in lasting), default=0)
+        rest_us = 0
+        for fault in self._lasting:
+            slow = min(self._passed, fault.at + fault.records) - max(before, fault.at)
+            rest_us = max(rest_us, fault.rest_us * slow // 1_000)
         if rest_us:
             self._rests_until_us = self._context.clock.now_us() + rest_us
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from workbench.api.pictures.side_by_side import FIGURES, differences, figures, settings_that_differ
 from workbench.dashboard.charts import wording
@@ -12,9 +13,21 @@ from workbench.dashboard.charts.time_chart import SPACING_MS, WINDOW_MS, TimeCha
 from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.mechanism import mechanism_of
 
-STYLES = (("accent", "solid"), ("violet", "dashed"), ("good", "dotted"), ("warn", "solid"), ("bad", "dashed"))
+STYLES = (
+    ("accent", "solid"),
+    ("violet", "dashed"),
+    ("good", "dotted"),
+    ("warn", "solid"),
+    ("bad", "dashed"),
+    ("accent", "dotted"),
+    ("violet", "solid"),
+    ("good", "dashed"),
+)
 """The line of each lane, in all charts."""
+FEW_LANES = 3
+"""With more lanes, each has the sliders of its architecture only."""
 KNOBS = ("buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_mode", "rate", "speed")
 CHARTS = {
     "p50": ("Latency, p50", "shortMilliseconds", "{0.0} ms"),
@@ -35,21 +48,37 @@ class LanesPart(Part):
         super().__init__(easel)
         lanes = easel.job.jobs  # type: ignore[attr-defined]
         lines = {lane: STYLES[place % len(STYLES)] for place, lane in enumerate(lanes)}
-        self._words = easel.texts.piece("What differs", "lanes_words", role="status")
+        self._many = len(lanes) > FEW_LANES
+        self._words = easel.texts.piece("What differs", "lanes_table" if self._many else "lanes_words", role="status")
         self._charts = {
             name: TimeChart(
-                easel.paint, easel.texts, easel.window, lines, ticks=ticks, label=title, unit=unit, pixels=150
+                easel.paint,
+                easel.texts,
+                easel.window,
+                lines,
+                ticks=ticks,
+                label=title,
+                unit=unit,
+                pixels=150 - 20 * self._many,
             )
             for name, (title, ticks, unit) in CHARTS.items()
         }
         self._heads = {lane: easel.texts.piece(f"Lane {lane}", "lanes_head") for lane in lanes}
-        self._knobs = {lane: Knobs(replace(easel, job=job), KNOBS) for lane, job in lanes.items()}
+        self._knobs = {
+            lane: Knobs(replace(easel, job=job), _knobs_of(job, many=self._many)) for lane, job in lanes.items()
+        }
         drawn = [
             column([written(f"<h4>{CHARTS[name][0]}</h4>", "lanes_title"), *chart.models], "lanes_cell")
             for name, chart in self._charts.items()
         ]
-        controls = [column([self._heads[lane].div, *self._knobs[lane].models], "lanes_cell") for lane in lanes]
+        controls = [
+            column([self._heads[lane].div, *self._knobs[lane].models], "lanes_cell")
+            for lane in lanes
+            if self._knobs[lane].models or not self._many
+        ]
         self.models = [self._words.div, row(drawn, "lanes_row"), row(controls, "lanes_row")]
+        if self._many:
+            self.models = [column(self.models, spacing=10)]
         self.inputs = tuple(item for knobs in self._knobs.values() for item in knobs.inputs)
         self._lines = lines
         for time_us, frames in self._past():
@@ -59,11 +88,17 @@ class LanesPart(Part):
         """Draw the newest frame of every lane."""
         frames = self.easel.job.newest()  # type: ignore[attr-defined]
         self._append(max(own.time_us for own in frames.values()), frames)
-        told = "".join(f"<p>{wording.html_text(sentence)}</p>" for sentence in differences(frames))
-        self._words.write(told or none("The lanes have not reported yet."))
         differ = settings_that_differ(list(frames.values()))
+        if self._many:
+            told = self._table(frames)
+        else:
+            told = "".join(f"<p>{wording.html_text(sentence)}</p>" for sentence in differences(frames))
+        self._words.write(told or none("The lanes have not reported yet."))
         for lane, own in frames.items():
-            self._heads[lane].write(self._head(lane, own, differ))
+            if self._many:
+                self._heads[lane].write(f"<h4>{wording.html_text(lane)}</h4>")
+            else:
+                self._heads[lane].write(self._head(lane, own, differ))
             self._knobs[lane].update(own)
 
     def _past(self) -> list[tuple[int, dict[str, Frame]]]:
@@ -98,3 +133,43 @@ class LanesPart(Part):
             f"<p class='muted'>{wording.html_text(options)}&nbsp;</p>"
             f"<table><tr>{numbers}</tr></table>"
         )
+
+    def _table(self, frames: dict[str, Frame]) -> str:
+        """A row for each lane: its line, its figures, and what its fault tolerance has cost up to now."""
+        costs = {lane: _costs(frame) for lane, frame in frames.items()}
+        titles = list(dict.fromkeys(title for own in costs.values() for title in own))
+        head = "".join(f"<th>{title}</th>" for title in ("lane", *FIGURES[:3], *titles))
+        rows = []
+        for lane, frame in frames.items():
+            colour, dash = self._lines[lane]
+            tone, sign = BADGES[frame.state]
+            own = figures(frame)
+            cells = [wording.milliseconds(own["p50"]), wording.milliseconds(own["p99"])]
+            cells += [wording.short(own["records per second"]), *(costs[lane].get(title, "") for title in titles)]
+            rows.append(
+                f"<tr><td><i style='border-top:4px {dash} var(--wb-{colour})'></i>{wording.html_text(lane)}"
+                f"<span class='{tone}'>{sign} {frame.state}</span></td>"
+                f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
+            )
+        return f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""
+
+
+def _knobs_of(job: Any, *, many: bool) -> tuple[str, ...]:
+    """The settings that have a slider in a lane."""
+    frame = job.recorder.latest()
+    own = () if frame is None else tuple(knob for knob, value in frame.knobs.items() if value is not None)
+    return own if many else (*KNOBS, *own)
+
+
+def _costs(frame: Frame) -> dict[str, str]:
+    """What the architecture of a job has cost up to now."""
+    cost = mechanism_of(frame)
+    return {
+        "messages": wording.short(cost.messages),
+        "written": wording.size(cost.bytes),
+        "read again": wording.short(cost.records_again),
+        "recovery": wording.milliseconds(cost.recovery_ms),
+        "stood still": wording.milliseconds(cost.stall_ms or None),
+        "timed out": "" if frame.acks is None else wording.short(cost.timed_out),
+        "queued": "" if frame.batches is None else wording.short(cost.queued),
+    }

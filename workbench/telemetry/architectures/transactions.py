@@ -51,8 +51,8 @@ class TransactionsFrame:
         coalesce: records in a transaction, at most.
         strong: productions are durable before they are sent.
         store: where they are written to: ``memory``, or a URL without secrets.
-        records, writes, round_trips, duplicates, false_duplicates, resent, fenced: over all tasks, also those that were
-            replaced.
+        records, writes, round_trips, duplicates, false_duplicates, resent, fenced, written_bytes: over all tasks, also
+            those that were replaced.
         tasks: a frame for each task.
     """
 
@@ -67,6 +67,7 @@ class TransactionsFrame:
     resent: int
     fenced: int
     tasks: tuple[TransactionFrame, ...]
+    written_bytes: int = 0
 
 
 def transactions_frame(master: Master) -> TransactionsFrame | None:
@@ -91,6 +92,7 @@ def transactions_frame(master: Master) -> TransactionsFrame | None:
         tasks=tuple(
             _frame(task) for task in tasks if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask)
         ),
+        written_bytes=totals.written_bytes,
     )
 
 

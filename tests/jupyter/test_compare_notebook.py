@@ -1,0 +1,33 @@
+"""The notebook that compares the architectures, run from top to bottom in a real kernel."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks/03_architectures.ipynb"
+
+
+@pytest.mark.slow
+def test_each_failure_does_what_the_text_says(tmp_path):
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    nbformat.validate(notebook)
+    for cell in notebook.cells:  # the same story in a tenth of the time
+        for long, short in (
+            ("60_000", "12_000"),
+            ("at=20000", "at=4000"),
+            ("at=12000,records=9000", "at=3000,records=9000"),
+            ("wakes=10000", "wakes=2000"),
+        ):
+            cell.source = cell.source.replace(long, short)
+    NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = {cell.id: cell.get("outputs", []) for cell in notebook.cells}
+    race, slow, zombie = (shown[f"race-{place:02}"][-1]["data"] for place in (4, 7, 9))
+    last = race["text/html"].split("<tr>")[7 + 2]  # two rows of titles, and seven architectures
+    assert "snapshots" in last
+    assert "✓</b> exactly once" in last
+    assert "roots timed out and were replayed needlessly" in slow["text/plain"]
+    assert zombie["text/plain"].count("What its replaced task tried when it woke up") == 7
+    assert "transactions: table[0] woke up" in shown["race-10"][0]["text"]
+    assert "which end with records and not with a batch" in shown["race-13"][0]["text"]
