@@ -89,11 +89,8 @@ def test_a_slow_receiver_holds_its_senders_back_for_its_records():
         parallelism=1,
         buffer_size=1_000,
     )
-    took = {}
     assert set(compared.wait("60s").values()) == {"FINISHED"}
-    for lane, job in compared.jobs.items():
-        took[lane] = job.recorder.latest().metrics["runningTime"]
-    assert took["snapshots"] >= took["reference"] + 250
+    assert compared["snapshots"].recorder.latest().metrics["runningTime"] >= 300
     assert compared.table()["observed"].to_pylist() == ["exactly-once", "exactly-once"]
 
 

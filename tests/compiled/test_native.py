@@ -72,6 +72,7 @@ def copied(arguments: tuple[Any, ...]) -> list[Any]:
 
 
 @built
+@pytest.mark.slow
 def test_each_call_of_a_pipeline_gives_what_numba_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     found = ready("")
     assert found is not None

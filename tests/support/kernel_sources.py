@@ -14,7 +14,9 @@ from workbench.compiled.machinery.compiled import KERNELS
 from workbench.compiled.machinery.modules import MODULES
 from workbench.compiled.native.library import LEVELS, ready
 
-SOURCES = ("numba", *LEVELS.get(platform.machine(), ()))
+NUMBA = "numba" if compiled.READY is None else pytest.param("numba", marks=pytest.mark.slow)
+"""Compiling all kernels takes 15 s: where they are ready, only `make test-all` tests numba's as well."""
+SOURCES = (NUMBA, *LEVELS.get(platform.machine(), ()))
 
 
 @contextmanager
