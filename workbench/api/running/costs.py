@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.api.job.job import Job
+from workbench.api.pictures.mechanism import mechanism_of
 from workbench.runtime.job.zombies import Woken
 from workbench.telemetry.frames import end_latency
-from workbench.telemetry.mechanism import mechanism_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from workbench.api.pictures.mechanism import mechanism_of
 from workbench.api.pictures.side_by_side import FIGURES, differences, figures, settings_that_differ
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.badges import BADGES
@@ -13,7 +14,6 @@ from workbench.dashboard.charts.time_chart import SPACING_MS, WINDOW_MS, TimeCha
 from workbench.dashboard.contract.knobs import Knobs
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.telemetry.frames import Frame
-from workbench.telemetry.mechanism import mechanism_of
 
 STYLES = (
     ("accent", "solid"),
