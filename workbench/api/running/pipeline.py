@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack, get_args, overload
 
+from workbench.errors import SettingError, unknown
+from workbench.packages import needed
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.settings.setting import with_settings
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from workbench.api.job.job import Job
     from workbench.api.pictures.plan_view import PlanView
 
+Engine = Literal["kernel", "spark"]
+"""Where a pipeline runs."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -32,6 +36,12 @@ def with_the_settings_of(
         True
     """
     return lambda method: method
+
+
+def _on_spark(engine: str) -> bool:
+    if engine not in get_args(Engine):
+        raise SettingError(unknown("engine", engine, get_args(Engine)))
+    return engine == "spark"
 
 
 class Pipeline:
@@ -70,13 +80,34 @@ class Pipeline:
     def _repr_html_(self) -> str:
         return self.explain().svg
 
+    @overload
+    def explain(
+        self,
+        parallelism: int = ...,
+        *,
+        max_parallelism: int | None = ...,
+        slots_per_taskmanager: int = ...,
+        engine: Literal["kernel"] = ...,
+    ) -> PlanView: ...
+
+    @overload
+    def explain(
+        self,
+        parallelism: int = ...,
+        *,
+        max_parallelism: int | None = ...,
+        slots_per_taskmanager: int = ...,
+        engine: Literal["spark"],
+    ) -> Any: ...
+
     def explain(
         self,
         parallelism: int = 1,
         *,
         max_parallelism: int | None = None,
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
-    ) -> PlanView:
+        engine: Engine = "kernel",
+    ) -> Any:
         """What would run where: the physical graph as a picture, as text and as data; nothing is run.
 
         Source: F1-2, F2-2.
@@ -85,10 +116,14 @@ class Pipeline:
             parallelism: subtasks of every operator.
             max_parallelism: number of key groups; None: depends on the parallelism, see `run`.
             slots_per_taskmanager: slots of one TaskManager.
+            engine: with ``"spark"``, the tier of each operator on Spark: native, carried, or refused with the reason.
+
+        Returns:
+            A `PlanView`; for Spark a table of the operators and their tiers.
 
         Raises:
             PlanError: the pipeline cannot run at this parallelism.
-            SettingError: a number that is not above zero.
+            SettingError: a number that is not above zero, or no such engine.
 
         Example:
             >>> counts = wb.Stream.from_table(pa.table({"k": ["a"]})).key_by("k").aggregate(n=wb.count())
@@ -98,6 +133,8 @@ class Pipeline:
             >>> sorted(plan.slots)
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
+        if _on_spark(engine):
+            return needed("workbench.spark.engine.tiers", "Spark").tiers(self.logical_graph())
         from workbench.api.pictures.plan_view import PlanView
         from workbench.plan.physical import build_physical_graph
 
@@ -129,6 +166,8 @@ class Pipeline:
         incremental: bool = True,
         driver: Literal["live", "stepping"] = "live",
         replace: bool = False,
+        engine: Engine = "kernel",
+        spark: object | None = None,
         **settings: Unpack[RunSettings],
     ) -> Job:
         """Run it as a job in this process; returns at once.
@@ -152,6 +191,9 @@ class Pipeline:
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it advances only when `Job.stepper` takes steps.
             replace: stop a running job of this name first, as `Job.stop` does. Everything that can reject this run is
                 checked before: then the running job continues.
+            engine: ``"kernel"``: in this process. ``"spark"``: on Spark Structured Streaming, with the same results;
+                the handle has the same verbs where Spark has them. See `explain`.
+            spark: a session of classic PySpark, for ``engine="spark"``; None: a local one.
             **settings: by name, such as ``buffer_timeout="50ms"``.
 
         Raises:
@@ -169,6 +211,16 @@ class Pipeline:
             >>> job.wait("60s"), len(job.table())
             ('FINISHED', 2)
         """
+        if _on_spark(engine):
+            if restore is not None or standby or replace or driver != "live":
+                raise SettingError("restore, standby, replace and driver cannot be set with engine='spark': leave out")
+            launch = needed("workbench.spark.jobs.launch", "Spark")
+            job: Job = launch.start_on_spark(
+                self.logical_graph(), name, settings, spark=spark, checkpoint_dir=checkpoint_dir, resume=resume
+            )
+            return job
+        if spark is not None:
+            raise SettingError("spark is given, but the engine is 'kernel': add engine='spark'")
         from workbench.api.launching.launch import start_job
         from workbench.api.launching.refusals import RunRequest
 

@@ -1,0 +1,180 @@
+"""The checkpoint directory of a job on Spark.
+
+::
+
+    checkpoints/
+        pipeline.json       what the directory belongs to
+        spark/              Spark's checkpoint: offsets, commits, state
+        source/             the log of batches that Spark has not committed
+        epochs/, tables/    the sinks' snapshots, and the files of TableSinks
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.connectors.parts.part_files import write_durably
+from workbench.durable.folder_lock import FolderLock, TakenError
+from workbench.durable.holder import Holder
+from workbench.errors import CheckpointError, unknown
+from workbench.from_json import made, parsed
+from workbench.plan.physical import PhysicalGraph
+from workbench.runtime.storage.locations import lasting
+
+_PIPELINE = "pipeline.json"
+_LOCK = "owner"
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a checkpoint directory belongs to.
+
+    Attributes:
+        operators: the kind of each operator, by uid.
+        subtasks: of each operator, by uid.
+        key_groups: their number.
+        tier: ``native`` or ``carried``.
+        partitions: of Spark's shuffles, which are fixed for the life of a checkpoint.
+        run: identifies the first run.
+    """
+
+    operators: dict[str, str]
+    subtasks: dict[str, int]
+    key_groups: int
+    tier: str
+    partitions: int
+    run: str = ""
+
+    @staticmethod
+    def of(graph: PhysicalGraph, tier: str, partitions: int) -> Identity:
+        """The identity of a pipeline that begins."""
+        return Identity(graph.kinds, graph.parallelism, graph.max_parallelism, tier, partitions, secrets.token_hex(8))
+
+
+class Directory:
+    """The folder of one run, locked; a temporary one if none is given.
+
+    Args:
+        given: the checkpoint directory, or None.
+        resume: it may hold checkpoints, from which the run continues.
+        identity: of the pipeline that begins.
+        job: its name.
+
+    Attributes:
+        root: the folder.
+        run: of the pipeline's first run in it.
+
+    Raises:
+        CheckpointError: it is in use, is not on this machine, or holds checkpoints of another pipeline, or any without
+            `resume`.
+    """
+
+    def __init__(self, given: str | Path | None, resume: bool, identity: Identity, job: str) -> None:
+        self.kept = given is not None
+        self._lock: FolderLock | None = None
+        if given is None:
+            self.root = Path(tempfile.mkdtemp(prefix="workbench-spark-"))
+        else:
+            place = str(lasting(given))
+            if "://" in place:
+                raise CheckpointError(
+                    f"checkpoint_dir={place!r} is not a folder of this machine, and the log of a source on Spark needs "
+                    "one: name a local or a mounted folder"
+                )
+            self.root = Path(place)
+            try:
+                self._lock = FolderLock(self.root, _LOCK, Holder.this_process(job))
+            except TakenError as taken:
+                raise CheckpointError(
+                    f"the checkpoint directory {place!r} is in use by {taken}: wait for it, or choose another"
+                ) from None
+            except OSError as error:
+                raise CheckpointError(
+                    f"the checkpoint directory {place!r} cannot be used: {error.strerror or error}"
+                ) from error
+        try:
+            self.run = self._begin(resume, identity)
+        except BaseException:
+            self.close()
+            raise
+        for name in ("source", "spark"):
+            self.folder(name).mkdir(exist_ok=True)
+
+    def folder(self, name: str) -> Path:
+        """A folder below it."""
+        return self.root / name
+
+    @property
+    def ended(self) -> bool:
+        """Whether Spark has committed a batch behind which every source has ended."""
+        offsets, commits = self.root / "spark" / "offsets", self.root / "spark" / "commits"
+        try:
+            last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
+            lines = (offsets / str(last)).read_text(encoding="utf-8").splitlines()[2:]  # behind version and settings
+        except (OSError, ValueError):
+            return False
+        return bool(lines) and all(parsed(line).get("ended") is True for line in lines)
+
+    def close(self) -> None:
+        """Let others use it; a temporary one is removed."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+        if not self.kept:
+            shutil.rmtree(self.root, ignore_errors=True)
+
+    def _begin(self, resume: bool, identity: Identity) -> str:
+        file = self.root / _PIPELINE
+        if not file.exists():
+            others = sorted(entry.name for entry in self.root.iterdir() if entry.name != _LOCK)
+            if others:
+                raise CheckpointError(
+                    f"the checkpoint directory {str(self.root)!r} holds {others[0]!r}, which is not of a job on Spark: "
+                    "choose another"
+                )
+            write_durably(file, json.dumps(asdict(identity), indent=2).encode())
+            return identity.run
+        if not resume:
+            raise CheckpointError(
+                f"the checkpoint directory {str(self.root)!r} holds the checkpoints of a job: add resume=True to "
+                "continue from the latest, or choose another"
+            )
+        try:
+            saved = made(Identity, parsed(file.read_bytes()), _PIPELINE)
+        except (OSError, ValueError) as error:
+            raise CheckpointError(f"{file} cannot be read: {error}") from error
+        _check_same(saved, identity, str(self.root))
+        return saved.run
+
+
+def _check_same(saved: Identity, now: Identity, place: str) -> None:
+    for uid, kind in saved.operators.items():
+        if uid not in now.operators:
+            raise CheckpointError(
+                f"the checkpoints in {place!r} are of a pipeline with the operator {uid!r}: "
+                f"{unknown('operator', uid, now.operators)}; run that pipeline, or choose another directory"
+            )
+        if now.operators[uid] != kind:
+            raise CheckpointError(
+                f"the operator {uid!r} is a {now.operators[uid]}, and the checkpoints in {place!r} hold the state of a "
+                f"{kind}: run that pipeline, or choose another directory"
+            )
+    fixed: list[tuple[str, Any, Any]] = [
+        ("operators", sorted(saved.operators), sorted(now.operators)),
+        ("tier", saved.tier, now.tier),
+        ("parallelism", saved.subtasks, now.subtasks),
+        ("number of key groups", saved.key_groups, now.key_groups),
+        ("number of shuffle partitions", saved.partitions, now.partitions),
+    ]
+    for what, before, after in fixed:
+        if before != after:
+            raise CheckpointError(
+                f"the checkpoints in {place!r} were taken with other values of the {what}: {before} then, {after} now; "
+                "Spark fixes it for the life of a checkpoint, so use the former value, or another directory"
+            )

@@ -1,0 +1,130 @@
+"""A source of the native tier: rows as columns of Spark, with their event time and the source's mark.
+
+Spark's watermark is one maximum over everything that it has seen, less a delay. So a log that is read channel after
+channel would lose its second channel. Two things keep it right: rows come by arrival over all splits, and each batch
+brings the *mark*, the least of the largest event times of the splits, in a column of its own. A query has a watermark
+on both columns, and Spark takes the smaller one, which is the mark's.
+
+Each batch has a row without data, the *tick*, that brings the mark even if a filter drops all other rows. The last tick
+lies in the year 9999, so that a bounded input ends completely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+
+NATIVE_FORMAT = "workbench-columns"
+TIME, MARK, TICK = "__wb_time", "__wb_mark", "__wb_tick"
+_INSTANT = pa.timestamp("us", "UTC")
+ADDED = (pa.field(TIME, _INSTANT), pa.field(MARK, _INSTANT), pa.field(TICK, pa.bool_()))
+
+
+class NativeDataSource(DataSource):  # type: ignore[misc]  # PySpark is untyped here
+    """Reads one source of a pipeline; its options name the log, the plan, the source, and the columns."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NATIVE_FORMAT
+
+    def schema(self) -> Any:
+        return from_arrow_schema(columns_of(bytes.fromhex(dict(self.options)["columns"])), prefer_timestamp_ntz=True)
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802  Spark's name
+        return NativeReader(dict(self.options))
+
+
+class _Part(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
+    """One of `parts` shares of a batch."""
+
+    def __init__(self, number: int, part: int, parts: int, mark_us: int) -> None:
+        super().__init__((number, part))
+        self.number, self.part, self.parts, self.mark_us = number, part, parts, mark_us
+
+
+def columns_of(serialized: bytes) -> pa.Schema:
+    """The columns that a source gives to Spark.
+
+    Args:
+        serialized: the schema of the columns that are read.
+    """
+    schema = pa.ipc.read_schema(pa.py_buffer(serialized))
+    return pa.schema([*(field.with_nullable(True) for field in schema), *ADDED])
+
+
+class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is untyped here
+    """Offsets and partitions of one source's log.
+
+    Args:
+        options: of the data source.
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._folder = Path(options["folder"])
+        self._reading: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_reading": None}
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
+        return {"batch": 0, "ended": False, "positions": {}}
+
+    def latestOffset(self, start: Any = None, limit: object = None) -> dict[str, Any]:  # noqa: N802  Spark's name
+        if self._reading is None:
+            from workbench.spark.engine.reading import Reading
+            from workbench.spark.engine.sent import received
+
+            file = Path(self._options["plan"])
+            plan = received(file.name, file.read_bytes)
+            self._reading = Reading(plan, self._folder, int(self._options["rows"]), only=self._options["source"])
+        offset: dict[str, Any] = self._reading.next_offset(start or self.initialOffset())
+        return offset
+
+    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+        parts, bound_us = int(self._options["parts"]), int(self._options["bound"])
+        mark_us = max(0, end["mark"] - bound_us) if not end["ended"] else end["mark"]
+        return [
+            _Part(number, part, parts, mark_us)
+            for number in range(start["batch"] + 1, end["batch"] + 1)
+            for part in range(parts)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from workbench.spark.carried.parcels import FromSplit, unpacked
+        from workbench.spark.engine.reading import logged
+
+        assert isinstance(partition, _Part)
+        schema = columns_of(bytes.fromhex(self._options["columns"]))
+        names = schema.names[: -len(ADDED)]
+        mark = pa.scalar(partition.mark_us, pa.int64()).cast(_INSTANT)
+        payloads = [row["payload"] for row in logged(self._folder, partition.number).to_pylist() if row["task"] >= 0]
+        read = [item.records for payload in payloads for item in unpacked(payload) if isinstance(item, FromSplit)]
+        for records in read[partition.part :: partition.parts]:
+            rows = len(records)
+            times = pa.nulls(rows, pa.int64()) if records.timestamps is None else _times(records.timestamps)
+            columns = [records.batch.column(name) for name in names]
+            added = [times.cast(_INSTANT), pa.repeat(mark, rows), pa.repeat(pa.scalar(False), rows)]
+            yield pa.RecordBatch.from_arrays([*columns, *added], schema=schema)
+        if partition.part == 0:
+            nothing = [pa.nulls(1, field.type) for field in schema][: -len(ADDED)]
+            added = [pa.repeat(mark, 1), pa.repeat(mark, 1), pa.repeat(pa.scalar(True), 1)]
+            yield pa.RecordBatch.from_arrays([*nothing, *added], schema=schema)
+
+    def commit(self, end: Any) -> None:
+        if self._reading is not None:
+            self._reading.forget(end)
+
+    def stop(self) -> None:
+        if self._reading is not None:
+            self._reading.close()
+
+
+def _times(timestamps: Any) -> pa.Array:
+    none = timestamps == -(2**63)
+    return pa.array(timestamps, mask=none) if none.any() else pa.array(timestamps)

@@ -1,0 +1,131 @@
+"""The plan on its way to Spark's Python workers, with the functions of users.
+
+It is pickled by value with Spark's own pickler, for the length of one run; checkpoints never contain it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark import cloudpickle
+
+from workbench.errors import PlanError
+from workbench.errors import __file__ as errors_file
+from workbench.spark.carried.plan import CarriedPlan
+
+_RECEIVED: dict[str, CarriedPlan] = {}
+
+
+def sent(plan: CarriedPlan) -> bytes:
+    """The plan as bytes.
+
+    Raises:
+        PlanError: a function of the pipeline refers to something that stays in this process; names the variable.
+    """
+    with _by_value():
+        try:
+            return bytes(cloudpickle.dumps(plan))
+        except Exception as error:
+            raise _unsendable(plan, error) from error
+
+
+@contextmanager
+def _by_value() -> Iterator[None]:
+    """Within the block, functions and classes of the user's own modules are sent whole: workers cannot import them."""
+    installed = tuple(str(Path(place).resolve()) for place in (sys.prefix, sys.base_prefix, Path(errors_file).parent))
+    own = [
+        module
+        for name, module in list(sys.modules.items())
+        if name != "__main__"
+        and (file := getattr(module, "__file__", None)) is not None
+        and file.endswith(".py")
+        and not str(Path(file).resolve()).startswith(installed)
+        and module.__name__ == name
+    ]
+    taken = []
+    try:
+        for module in own:
+            cloudpickle.register_pickle_by_value(module)
+            taken.append(module)
+        yield
+    finally:
+        for module in taken:
+            cloudpickle.unregister_pickle_by_value(module)
+
+
+def received(name: str, read: Callable[[], bytes]) -> CarriedPlan:
+    """The plan in a worker, unpickled once in each process.
+
+    Args:
+        name: identifies its content.
+        read: returns its bytes.
+    """
+    if name not in _RECEIVED:
+        plan = cloudpickle.loads(read())
+        _RECEIVED.clear()
+        _RECEIVED[name] = plan
+    return _RECEIVED[name]
+
+
+def _unsendable(plan: CarriedPlan, error: Exception) -> PlanError:
+    for node in plan.graph.logical.nodes:
+        for function in _functions(node.spec):
+            for name, value in _variables(function):
+                if not _fits(value):
+                    return PlanError(
+                        f"the function {getattr(function, '__name__', '?')!r} uses the variable {name!r}, a "
+                        f"{type(value).__name__}, which cannot be sent to Spark's workers: make it inside the "
+                        "function, or pass only the values that the function needs",
+                        origin=node.origin,
+                    )
+        if not _fits(node.spec):
+            return PlanError(
+                f"the operator {plan.graph.logical.uids[node]!r} cannot be sent to Spark's workers "
+                f"({type(error).__name__}: {error}): run this pipeline in the kernel",
+                origin=node.origin,
+            )
+    return PlanError(f"the pipeline cannot be sent to Spark's workers: {type(error).__name__}: {error}")
+
+
+def _fits(value: object) -> bool:
+    try:
+        cloudpickle.dumps(value)
+    except Exception:  # noqa: BLE001  a user's object may raise anything
+        return False
+    return True
+
+
+def _functions(value: Any, depth: int = 0) -> Iterator[Any]:
+    """The functions in a spec."""
+    if depth > 4:  # specs are shallow
+        return
+    if hasattr(value, "__code__"):
+        yield value
+    elif is_dataclass(value) and not isinstance(value, type):
+        for field in fields(value):
+            yield from _functions(getattr(value, field.name, None), depth + 1)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _functions(item, depth + 1)
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _functions(item, depth + 1)
+    elif not isinstance(value, type) and (own := getattr(value, "__dict__", None)) and depth < 3:
+        for item in own.values():
+            yield from _functions(item, depth + 1)
+
+
+def _variables(function: Any) -> Iterator[tuple[str, Any]]:
+    """The variables from outside that a function uses, by name."""
+    code = function.__code__
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        yield name, cell.cell_contents
+    if function.__module__ == "__main__" or "<locals>" in function.__qualname__:
+        for name in code.co_names:
+            if name in function.__globals__:
+                yield name, function.__globals__[name]

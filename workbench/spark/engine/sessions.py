@@ -1,0 +1,66 @@
+"""The session in which a query runs: a twin of the user's, with the settings that its results depend on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench.errors import SettingError
+from workbench.packages import needed
+from workbench.spark.session import session
+
+if TYPE_CHECKING:
+    from workbench.spark.session import SparkSession
+
+_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "false",  # expressions give null where ANSI raises, as in the kernel
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.stateStore.providerClass": _STORE,
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.pollingDelay": "20ms",
+}
+
+
+def query_session(given: object | None, partitions: int, *, several: bool) -> SparkSession:
+    """A session with its own settings and the context of `given`; without one, of this process's session.
+
+    Args:
+        given: the user's session, which is not changed.
+        partitions: of shuffles.
+        several: the query has several stateful operators.
+
+    Raises:
+        SettingError: not a session of PySpark, a session of Spark Connect, or one that has been stopped.
+        HistoryError: there is no Java.
+        MissingPackageError: PySpark is not installed.
+    """
+    needed("pyspark.sql", "Spark")
+    from pyspark.sql import SparkSession as Session
+
+    base = session() if given is None else given
+    if not isinstance(base, Session):
+        kind = f"{type(base).__module__}.{type(base).__name__}"
+        connect = "; with Spark Connect it would run in another process" if "connect" in kind else ""
+        raise SettingError(f"spark is a {kind}: pass a SparkSession of classic PySpark{connect}")
+    context = base.sparkContext
+    if context._jsc is None or context._jsc.sc().isStopped():
+        raise SettingError("the Spark session has been stopped: make a new one, or leave spark out")
+    own = base.newSession()
+    for name, value in _SETTINGS.items():
+        own.conf.set(name, value)
+    own.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    own.conf.set("spark.sql.streaming.statefulOperator.allowMultiple", "true" if several else "false")
+    return own
+
+
+def register(spark: SparkSession, source: type) -> None:
+    """Make a data source known to a session; sessions of one context share what they know, so it may be already."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(source)
+    except AnalysisException as error:
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

@@ -1,0 +1,32 @@
+"""Spark's errors in one sentence: what failed, and in whose function."""
+
+from __future__ import annotations
+
+import re
+
+_OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
+_PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_MEMORY = "java.lang.OutOfMemoryError"
+_LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
+
+
+def sentence_of(text: str) -> str:
+    """The cause in the text of an error of Spark.
+
+    Example:
+        >>> sentence_of("[STREAM_FAILED] ...\\nworkbench.errors.RecordError: map(f) failed: 0\\n at org.apache")
+        'map(f) failed: 0'
+    """
+    if ours := _OURS.findall(text):
+        return str(ours[-1])
+    if _MEMORY in text:
+        return (
+            "a JVM of Spark ran out of memory: give it more (spark.driver.memory, spark.executor.memory), or let it "
+            "have smaller batches"
+        )
+    if lost := _LOST.search(text):
+        return f"an executor was lost: {lost[1]}"
+    if python := _PYTHON.findall(text):
+        kind, said = python[-1]
+        return f"{kind}: {said}"
+    return text.partition("\n")[0]

@@ -1,0 +1,350 @@
+"""The handle of a pipeline's query on Spark: the same verbs as in the kernel, where Spark has them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from workbench.api.pictures.status import Status, Table
+from workbench.connectors.contract.base import Held
+from workbench.connectors.tables.tables import Tables
+from workbench.durations import Duration, parse_duration
+from workbench.errors import JobError, WorkbenchError, unknown
+from workbench.plan.physical import PhysicalGraph
+from workbench.spark.carried.plan import CarriedPlan
+from workbench.spark.engine.batch import Batch
+from workbench.spark.engine.carried_query import start_carried
+from workbench.spark.engine.directory import Directory
+from workbench.spark.engine.epochs import Epochs
+from workbench.spark.engine.native_query import start_native
+from workbench.spark.engine.tiers import SparkPlan
+from workbench.spark.jobs.batch_record import BatchRecord
+from workbench.spark.jobs.failures import sentence_of
+from workbench.spark.jobs.figures import Figures
+
+if TYPE_CHECKING:
+    from workbench.spark.session import SparkSession
+
+BATCH_ROWS = 200_000
+"""Records of a batch, about: a batch costs a second or so, whatever its size."""
+_LOOK_S = 0.05
+_KEEP_S = 3.0
+_KEPT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SparkRun:
+    """What a job on Spark consists of."""
+
+    name: str
+    graph: PhysicalGraph
+    plan: SparkPlan
+    session: SparkSession
+    directory: Directory
+    interval_us: int
+    clocked: bool
+    held: tuple[Held, ...] = ()
+
+
+class SparkJob:
+    """A running or ended job on Spark; made by ``pipeline.run(engine="spark")``.
+
+    What Spark does not have raises a `JobError` that says what to do instead: `tune`, `rescale`, `seek`, `restore`,
+    fault injection and stepping.
+
+    Source: Spark's ``StreamingQuery``, by the names of `Job`.
+    """
+
+    engine = "spark"
+    live = True
+
+    def __init__(self, run: SparkRun) -> None:
+        self.run = run
+        self.tables = Tables()
+        self.failure = ""
+        self.batches: deque[BatchRecord] = deque(maxlen=_KEPT)
+        self.figures = Figures()
+        self._state = "CREATED"
+        self._query: Any = None
+        self._error: Exception | None = None
+        self._wanted = "RUNNING"
+        self._complete = False
+        self._kept_s = 0.0
+        self._ended = threading.Event()
+        self._plan = CarriedPlan(run.graph, run.name, run.directory.run)
+        self._epochs = self._open_epochs()
+        self._watch = threading.Thread(target=self._follow, name=f"{run.name}/spark", daemon=True)
+        self._start()
+        self._watch.start()
+
+    # observation -------------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return self.run.name
+
+    @property
+    def state(self) -> str:
+        """Flink's job state, as for jobs in the kernel."""
+        return self._state
+
+    @property
+    def over(self) -> bool:
+        """Whether the job has ended."""
+        return self._ended.is_set()
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has ended with everything read and committed."""
+        return self._complete
+
+    @property
+    def query(self) -> Any:
+        """Spark's own handle, a ``StreamingQuery``."""
+        return self._query
+
+    def status(self) -> Status:
+        """State, progress and health in one dictionary; what Spark does not measure is absent."""
+        last = self.batches[-1] if self.batches else None
+        return Status(
+            job=self.name,
+            engine="spark",
+            tier=self.run.plan.tier,
+            state=self._state,
+            paused=self._state == "SUSPENDED",
+            batches=0 if last is None else last.checkpoint_id + 1,
+            last_batch_ms=None if last is None else last.duration_ms,
+            rows_per_second=None if last is None else last.rows_per_second,
+            committed_rows=dict(self._epochs.rows),
+            late_records=self.figures.late if self.run.plan.tier == "carried" else None,
+            state_bytes=None if last is None else last.state_bytes,
+            failure=self.failure or None,
+        )
+
+    def metrics(self) -> Table:
+        """One row per operator and subtask of the carried tier, with Flink's names; one per batch in the native tier.
+
+        Buffers, back-pressure and load of a subtask are absent: Spark does not measure them.
+        """
+        if self.run.plan.tier == "carried":
+            return Table(self.figures.rows())
+        return Table([asdict(record) for record in self.batches])
+
+    def checkpoints(self) -> list[BatchRecord]:
+        """The most recent micro-batches, oldest first: each is a checkpoint, with its phases."""
+        return list(self.batches)
+
+    def late_records(self, operator: str | None = None) -> Table:
+        """How many records each operator dropped as late; Spark's workers do not keep the records themselves."""
+        rows = [row for row in self.figures.rows() if row["numLateRecordsDropped"]]
+        if operator is not None:
+            rows = [row for row in rows if row["task"].partition("[")[0] == operator]
+        return Table([{"task": row["task"], "late": row["numLateRecordsDropped"]} for row in rows])
+
+    def table(self, name: str | None = None) -> pa.Table:
+        """The committed rows of a TableSink; the name may be left out when there is only one.
+
+        Raises:
+            JobError: no such table.
+        """
+        names = self.tables.names()
+        if name is None:
+            if len(names) != 1:
+                raise JobError(f"the job has {len(names)} tables: name one of {', '.join(names) or 'none'}")
+            name = names[0]
+        if name not in names:
+            raise JobError(unknown("table", name, names))
+        return self.tables.read(name)
+
+    def __repr__(self) -> str:
+        return f"<SparkJob {self.name!r}: {self._state}, {self.run.plan.tier}>"
+
+    # control -----------------------------------------------------------------------------------------------------
+
+    def wait(self, timeout: Duration | None = None) -> str:
+        """Wait until the job has ended; returns its last state.
+
+        Args:
+            timeout: how long, such as ``"60s"``; None: without an end.
+
+        Raises:
+            JobError: it failed, or still runs after `timeout`.
+        """
+        seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
+        if not self._ended.wait(seconds):
+            raise JobError(f"the job {self.name!r} is still {self._state} after {timeout}")
+        if self._state == "FAILED":
+            error = JobError(f"the job {self.name!r} failed on Spark: {self.failure}")
+            raise error from self._error
+        return self._state
+
+    def pause(self) -> None:
+        """Stop the query behind its present batch; state and position stay in the checkpoint.
+
+        Raises:
+            JobError: the job has ended.
+        """
+        self._check_running()
+        self._wanted = "SUSPENDED"
+        self._stop_query()
+        self._state = "SUSPENDED"
+
+    def resume(self) -> None:
+        """Start the query again where `pause` stopped it.
+
+        Raises:
+            JobError: the job has ended.
+        """
+        self._check_running()
+        if self._state == "SUSPENDED":
+            self._start()
+            self._wanted = "RUNNING"
+
+    def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
+        """End the job behind its present batch, FINISHED; the next run can continue from there.
+
+        Args:
+            wait: until it has ended.
+            timeout: how long to wait.
+
+        Raises:
+            JobError: it failed, or has not ended in time.
+        """
+        if not self.over:
+            self._wanted = "FINISHED"
+        if wait:
+            self.wait(timeout)
+
+    def cancel(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
+        """End the job at once; the batch in progress is repeated by the next run."""
+        if not self.over:
+            self._wanted = "CANCELED"
+        if wait:
+            self._ended.wait(parse_duration(timeout, "timeout") / 1e6)
+
+    def savepoint(self, name: str, timeout: Duration = "60s") -> str:
+        """Not on Spark.
+
+        Raises:
+            JobError: always; says what to do.
+        """
+        raise JobError(
+            "Spark keeps its last batches in the checkpoint directory and has no savepoints: stop the job, copy "
+            f"{str(self.run.directory.root)!r}, and run from the copy with resume=True"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _ABSENT:
+            raise JobError(f"a job on Spark has no {name}: {_ABSENT[name]}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    # the run -----------------------------------------------------------------------------------------------------
+
+    def _open_epochs(self) -> Epochs:
+        directory = self.run.directory
+        folder = directory.root if directory.kept else None
+        return Epochs(self._plan.sinks, self.name, directory.run, folder, self.tables)
+
+    def _start(self) -> None:
+        run = self.run
+        interval = f"{max(0, run.interval_us // 1000)} milliseconds"
+        self._state = "INITIALIZING"
+        where = run.session, self._plan, run.directory.root
+        if run.plan.tier == "carried":
+            self._query = start_carried(
+                *where, batch_rows=BATCH_ROWS, clocked=run.clocked, interval=interval, write=self._write
+            )
+        else:
+            parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
+            self._query = start_native(*where, batch_rows=BATCH_ROWS, parts=parts, interval=interval, write=self._write)
+        self._state = "RUNNING"
+
+    def _write(self, batch: Batch) -> None:
+        """Called by Spark with each batch, on a thread of its own."""
+        try:
+            self._epochs.write(batch.number, batch.rows)
+            self.figures.add(batch.figures)
+        except Exception as error:
+            self._error = error
+            raise
+
+    def _follow(self) -> None:
+        """Look at the query until the job is over."""
+        try:
+            while True:
+                time.sleep(_LOOK_S)
+                self._keep_places()
+                if self._wanted in ("FINISHED", "CANCELED"):
+                    self._stop_query()
+                    return self._end(self._wanted)
+                if self._state == "SUSPENDED" or self._wanted == "SUSPENDED":
+                    continue
+                self._note_progress()
+                if not self._query.isActive:
+                    if self._wanted == "SUSPENDED":
+                        continue
+                    error = self._query.exception()
+                    self.failure = sentence_of("" if error is None else str(error))
+                    if isinstance(self._error, WorkbenchError):
+                        self.failure = self._error.message
+                    return self._end("FAILED")
+                if self.run.directory.ended:
+                    self._query.processAllAvailable()  # and the batch without rows in which the last windows come out
+                    self._complete = True
+                    self._note_progress()
+                    self._stop_query()
+                    return self._end("FINISHED")
+        except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
+            self._error = error
+            self.failure = sentence_of(str(error)) or type(error).__name__
+            return self._end("FAILED")
+
+    def _keep_places(self) -> None:
+        """Every few seconds, as a sink expects."""
+        if time.monotonic() - self._kept_s >= _KEEP_S:
+            self._kept_s = time.monotonic()
+            for place in self.run.held:
+                place.keep()
+
+    def _note_progress(self) -> None:
+        known = self.batches[-1].checkpoint_id if self.batches else -1
+        for progress in self._query.recentProgress:
+            if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
+                self.batches.append(BatchRecord.of(progress))
+
+    def _stop_query(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+
+    def _check_running(self) -> None:
+        if self.over:
+            raise JobError(f"the job {self.name!r} is {self._state}: run the pipeline again")
+
+    def _end(self, state: str) -> None:
+        self._state = state
+        self._epochs.close()
+        for place in self.run.held:
+            place.release()
+        self.run.directory.close()
+        self._ended.set()
+
+
+_ABSENT = {
+    "tune": "stop it and run it again with other settings and resume=True; it continues from the last batch",
+    "rescale": "Spark fixes the number of partitions for the life of a checkpoint; start it anew in another directory",
+    "seek": "a query cannot go to another offset; start it anew in another directory",
+    "restore": "copy its checkpoint directory, and run from the copy with resume=True",
+    "checkpoint": "every batch is a checkpoint",
+    "savepoints": "copy its checkpoint directory instead",
+    "fail": "kill a worker of Spark; it repeats the task",
+    "faults": "kill a worker of Spark; it repeats the task",
+    "stepper": "run the pipeline in the kernel with driver='stepping'",
+    "audit": "every batch is exactly once",
+    "operator_state": "read it with spark.read.format('statestore')",
+}
