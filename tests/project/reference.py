@@ -39,7 +39,7 @@ WORDS = {
 
 TITLES = {
     "Streams": ("Stream", "History"),
-    "Queries": ("sql",),
+    "Queries": ("sql", "sql_script"),
     "Patterns": ("pattern",),
     "Columns and expressions": ("col", "lit", "expr", "when", "coalesce"),
     "Aggregates": ("count", "sum", "min", "max", "mean", "median", "top_k", "collect_list", "count_distinct"),

@@ -28,7 +28,7 @@ from workbench.operators.aggregates.aggregations import count, max, mean, min, s
 from workbench.operators.aggregates.window_functions import collect_list, count_distinct, median, top_k
 from workbench.patterns.pattern import pattern
 from workbench.public import functions, policies, restart, triggers, types, watermarks
-from workbench.queries import sql
+from workbench.queries import sql, sql_script
 from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
 from workbench.runtime.barriers.micro_batches import micro_batches
@@ -85,6 +85,7 @@ __all__ = [
     "session",
     "sliding",
     "sql",
+    "sql_script",
     "state",
     "stop_the_world",
     "sum",

@@ -7,6 +7,6 @@ Belongs here: statements, the names that they use, and which methods they become
 Does not: expressions on the columns of one row (``expressions``), and how anything runs.
 """
 
-from workbench.queries.sql import sql
+from workbench.queries.sql import sql, sql_script
 
-__all__ = ["sql"]
+__all__ = ["sql", "sql_script"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import methodcaller
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
@@ -19,6 +19,7 @@ from workbench.queries.places import Text
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """The window table functions."""
 
+_EMITTED: dict[str, Literal["final", "changes"]] = {"FINAL": "final", "CHANGES": "changes"}
 _TEXT_MAX = 200_000
 """In characters."""
 _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
@@ -55,6 +56,15 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
             keys = self._parse_wrapped_csv(self._parse_column) if several else [self._parse_column()]
             return self.expression(exp.Tuple(expressions=[table, *keys]))
         return table
+
+    def _parse_field_def(self) -> Tree | None:
+        """A column of CREATE TABLE, or ``WATERMARK FOR ts AS ts - INTERVAL '4' SECOND``."""
+        if not self._match_text_seq("WATERMARK", "FOR"):
+            return super()._parse_field_def()
+        column = self._parse_column()
+        if not self._match(TokenType.ALIAS):
+            self.raise_error("Expecting AS")
+        return self.expression(exp.WatermarkColumnConstraint(this=column, expression=self._parse_disjunction()))
 
     def _parse_match_recognize(self) -> Tree | None:
         """Only the places of the clauses are noted; ``match_clauses`` reads them."""
@@ -104,10 +114,12 @@ class Statement:
     Attributes:
         tree: what was parsed.
         explained: whether EXPLAIN precedes it.
+        emitted: ``final`` or ``changes``, for EMIT at its end; None: nothing is said.
     """
 
     tree: Tree
     explained: bool = False
+    emitted: Literal["final", "changes"] | None = None
 
 
 def statements(text: Text) -> list[Statement]:
@@ -149,6 +161,10 @@ def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
     explained = tokens[0].text.upper() == "EXPLAIN" and len(tokens) > 1
     rest = tokens[1:] if explained else tokens
     first = rest[0]
+    last = [token.text.upper() for token in rest[-2:]]
+    emitted = _EMITTED.get(last[-1]) if last[0] == "EMIT" else None
+    if emitted is not None and len(rest) > len(last):
+        rest = rest[:-2]
     if first.token_type in (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE):
         raise text.error_at(first.start, first.end, f"{first.text.upper()} is not supported: write a SELECT")
     try:
@@ -161,7 +177,7 @@ def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
             first.end,
             "the statement that begins here cannot be read: check for a missing operand, quote or parenthesis",
         ) from None
-    return Statement(tree, explained)
+    return Statement(tree, explained, emitted)
 
 
 def _unreadable(error: ParseError, tokens: Sequence[Any], text: Text) -> QueryError:

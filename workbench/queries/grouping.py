@@ -21,6 +21,7 @@ from workbench.queries.places import Text
 from workbench.queries.relation import Column, Relation
 from workbench.queries.table_functions import INSTANT, free_name, intervals_of, with_windows
 from workbench.windows import WindowAssigner
+from workbench.windows.schedule import TimeKind
 from workbench.windows.session import Session
 
 Items = Sequence[tuple[str | None, Tree]]
@@ -175,9 +176,10 @@ def _aggregated(
     if window is None:
         result = stream.group_by(*by).aggregate(**aggregates)
         return _checked(Relation(result, tuple(columns)), rows, computed, items, having, text)
-    windowed = stream.key_by(*by).window(window) if by else stream.window(window)
+    time: TimeKind = "processing" if rows.windows is not None and rows.windows.time is None else "event"
+    windowed = stream.key_by(*by).window(window, time=time) if by else stream.window(window, time=time)
     result = windowed.aggregate(**aggregates)
-    ahead = window_times(window)
+    ahead = window_times(window) if time == "event" else {}
     for column in bounds:
         assert column.bound is not None
         if column.bound == "window_time":

@@ -16,8 +16,8 @@ from workbench.operators.changelogs.sortable import Order
 from workbench.queries.places import Text
 from workbench.windows import WindowAssigner
 
-Bound = Literal["window_start", "window_end", "window_time"]
-"""The columns that a window table function adds."""
+Bound = Literal["window_start", "window_end", "window_time", "proctime"]
+"""The columns that a window table function adds, and the clock's time, PROCTIME()."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class Windows:
     Attributes:
         assigner: the windows.
         partition: the stored names of the columns of PARTITION BY, for sessions.
-        time: the stored name of the column of event time.
+        time: the stored name of the column of event time; None: the windows are those of the clock.
         call: the function as it was written, for errors.
     """
 
     assigner: WindowAssigner
     partition: tuple[str, ...]
-    time: str
+    time: str | None
     call: Tree
 
 

@@ -22,7 +22,7 @@ from workbench.queries.places import Text
 from workbench.queries.ranking import is_row_number, limited, numbered
 from workbench.queries.recognizing import recognized
 from workbench.queries.relation import Column, Relation
-from workbench.queries.table_functions import assigned, free_name, materialized, window_call
+from workbench.queries.table_functions import assigned, free_name, is_clock, materialized, window_call
 
 _CLAUSES = {
     "order": "ORDER BY is not supported, because a stream has no end at which it could be sorted: sort job.table()",
@@ -243,6 +243,10 @@ class Planner:
                 fix = f"; pass it as wb.sql(..., {tree.name}=stream)" if tree.name.isidentifier() else ""
                 raise self.text.error(tree, unknown("table", tree.name, self.tables) + fix)
             found = self.tables[near[0]]
+        if tree.args.get("version") is not None and found.table is None:
+            raise self.text.error(
+                tree, f"FOR SYSTEM_TIME AS OF reads a pyarrow.Table, and {tree.name} is a stream: join with time bounds"
+            )
         return found
 
     def _operand(self, tree: Tree) -> Relation:
@@ -280,6 +284,8 @@ class Planner:
     def _chosen(self, rows: Relation, items: Items, computed: Mapping[str, str]) -> Relation:
         """The SELECT list."""
         stars = [part for _, part in items if _is_star(part)]
+        clocks = [alias for alias, part in items if alias is not None and is_clock(part)]
+        items = [(alias, part) for alias, part in items if not is_clock(part)]
         numbers = [(alias, part) for alias, part in items if is_row_number(part)]
         items = [(alias, part) for alias, part in items if not is_row_number(part)]
         read = [part for _, part in items if not _is_star(part) and key_of(part) not in computed]
@@ -294,6 +300,7 @@ class Planner:
                     raise self.text.error(part, f"two columns are named {name!r}: give one another name with AS")
                 chosen[name] = value
                 columns.append(Column(None, name, name, ahead))
+        columns += [Column(None, alias, None, None, "proctime") for alias in clocks]
         if numbers:
             return self._numbered(rows, chosen, columns, numbers)
         return Relation(_selected(rows, chosen), tuple(columns))
@@ -333,7 +340,8 @@ class Planner:
             table = part.table if isinstance(part, exp.Column) else ""
             if any(value for key, value in (part.this if table else part).args.items() if key != "this"):
                 raise self.text.error(part, "* with EXCEPT, REPLACE or RENAME is not supported: name the columns")
-            among = [c for c in rows.columns if not table or (c.table or "").lower() == table.lower()]
+            among = [c for c in rows.columns if c.bound != "proctime"]
+            among = [c for c in among if not table or (c.table or "").lower() == table.lower()]
             if not among:
                 raise self.text.error(part, unknown("table", table, rows.tables))
             return [(c.name, col(c.stored or ""), c.ahead_us) for c in among]
@@ -346,8 +354,6 @@ class Planner:
 
 _TABLE_PARTS = {
     "db": "a table has one name here: leave out the part before the dot",
-    "when": "FOR SYSTEM_TIME AS OF is not supported: join with bounds on event time",
-    "version": "a version of a table is not supported: leave it out",
     "sample": "TABLESAMPLE is not supported: use WHERE",
     "pivots": "PIVOT is not supported: use CASE in an aggregate",
     "hints": "a hint is not supported: leave it out",

@@ -8,16 +8,20 @@ from dataclasses import dataclass
 import pyarrow as pa
 from sqlglot import exp
 
+from workbench.api.running.pipeline import Pipeline
 from workbench.api.streams.stream import Stream
 from workbench.arguments import as_given
-from workbench.errors import QueryError
-from workbench.operators.changelogs.row_kinds import KIND
+from workbench.connectors.contract.base import Sink
+from workbench.errors import QueryError, unknown
+from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.origin import caller
-from workbench.queries.dialect import statements
+from workbench.queries.declaring import Table, inserted, source_of, table_of
+from workbench.queries.dialect import Statement, statements
 from workbench.queries.event_time import event_times
 from workbench.queries.places import Text
 from workbench.queries.relation import Column, Relation
 from workbench.queries.selecting import Planner
+from workbench.queries.table_functions import materialized
 
 
 def sql(query: str, **tables: Stream | pa.Table) -> Stream:
@@ -58,6 +62,8 @@ def sql(query: str, **tables: Stream | pa.Table) -> Stream:
     done = script(text, tables)
     if done.explained:
         raise QueryError("EXPLAIN shows nothing here: use wb.sql(...).sink_to(...).explain()", origin=text.origin)
+    if done.inserted is not None:
+        raise QueryError("INSERT INTO makes a pipeline and no stream: use wb.sql_script(...)", origin=text.origin)
     if done.result is None:
         raise QueryError("the script has no query: end it with a SELECT", origin=text.origin)
     return done.result
@@ -71,36 +77,107 @@ class Script:
         views: the streams of CREATE VIEW, by name.
         explained: those of EXPLAIN.
         result: that of the SELECT, or None.
+        inserted: the pipelines of INSERT INTO, as one; None: there are none.
     """
 
     views: dict[str, Stream]
     explained: tuple[Stream, ...]
     result: Stream | None
+    inserted: Pipeline | None = None
 
 
-def script(text: Text, tables: Mapping[str, Stream | pa.Table]) -> Script:
-    """Plan the statements of a script, one after the other: views, plans to show, and at most one query to run.
+def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script:
+    """Plan the statements of a script, one after the other: tables, views, plans to show, and what is to run.
 
     Raises:
-        QueryError: see `sql`; or a second query.
+        QueryError: see `sql` and `sql_script`; or a second query.
     """
-    known = {name: relation(name, value, text) for name, value in tables.items()}
+    sinks = {name: value for name, value in tables.items() if isinstance(value, Sink)}
+    known = {name: relation(name, value, text) for name, value in tables.items() if name not in sinks}
+    declared: dict[str, Table] = {}
     views: dict[str, Stream] = {}
     explained: list[Stream] = []
     result: Stream | None = None
+    pipeline: Pipeline | None = None
     for statement in statements(text):
-        planner, tree = Planner(known, text), statement.tree
+        tree = statement.tree
+        if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE" and tree.expression is None:
+            table = table_of(tree, text)
+            declared[table.declared.name] = table
+            continue
+        written = tree.this.find(exp.Table) if isinstance(tree, exp.Insert) else None
+        for read in tree.find_all(exp.Table):
+            if read is not written and read.name in declared and read.name not in known:
+                known[read.name] = source_of(declared[read.name], text)
+        planner = Planner(known, text)
         if statement.explained:
             explained.append(planner.query(tree).records)
         elif isinstance(tree, exp.Create):
             name, rows = planner.view(tree)
             known[name] = rows.named(name)
             views[name] = rows.records
+        elif written is not None:
+            target = declared.get(written.name) or sinks.get(written.name)
+            if target is None:
+                hint = f"declare it with CREATE TABLE {written.name} (...) WITH ('connector' = '...')"
+                raise text.error(written, f"{unknown('table', written.name, (*declared, *sinks))}; {hint}")
+            rows = materialized(planner.query(tree.expression), text)
+            made = inserted(tree, _emitted(rows, statement, text), target, text)
+            pipeline = made if pipeline is None else pipeline + made
         elif result is not None:
             raise text.error(tree, "a second query begins here, and one job has one: run it on its own")
         else:
-            result = planner.query(tree).records
-    return Script(views, tuple(explained), result)
+            result = _emitted(planner.query(tree), statement, text).records
+    return Script(views, tuple(explained), result, pipeline)
+
+
+def _emitted(rows: Relation, statement: Statement, text: Text) -> Relation:
+    """The rows, if EMIT says what they are: changes, or final results."""
+    changes = is_changelog(rows.records.schema)
+    if statement.emitted == "changes" and not changes:
+        raise text.error(statement.tree, "the results of this query are final when they come: leave out EMIT CHANGES")
+    if statement.emitted == "final" and changes:
+        raise text.error(
+            statement.tree,
+            "nothing says when these results are final: GROUP BY a window as well, or leave out EMIT FINAL",
+        )
+    return rows
+
+
+def sql_script(statements: str, **tables: Stream | pa.Table | Sink) -> Pipeline:
+    """The pipeline of several statements in SQL, which run as one job.
+
+    ``CREATE TABLE name (column TYPE, ..., WATERMARK FOR ts AS ts - INTERVAL '4' SECOND) WITH ('connector' = '...')``
+    declares a table that a connector reads or writes, ``CREATE TEMPORARY VIEW`` names a query, and ``INSERT INTO name
+    SELECT ...`` writes the rows of a query to a table.
+
+    Source: Flink's statement sets.
+
+    Args:
+        statements: the statements, with semicolons between them; one INSERT INTO at least.
+        tables: by the name that the script uses: a stream, a `pyarrow.Table` to join with, or a sink to write to.
+
+    Raises:
+        QueryError: the script cannot be read, names something unknown, or writes nothing; with the line and a caret.
+
+    Example:
+        >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))
+        >>> pipeline = wb.sql_script('''
+        ...     CREATE TABLE odd (n BIGINT) WITH ('connector' = 'memory');
+        ...     INSERT INTO odd SELECT n FROM numbers WHERE n % 2 = 1;
+        ...     INSERT INTO total SELECT SUM(n) AS total FROM numbers;
+        ... ''', numbers=numbers, total=wb.TableSink("total"))
+        >>> job = pipeline.run("sums")
+        >>> job.wait("60s"), job.table("odd")["n"].to_pylist(), job.table("total")["total"].to_pylist()
+        ('FINISHED', [1, 3], [6])
+    """
+    text = Text(statements, caller())
+    done = script(text, tables)
+    if done.result is not None or done.inserted is None:
+        raise QueryError(
+            "the script writes nothing: put INSERT INTO before its SELECT, or use wb.sql", origin=text.origin
+        )
+    return done.inserted
 
 
 def relation(name: str, value: object, text: Text) -> Relation:

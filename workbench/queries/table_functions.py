@@ -151,11 +151,18 @@ def _usage(name: str, in_from: bool = True) -> str:
     return f"{name}(TABLE clicks, DESCRIPTOR(ts), {intervals})" if in_from else f"{name}(ts, {intervals})"
 
 
-def _time_column(rows: Relation, tree: Tree, text: Text) -> str:
+def is_clock(tree: Tree) -> bool:
+    """Whether a part of a query is PROCTIME()."""
+    return isinstance(tree, exp.Anonymous) and str(tree.this).upper() == "PROCTIME"
+
+
+def _time_column(rows: Relation, tree: Tree, text: Text) -> str | None:
     named = tree.expressions if isinstance(tree, exp.Anonymous) and tree.name.upper() == "DESCRIPTOR" else [tree]
     if len(named) != 1 or not isinstance(named[0], exp.Column):
         raise text.error(tree, "windows need the column of event time: write DESCRIPTOR(ts)")
     column = rows.of(named[0], text)
+    if column.bound == "proctime":
+        return None
     if column.ahead_us == 0 and column.stored is not None:
         return column.stored
     known = [item.name for item in rows.columns if item.ahead_us == 0]
@@ -181,6 +188,8 @@ def materialized(rows: Relation, text: Text) -> Relation:
     if isinstance(windows.assigner, Session):
         raise text.error(windows.call, "rows have no session of their own: GROUP BY window_start, window_end")
     stream, assigner, time = rows.records, windows.assigner, windows.time
+    if time is None:
+        raise text.error(windows.call, "rows have no window of the clock alone: GROUP BY window_start, window_end")
     names = {bound: free_name(bound, stream.columns) for bound in BOUNDS}
     schema = pa.schema([*stream.schema, *(pa.field(name, TIME) for name in names.values())])
 

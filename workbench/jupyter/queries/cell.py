@@ -8,30 +8,34 @@ import pyarrow as pa
 from IPython.display import display
 
 import workbench as wb
+from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError
 from workbench.queries.places import Text
 from workbench.queries.sql import Script, script
 
 
 def tables_of(namespace: dict[str, Any]) -> dict[str, Any]:
-    """The variables that a query can name: streams and pyarrow tables; those that begin with _ are IPython's."""
+    """The variables that a query can name: streams, pyarrow tables and sinks; those that begin with _ are IPython's."""
     return {
         name: value
         for name, value in namespace.items()
-        if isinstance(value, wb.Stream | pa.Table) and not name.startswith("_")
+        if isinstance(value, wb.Stream | pa.Table | Sink) and not name.startswith("_")
     }
 
 
-def run_query(shell: Any, body: str) -> wb.Stream:
-    """Plan a cell, and return the stream of its query.
+def run_query(shell: Any, body: str) -> wb.Stream | wb.types.Pipeline:
+    """Plan a cell, and return the stream of its query, or the pipeline of its INSERT INTO.
 
     Raises:
         QueryError: the script has a mistake, or no query; lines count from the top of the cell.
     """
     done = _run(shell, body)
-    if done.result is None:
+    if done.result is not None and done.inserted is not None:
+        raise QueryError("the cell has both INSERT INTO and a query, and a job runs one of them: use two cells")
+    made = done.inserted if done.result is None else done.result
+    if made is None:
         raise QueryError("the cell has no query to run: end it with a SELECT, or leave out the name")
-    return done.result
+    return made
 
 
 def run_views(shell: Any, body: str) -> None:
@@ -40,7 +44,8 @@ def run_views(shell: Any, body: str) -> None:
     Raises:
         QueryError: the script has a mistake, or a query.
     """
-    if _run(shell, body).result is not None:
+    done = _run(shell, body)
+    if done.result is not None or done.inserted is not None:
         raise QueryError("the query has no name: write '%%stream_sql NAME', the name of its job")
 
 

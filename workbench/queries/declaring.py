@@ -1,0 +1,161 @@
+"""CREATE TABLE and INSERT INTO: tables that connectors read and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pyarrow as pa
+from sqlglot import exp
+
+from workbench.api.running.pipeline import Pipeline
+from workbench.api.streams.stream import Stream
+from workbench.connectors.contract.base import Sink
+from workbench.connectors.named.connector import Declared
+from workbench.connectors.named.names import named_sink, named_source
+from workbench.errors import PlanError, WorkbenchError
+from workbench.expressions import Expression, col
+from workbench.expressions.tree.sql import Tree
+from workbench.expressions.tree.types import CAST_TYPES, type_name
+from workbench.queries.binding import constant_us
+from workbench.queries.places import Text
+from workbench.queries.relation import Column, Relation
+
+_TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
+"""Types of other systems by the nearest one here."""
+_TIME = pa.timestamp("us")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What CREATE TABLE declares.
+
+    Attributes:
+        declared: its name, columns, column of event time and key.
+        options: of its connector.
+        disorder_us: how far a record may be behind the latest one, in microseconds.
+        tree: the statement, for errors.
+    """
+
+    declared: Declared
+    options: dict[str, str]
+    disorder_us: int
+    tree: Tree
+
+
+def table_of(tree: Tree, text: Text) -> Table:
+    """Read ``CREATE TABLE name (...) WITH ('connector' = '...')``.
+
+    Raises:
+        QueryError: a type, a constraint or a watermark that is not supported.
+    """
+    schema = tree.this
+    if not isinstance(schema, exp.Schema):
+        raise text.error(tree, "the table has no columns: write CREATE TABLE name (column BIGINT, ...) WITH (...)")
+    fields: list[pa.Field] = []
+    key: tuple[str, ...] = ()
+    time, disorder_us = None, 0
+    for part in schema.expressions:
+        if isinstance(part, exp.ColumnDef) and part.args.get("kind") is not None:
+            fields.append(pa.field(part.name, _type(part, text)))
+            if any(isinstance(item.args.get("kind"), exp.PrimaryKeyColumnConstraint) for item in part.constraints):
+                key = (part.name,)
+        elif isinstance(part, exp.PrimaryKey):
+            key = tuple(item.name for item in part.expressions)
+        elif isinstance(part, exp.WatermarkColumnConstraint):
+            time, disorder_us = part.this.name, _disorder(part, text)
+        else:
+            raise text.error(part, f"{part.sql('spark')} is not supported: a table has columns, a key and a WATERMARK")
+    names = [field.name for field in fields]
+    for name in (*key, *([] if time is None else [time])):
+        if name not in names:
+            raise text.error(tree, f"the table {schema.this.name!r} has no column {name!r}: it has {', '.join(names)}")
+    declared = Declared(schema.this.name, pa.schema(fields), time, key)
+    return Table(declared, _options(tree, text), disorder_us, tree)
+
+
+def _type(column: Tree, text: Text) -> pa.DataType:
+    name = column.args["kind"].sql("spark").lower().partition("(")[0]
+    if name.startswith("timestamp"):
+        return _TIME
+    kind = CAST_TYPES.get(_TYPES.get(name, name))
+    if kind is None:
+        raise text.error(column, f"the column {column.name!r} has the type {name}: valid are {', '.join(CAST_TYPES)}")
+    return kind
+
+
+def _disorder(part: Tree, text: Text) -> int:
+    """The interval of ``WATERMARK FOR ts AS ts - INTERVAL '4' SECOND``."""
+    value = part.expression
+    if isinstance(value, exp.Column) and value.name == part.this.name:
+        return 0
+    if isinstance(value, exp.Sub) and isinstance(value.this, exp.Column) and value.this.name == part.this.name:
+        return constant_us(value.expression, text)
+    raise text.error(part, f"write WATERMARK FOR {part.this.name} AS {part.this.name} - INTERVAL '4' SECOND")
+
+
+def _options(tree: Tree, text: Text) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in (tree.args.get("properties") or exp.Properties(expressions=[])).expressions:
+        if isinstance(item, exp.TemporaryProperty):
+            continue
+        if not isinstance(item, exp.Property):
+            raise text.error(tree, f"{item.sql('spark')} is not supported: write WITH ('connector' = '...')")
+        options[item.this.name] = item.args["value"].name
+    return options
+
+
+def source_of(table: Table, text: Text) -> Relation:
+    """The rows of a declared table.
+
+    Raises:
+        QueryError: the connector cannot be read, or refuses its options.
+    """
+    declared = table.declared
+    try:
+        source = named_source(table.options, declared)
+        stream = Stream.from_source(source, out_of_orderness=timedelta(microseconds=table.disorder_us))
+    except WorkbenchError as error:
+        raise text.error(table.tree, error.message) from None
+    columns = [Column(declared.name, name, name, 0 if name == declared.event_time else None) for name in stream.columns]
+    return Relation(stream, tuple(columns))
+
+
+def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pipeline:
+    """Write the rows of a query to a table.
+
+    Raises:
+        QueryError: other columns than those of the table, or a sink that refuses them.
+    """
+    if isinstance(target, Table):
+        rows = _fitting(tree, rows, target.declared, text)
+    stream = rows.records
+    try:
+        return stream.sink_to(named_sink(target.options, target.declared) if isinstance(target, Table) else target)
+    except WorkbenchError as error:
+        raise text.error(tree.this, error.message) from None
+
+
+def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Relation:
+    """The rows with the names and the types of the table, in the order of the statement."""
+    named = [part.name for part in tree.this.expressions] if isinstance(tree.this, exp.Schema) else []
+    names = named or list(declared.schema.names)
+    if len(names) != len(rows.columns):
+        raise text.error(
+            tree.this, f"the query has {len(rows.columns)} columns, and INSERT INTO takes {len(names)}: select as many"
+        )
+    chosen: dict[str, Expression] = {}
+    for name, column in zip(names, rows.columns, strict=True):
+        if name not in declared.schema.names:
+            raise text.error(tree.this, f"the table {declared.name!r} has no column {name!r}")
+        value, kind = col(column.stored or ""), declared.schema.field(name).type
+        had = rows.records.schema.field(column.stored).type
+        if had != kind and not (pa.types.is_timestamp(had) and pa.types.is_timestamp(kind)):
+            value = value.cast(type_name(kind))
+        chosen[name] = value
+    if missing := [name for name in declared.schema.names if name not in chosen]:
+        raise text.error(tree.this, f"INSERT INTO lacks the column {missing[0]}: name it, and select a value for it")
+    try:
+        return replace(rows, stream=rows.records.select(**{name: chosen[name] for name in declared.schema.names}))
+    except (PlanError, WorkbenchError) as error:
+        raise text.error(tree.this, error.message) from None
