@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress, WaitUntil
 from workbench.connectors.messages.message_format import ArrowMessages
-from workbench.errors import PlanError, SettingError, SourceError
+from workbench.errors import HistoryError, PlanError, SettingError, SourceError
 from workbench.lab.connectors import check_source
 
 SCHEMA = pa.schema({"n": pa.int64(), "at": pa.timestamp("us")})
@@ -168,6 +169,17 @@ def test_a_message_that_is_no_record(broker: KafkaProcess) -> None:
     assert fetched.where(1).endswith("partition 0, offset 6")
     assert reader.poll(1) == Exhausted()
     reader.close()
+
+
+def test_a_topic_becomes_a_history(broker: KafkaProcess, tmp_path: Path) -> None:
+    topic = broker.topic(2)
+    broker.send(topic, values(6), 2, timestamp=7_000)
+    schema = {"n": pa.int64(), "sent": pa.timestamp("us", "UTC")}
+    made = source(broker, topic, schema, metadata={"sent": "timestamp"}, bounded=True)
+    history = wb.History.from_kafka(made, tmp_path / "log", arrival_time="sent", progress=False)
+    assert sorted(wb.Stream.replay(history).collect()["n"].to_pylist()) == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(HistoryError, match="has no end: create the source with bounded=True"):
+        wb.History.from_kafka(source(broker, topic), tmp_path / "log", arrival_time="at")
 
 
 def test_how_far_it_has_come_is_told(broker: KafkaProcess) -> None:

@@ -142,3 +142,22 @@ def test_a_secret_reaches_the_server_and_nothing_else(monkeypatch: pytest.Monkey
         for secret in ("pa55word", "wrong-word"):
             assert secret not in shown
             assert secret.encode() not in saved
+
+
+def test_the_documentation_lists_every_connector_and_option() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "connectors.md").read_text()
+    table = text.partition("## Tables in SQL")[2].partition("\n## ")[0]
+    for name, connector in CONNECTORS.items():
+        (line,) = [line for line in table.splitlines() if line.startswith(f"| `{name}`: ")]
+        assert [option for option in connector.options if f"`{option}`" not in line] == []
+
+
+def test_options_of_feeds() -> None:
+    for package in ("h11", "websockets", "paho.mqtt.client"):
+        pytest.importorskip(package)
+    events: Any = named_source({"connector": "sse", "url": "http://h", "header.X": "1", "format": "json"}, TABLE)
+    assert (events.url, events.headers, events.event_time) == ("http://h", {"X": "1"}, "at")
+    socket: Any = named_source({"connector": "websocket", "url": "ws://h", "subscribe": "a"}, TABLE)
+    assert socket.subscribe == ["a"]
+    mqtt: Any = named_source({"connector": "mqtt", "url": "mqtt://h", "topic": "t", "retries": "0"}, TABLE)
+    assert (mqtt.topic, mqtt.retries) == ("t", 0)

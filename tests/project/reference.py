@@ -53,6 +53,9 @@ TITLES = {
     "Connectors to servers: sources for `Stream.from_source`, and sinks": (
         "KafkaSource",
         "KafkaSink",
+        "ServerEventSource",
+        "WebSocketSource",
+        "MqttSource",
         "RedisSource",
         "RedisSink",
     ),

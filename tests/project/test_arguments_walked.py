@@ -99,6 +99,17 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     "KafkaSource(event_time)": lambda c, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, event_time=c("t")),
     "KafkaSink(key)": lambda c, _: wb.KafkaSink("localhost:9092", "a", key=c("k")),
     "KafkaSink(timestamp)": lambda c, _: wb.KafkaSink("localhost:9092", "a", timestamp=c("t")),
+    **{
+        f"{kind}(event_time)": lambda c, _, kind=kind, url=url: getattr(wb, kind)(url, TABLE.schema, event_time=c("t"))
+        for kind, url in (("ServerEventSource", "http://h"), ("WebSocketSource", "ws://h"), ("MqttSource", "mqtt://h"))
+    },
+    "History.from_recording(event_time)": lambda c, folder: recorded(folder, event_time=c("t")),
+    **{
+        f"History.from_kafka({argument})": lambda c, folder, argument=argument: from_messages(
+            folder, **{argument: c("t")}
+        )
+        for argument in ("event_time", "arrival_time")
+    },
     "RedisSource(event_time)": lambda c, _: wb.RedisSource(
         "redis://localhost", "orders", TABLE.schema, event_time=c("t")
     ),
@@ -120,6 +131,18 @@ def written(folder: Path) -> Path:
 def history(folder: Path, **columns: Any) -> wb.Stream:
     times = {"event_time": "t", "arrival_time": "t"} | columns
     return wb.Stream.replay(wb.History.from_arrow(TABLE, folder / "log", progress=False, **times))
+
+
+def recorded(folder: Path, **columns: Any) -> wb.Stream:
+    if not (folder / "feed").exists():
+        wb.Stream.from_table(TABLE).record_to(folder / "feed").run("record").wait("60s")
+    return wb.Stream.replay(wb.History.from_recording(folder / "feed", folder / "log", progress=False, **columns))
+
+
+def from_messages(folder: Path, **columns: Any) -> wb.Stream:
+    source: Any = TableSource(TABLE, event_time="t")  # reading topics needs a broker
+    times = {"arrival_time": "t"} | columns
+    return wb.Stream.replay(wb.History.from_kafka(source, folder / "log", progress=False, **times))
 
 
 def test_every_argument_that_names_columns_is_tried() -> None:

@@ -54,6 +54,9 @@ WITHOUT_EXAMPLE = {
     # shown as a sketch, because it needs what no test has at hand: files, a server
     *(
         "KafkaSink",
+        "MqttSource",
+        "ServerEventSource",
+        "WebSocketSource",
         "KafkaSource",
         "RedisSink",
         "RedisSource",

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from workbench.cli.checks import Check, machine, packages, space
+from workbench.cli.checks import Check, connectors, machine, packages, space
 from workbench.cli.command import Parser
 
 DETAILS = """\
-Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the browser for tests,
-the current folder and the disk. The exit code is 1 if something required is missing.
+Checks Python, the packages, Java and Spark, the compiled kernels, JupyterLab and its extension, the clients and servers
+of connectors, the browser for tests, the current folder and the disk. The exit code is 1 if something required is
+missing.
 """
 MARKS = {"ok": "green", "missing": "red", "optional": "yellow"}
 
@@ -61,6 +62,8 @@ def checks(*, quick: bool) -> Iterator[Check]:
         yield from runtime.spark_session()
     yield from runtime.compiled_kernels()
     yield from packages.lab_extension()
+    yield from connectors.clients()
+    yield from connectors.servers()
     yield from machine.browser()
     yield from machine.folder()
     yield from machine.disk()

@@ -12,6 +12,8 @@ from workbench.api.kept.snapshot import Snapshot, delete_savepoint, savepoints
 from workbench.api.running.compare import compare
 from workbench.api.running.found_jobs import found_jobs
 from workbench.api.streams.stream import Stream
+from workbench.connectors.feeds.mqtt import MqttSource
+from workbench.connectors.feeds.web import ServerEventSource, WebSocketSource
 from workbench.connectors.kafka.sink import KafkaSink
 from workbench.connectors.kafka.source import KafkaSource
 from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
@@ -45,15 +47,18 @@ __all__ = [
     "History",
     "KafkaSink",
     "KafkaSource",
+    "MqttSource",
     "ParquetSink",
     "PrintSink",
     "Recording",
     "RedisSink",
     "RedisSource",
+    "ServerEventSource",
     "Snapshot",
     "SqlSink",
     "Stream",
     "TableSink",
+    "WebSocketSource",
     "acks",
     "at_most_once",
     "changelog",

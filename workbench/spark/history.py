@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from workbench.arguments import as_given, path_of, table_of, true_or_false
-from workbench.connectors.replay.log import Progress, ReplayLog, check_channels, write_log
+from workbench.connectors.replay.log import ARRIVED, Progress, ReplayLog, check_channels, write_log
 from workbench.durations import format_instant
 from workbench.errors import HistoryError, SettingError
 from workbench.expressions import ColumnName, column_names
 from workbench.spark.fingerprint import difference, fingerprint
 from workbench.spark.prepare import check_columns, write_with_spark
 from workbench.spark.progress import say, shown
+from workbench.spark.reading import read_recording, read_to_its_end
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from workbench.connectors.kafka.source import KafkaSource
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,6 +144,95 @@ class History:
 
         options = event_time, arrival_time, channels
         return _reuse_or_write(path, identify, partial(write_log, table), options, notes, overwrite, progress)
+
+    @staticmethod
+    def from_kafka(
+        source: KafkaSource,
+        path: str | Path,
+        *,
+        arrival_time: ColumnName,
+        event_time: ColumnName | None = None,
+        channels: int = 2,
+        notes: Sequence[str] = (),
+        overwrite: bool = False,
+        progress: bool | Progress = True,
+    ) -> History:
+        """Read Kafka topics to their present end, and keep the messages as a history.
+
+        They are read into memory.
+
+        Source: F1-13: the same program runs over the past.
+
+        Args:
+            source: with ``bounded=True``. A column with ``metadata={"sent": "timestamp"}`` holds arrival times.
+            path: folder of the history, on this machine's disk.
+            arrival_time: column of the arrival times.
+            event_time: column of the event times; None: that of the source, or the arrival times.
+            channels, notes, overwrite, progress: as for `from_spark`.
+
+        Raises:
+            HistoryError: the source has no end, or as for `from_arrow`.
+            SourceError: the topics cannot be read.
+
+        Example::
+
+            source = wb.KafkaSource("localhost:9092", "orders", schema, metadata={"sent": "timestamp"}, bounded=True)
+            orders = wb.History.from_kafka(source, "orders.log", arrival_time="sent")
+        """
+        if event_time is None:
+            event_time = source.event_time if source.event_time is not None else arrival_time
+        table, more = read_to_its_end(source), {"channels": channels, "notes": notes, "overwrite": overwrite}
+        return History.from_arrow(
+            table,
+            path,
+            event_time=event_time,
+            arrival_time=arrival_time,
+            progress=progress,
+            **more,  # type: ignore[arg-type]
+        )
+
+    @staticmethod
+    def from_recording(
+        recording: str | Path,
+        path: str | Path,
+        *,
+        event_time: ColumnName | None = None,
+        channels: int = 2,
+        notes: Sequence[str] = (),
+        overwrite: bool = False,
+        progress: bool | Progress = True,
+    ) -> History:
+        """Make a history of what `Stream.record_to` has recorded, so that a live feed can be replayed.
+
+        The records are read into memory.
+
+        Source: E10: a history is replayed at a multiple of its speed.
+
+        Args:
+            recording: the folder that was recorded to; the job may still run.
+            path: folder of the history, on this machine's disk.
+            event_time: column of the event times; None: the times of arrival.
+            channels, notes, overwrite, progress: as for `from_spark`.
+
+        Raises:
+            HistoryError: nothing was recorded, or as for `from_arrow`.
+
+        Example::
+
+            wb.Stream.from_source(feed).record_to("feed").run("record", checkpoint_interval="10s")
+            yesterday = wb.History.from_recording("feed", "feed.log")
+            wb.Stream.replay(yesterday, speed="600x")
+        """
+        table = read_recording(path_of(recording, "recording"))
+        more = {"channels": channels, "notes": notes, "overwrite": overwrite}
+        return History.from_arrow(
+            table,
+            path,
+            event_time=ARRIVED if event_time is None else event_time,
+            arrival_time=ARRIVED,
+            progress=progress,
+            **more,  # type: ignore[arg-type]
+        )
 
     @property
     def path(self) -> Path:

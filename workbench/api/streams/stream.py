@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from workbench.api.running.collecting import collected, printed
 from workbench.api.running.pipeline import Pipeline, with_the_settings_of
+from workbench.api.streams.arrivals import arrived, with_arrival
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
@@ -39,6 +40,7 @@ from workbench.connectors.files.file_source import FileSource, FormatName
 from workbench.connectors.files.line_parser import LineFormat
 from workbench.connectors.live.generator_source import GeneratorSource
 from workbench.connectors.live.socket_source import SocketSource
+from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.connectors.replay.log import ReplayLog
 from workbench.connectors.replay.source import ReplaySource
 from workbench.connectors.tables.table_sink import TableSink
@@ -1175,6 +1177,31 @@ class Stream:
         return self._with_operator(slot_sharing_group=_named(name, "slot_sharing_group"))
 
     # sinks --------------------------------------------------------------------------------------------------------
+
+    def record_to(self, path: str | Path) -> Pipeline:
+        """Record the stream while it runs, with the time at which each record arrived (column ``arrived_at``).
+
+        Records are committed with each checkpoint, exactly once. `History.from_recording` makes a history of them,
+        which is replayed at any speed. Use it right behind a live source, because it notes when records reach it.
+
+        Source: E10: a history is replayed at a multiple of its speed.
+
+        Args:
+            path: a folder of this recording alone.
+
+        Raises:
+            PlanError: there is a column ``arrived_at`` already.
+
+        Example:
+            >>> import tempfile
+            >>> stream = wb.Stream.from_table(pa.table({"n": [1, 2]}))
+            >>> stream.record_to(f"{(folder := tempfile.mkdtemp())}/feed").run("record").wait("60s")
+            'FINISHED'
+            >>> history = wb.History.from_recording(f"{folder}/feed", f"{folder}/feed.log", progress=False)
+            >>> wb.Stream.replay(history).collect()["n"].to_pylist()
+            [1, 2]
+        """
+        return self.map_batches(arrived, with_arrival(self.schema)).sink_to(ParquetSink(path))
 
     def sink_to(self, sink: Sink) -> Pipeline:
         """End the stream in a sink; the resulting pipeline can be run.

@@ -7,13 +7,15 @@ from collections.abc import Mapping
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.named.brokers import KAFKA
 from workbench.connectors.named.connector import Declared, NamedConnector
+from workbench.connectors.named.feeds import EVENTS, MQTT, WEB_SOCKET
 from workbench.connectors.named.files import BLACKHOLE, FILES, MEMORY, PRINT, REPLAY, SOCKET
 from workbench.connectors.named.options import Options
 from workbench.connectors.named.stores import REDIS, SQL
 from workbench.errors import SettingError, unknown
 
 CONNECTORS: Mapping[str, NamedConnector] = {
-    connector.name: connector for connector in (FILES, SOCKET, REPLAY, KAFKA, REDIS, SQL, PRINT, BLACKHOLE, MEMORY)
+    connector.name: connector
+    for connector in (FILES, SOCKET, REPLAY, KAFKA, REDIS, SQL, EVENTS, WEB_SOCKET, MQTT, PRINT, BLACKHOLE, MEMORY)
 }
 """By the names that ``'connector' = '...'`` takes."""
 _CHOICE = "connector"

@@ -32,6 +32,9 @@ ROW_GROUP_ROWS = 65_536
 _MANIFEST_MAX = 1 << 28
 """Bytes; a log with a million row groups has a manifest of half that size."""
 
+ARRIVED = "arrived_at"
+"""The column that recordings of live streams add: when a record arrived."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplayLog:

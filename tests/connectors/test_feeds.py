@@ -1,0 +1,213 @@
+"""Live feeds, from real servers: messages become records, lost connections are tried again, refusals are sentences."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from feed_servers import event_server, mqtt_broker, web_socket_server
+from source_readers import readers
+from waiting import until
+
+import workbench as wb
+from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.feeds.event_stream import EventParser
+from workbench.connectors.feeds.link import FeedMessage
+from workbench.errors import PlanError, SettingError, SourceError
+
+SCHEMA = {"n": pa.int64()}
+
+
+def read(reader: Any, count: int) -> list[int]:
+    """So many records; the reader's clock advances while it waits."""
+    found: list[int] = []
+
+    def complete() -> bool:
+        polled = reader.poll(100)
+        if isinstance(polled, Fetched):
+            found.extend(polled.records.batch.column("n").to_pylist())
+        elif isinstance(polled, WaitUntil):
+            reader._clock.advance_to(max(reader._clock.now_us(), polled.time_us or 0))
+        return len(found) >= count
+
+    until(complete)
+    return found
+
+
+def test_events_are_read_on_from_the_last_one() -> None:
+    with event_server() as server:
+        server.events = [f'{{"n": {n}}}' for n in range(5)]
+        (reader,) = readers(wb.ServerEventSource(server.url, SCHEMA), 1)
+        assert read(reader, 5) == [0, 1, 2, 3, 4]
+        saved = reader.snapshot()
+        server.events += ['{"n": 5}']
+        assert read(reader, 1) == [5]  # the server had ended the stream
+        reader.close()
+        (again,) = readers(wb.ServerEventSource(server.url, SCHEMA), 1)
+        again.restore([saved])
+        assert read(again, 1) == [5]
+        again.close()
+        assert server.asked[0] == ""
+        assert set(server.asked[1:]) == {"4"}
+
+
+def test_a_job_reads_a_feed() -> None:
+    with event_server() as server:
+        server.events = [f'{{"n": {n}}}' for n in range(5)]
+        job = (
+            wb.Stream.from_source(wb.ServerEventSource(server.url, SCHEMA))
+            .sink_to(wb.TableSink("rows"))
+            .run("feed", parallelism=2, checkpoint_interval="50ms")
+        )
+        until(lambda: job.table().num_rows == 5)
+        job.cancel()
+        job.wait("60s")
+
+
+def test_an_event_that_is_no_record() -> None:
+    with event_server() as server:
+        server.events = ['{"n": 1}', "nonsense", '{"n": 2}']
+        (strict,) = readers(wb.ServerEventSource(server.url, SCHEMA), 1)
+        with pytest.raises(SourceError, match=r"^http://127\S* 1 is no record of these columns: .*nonsense"):
+            read(strict, 3)
+        strict.close()
+        (reader,) = readers(wb.ServerEventSource(server.url, SCHEMA, on_error="dead_letter"), 1)
+        assert read(reader, 2) == [1, 2]
+        reader.close()
+
+
+def test_what_a_server_refuses_is_named() -> None:
+    with event_server() as server:
+        for status, kind, message in (
+            (404, "text/event-stream", "it answers 404 Not Found"),
+            (301, "text/event-stream", "it answers 301 .*; write the address it moved to"),
+            (200, "text/html", "it answers with 'text/html', not with text/event-stream"),
+        ):
+            server.status, server.kind = status, kind
+            (reader,) = readers(wb.ServerEventSource(server.url, SCHEMA), 1)
+            with pytest.raises(SourceError, match=message):
+                read(reader, 1)
+            reader.close()
+
+
+def test_a_server_that_is_away_is_tried_again_and_then_named() -> None:
+    pytest.importorskip("h11")
+    (reader,) = readers(wb.ServerEventSource("http://127.0.0.1:1/", SCHEMA, retries=2), 1)
+    seen = set()
+
+    def tell() -> None:
+        while True:
+            polled: Any = reader.poll(1)
+            seen.add(0 if reader.outage is None else reader.outage.attempts)
+            reader._clock.advance_to(polled.time_us)
+
+    with pytest.raises(SourceError, match=r"no messages from http://127\.0\.0\.1:1/ 3 times in a row: .*refused"):
+        tell()
+    assert seen - {0} == {1, 2}
+    reader.close()
+
+
+def test_other_subtasks_read_nothing() -> None:
+    pytest.importorskip("h11")
+    made = readers(wb.ServerEventSource("http://127.0.0.1:1/", SCHEMA), 2)
+    assert made[1].poll(1) == Exhausted()
+    assert list(made[1].splits()) == []
+
+
+def test_events_in_pieces() -> None:
+    data = b"data: 1\r\nid: a\r\n\r\n: comment\nevent: x\ndata:2\ndata\n\ndata: 3\n\n"
+    for size in (1, 2, 7, len(data)):
+        parser = EventParser()
+        found = [each for at in range(0, len(data), size) for each in parser.take(data[at : at + size])]
+        assert found == [FeedMessage(b"1", "a"), FeedMessage(b"2\n", "a"), FeedMessage(b"3", "a")]
+
+
+def test_messages_of_a_web_socket() -> None:
+    with web_socket_server([f'{{"n": {n}}}' for n in range(3)]) as url:
+        (reader,) = readers(wb.WebSocketSource(url, SCHEMA, subscribe=['{"n": 9}']), 1)
+        assert read(reader, 8) == [9, 0, 1, 2] * 2  # it connects again when the server closes
+        reader.close()
+
+
+def test_a_web_socket_that_is_none_is_named() -> None:
+    with event_server() as server:
+        server.status = 404
+        (reader,) = readers(wb.WebSocketSource(server.url.replace("http", "ws"), SCHEMA), 1)
+        with pytest.raises(SourceError, match="it refuses the handshake"):
+            read(reader, 1)
+        reader.close()
+
+
+def test_messages_of_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with mqtt_broker(tmp_path) as place:
+        import paho.mqtt.publish as publish
+
+        monkeypatch.setenv("WB_MQTT_PASSWORD", "pa55word")
+        source = wb.MqttSource(f"mqtt://ann:${{WB_MQTT_PASSWORD}}@{place}", SCHEMA, topic="a/#")
+        (reader,) = readers(source, 1)
+        host, _, port = place.partition(":")
+        options: dict[str, Any] = {
+            "hostname": host,
+            "port": int(port),
+            "auth": {"username": "ann", "password": "pa55word"},
+        }
+
+        def arrives() -> bool:
+            reader._clock.advance_to(reader._clock.now_us() + 20_000)
+            publish.single("a/b", '{"n": 7}', qos=1, **options)
+            return isinstance(reader.poll(1), Fetched)
+
+        until(arrives)
+        reader.close()
+        monkeypatch.setenv("WB_MQTT_PASSWORD", "guessed")
+        (refused,) = readers(source, 1)
+        with pytest.raises(SourceError, match=r"it refuses the connection: ") as raised:
+            read(refused, 1)
+        assert "guessed" not in str(raised.value)
+        refused.close()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: wb.ServerEventSource("ws://h", SCHEMA), r"url is 'ws://h': write https://host or http://host"),
+        (lambda: wb.WebSocketSource("ws://", SCHEMA), "write wss://host or ws://host"),
+        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic=""), "topic is ''"),
+        (lambda: wb.ServerEventSource("http://h", SCHEMA, format="arrow"), "write 'json', 'csv' or 'raw'"),
+        (lambda: wb.ServerEventSource("http://h", SCHEMA, headers="x"), "headers is 'x'"),  # type: ignore[arg-type]
+        (lambda: wb.ServerEventSource("http://h", SCHEMA, retries=-1), "retries"),
+        (lambda: wb.ServerEventSource("http://${WB_NO_SUCH}", SCHEMA), "WB_NO_SUCH is not set"),
+    ],
+)
+def test_settings_that_cannot_be_used(make: Any, message: str) -> None:
+    for package in ("h11", "websockets", "paho.mqtt.client"):
+        pytest.importorskip(package)
+    with pytest.raises(SettingError, match=message):
+        make()
+
+
+def test_event_time_must_exist() -> None:
+    pytest.importorskip("h11")
+    with pytest.raises(PlanError, match="unknown column 'at'"):
+        wb.ServerEventSource("http://h", SCHEMA, event_time="at")
+
+
+def test_a_feed_is_recorded_and_replayed(tmp_path: Path) -> None:
+    with event_server() as server:
+        server.events = [f'{{"n": {n}}}' for n in range(5)]
+        stream = wb.Stream.from_source(wb.ServerEventSource(server.url, SCHEMA))
+        both = stream.record_to(tmp_path / "feed") + stream.sink_to(wb.TableSink("rows"))
+        job = both.run("feed", checkpoint_interval="50ms")
+        until(lambda: job.table().num_rows == 5 and len(list((tmp_path / "feed").glob("part-*"))) > 0)
+        job.cancel()
+        job.wait("60s")
+    history = wb.History.from_recording(tmp_path / "feed", tmp_path / "log", progress=False)
+    assert history.event_time == "arrived_at"
+    replayed = wb.Stream.replay(history, speed="600x").collect()
+    assert sorted(replayed["n"].to_pylist()) == [0, 1, 2, 3, 4]
+    with pytest.raises(wb.errors.HistoryError, match="has no recorded records"):
+        wb.History.from_recording(tmp_path / "nothing", tmp_path / "other")
+    with pytest.raises(PlanError, match="already has a column 'arrived_at'"):
+        wb.Stream.replay(history).record_to(tmp_path / "again")

@@ -1,0 +1,123 @@
+"""MQTT topics, with the package ``paho-mqtt``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import unquote, urlsplit
+
+from workbench.arguments import text_of
+from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
+from workbench.connectors.feeds.source import FeedSource
+from workbench.errors import SettingError, told_by
+from workbench.packages import needed
+
+_CONNECT_S = 2.0
+_TURNS = 200
+
+
+@dataclass(frozen=True)
+class MqttSource(FeedSource):
+    """Messages of an MQTT broker: each is a record.
+
+    MQTT keeps nothing for a client that is away, so what comes then is lost; `Stream.record_to` keeps what has come.
+
+    Source: F2-8: a source that cannot be read again; MQTT 3.1.1.
+
+    Args:
+        url: ``mqtt://[user:password@]host:port``, or ``mqtts://`` for TLS; ``${NAME}`` is an environment variable.
+        columns, format, event_time, on_error, retries: as for `ServerEventSource`.
+        headers: not used.
+        topic: to subscribe to; ``+`` and ``#`` are wildcards.
+
+    Raises:
+        SettingError: an invalid URL, topic, format or number.
+        PlanError: no such event-time column.
+        MissingPackageError: the package paho-mqtt is not installed.
+        SourceError: while running: no connection, a refused login, or a message that is no record.
+
+    Example::
+
+        sensors = wb.Stream.from_source(wb.MqttSource("mqtt://localhost", {"c": pa.float64()}, topic="sensors/#"))
+    """
+
+    topic: str = "#"
+    kind: ClassVar[str] = "mqtt"
+    schemes = {"mqtt": 1883, "mqtts": 8883}  # noqa: RUF012
+
+    def __post_init__(self) -> None:
+        if not text_of(self.topic, "topic", "sensors/#"):
+            raise SettingError("topic is '': write a topic, such as 'sensors/#'")
+        super().__post_init__()
+
+    def describe(self) -> str:
+        return f"{super().describe()} {self.topic}"
+
+    def link(self) -> Link:
+        needed("paho.mqtt.client", "reading MQTT")
+        return MqttLink(revealed_url(self.url), self.port, self.topic)
+
+
+class MqttLink:
+    """See `Link`.
+
+    Args:
+        url: with secrets looked up.
+        port: of the broker.
+        topic: to subscribe to.
+    """
+
+    def __init__(self, url: str, port: int, topic: str) -> None:
+        self._parts = urlsplit(url)
+        self._port = port
+        self._topic = topic
+        self._client: Any = None
+        self._found: list[FeedMessage] = []
+        self._refused: LinkError | None = None
+
+    def start(self, position: str) -> None:
+        package = needed("paho.mqtt.client", "reading MQTT")
+        client = package.Client(package.CallbackAPIVersion.VERSION2, reconnect_on_failure=False)
+        parts = self._parts
+        if parts.username is not None:
+            client.username_pw_set(unquote(parts.username), unquote(parts.password or ""))
+        if parts.scheme == "mqtts":
+            client.tls_set()
+        client.connect_timeout = _CONNECT_S
+        client.on_connect = self._connected
+        client.on_message = lambda _client, _data, message: self._found.append(FeedMessage(message.payload))
+        self._client = client
+        try:
+            client.connect(parts.hostname or "", self._port)
+        except OSError as error:
+            raise LinkError(told_by(error)) from error
+
+    def receive(self) -> Sequence[FeedMessage]:
+        package = needed("paho.mqtt.client", "reading MQTT")
+        for _ in range(_TURNS):
+            before = len(self._found)
+            code = self._client.loop(timeout=0)
+            if self._refused is not None:
+                raise self._refused
+            if code != package.MQTT_ERR_SUCCESS and not self._found:
+                raise LinkError(package.error_string(code))
+            if len(self._found) == before:
+                break
+        found, self._found = self._found, []
+        return found
+
+    def close(self) -> None:
+        if self._client is not None:
+            with suppress(OSError):
+                self._client.disconnect()
+                self._client.loop(timeout=0)
+            self._client = None
+
+    def _connected(self, client: Any, _data: Any, _flags: Any, reason: Any, _properties: Any) -> None:
+        if reason.is_failure:
+            self._refused = LinkError(f"it refuses the connection: {reason}", fatal=True)
+        else:
+            client.subscribe(self._topic, qos=1)

@@ -1,0 +1,156 @@
+"""Reads a feed: one connection, of the first subtask, with bounded retries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Protocol
+
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.retries import Outage, Retries
+from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
+from workbench.connectors.messages.message_format import MessageFormat
+from workbench.connectors.messages.sorting import sorted_out
+from workbench.elements import Records, event_times
+from workbench.errors import SourceError
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.functions.dead_letters import OnError, as_records
+from workbench.operators.snapshots.pieces import value_in
+
+_REST_US_MIN, _REST_US_MAX = 1_000, 16_000
+
+
+class Feed(Protocol):
+    """The description of a feed, as its reader needs it."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def event_time(self) -> str | None: ...
+    @property
+    def on_error(self) -> OnError: ...
+    @property
+    def retries(self) -> int: ...
+    @property
+    def message_format(self) -> MessageFormat: ...
+    def describe(self) -> str: ...
+
+
+class FeedReader(SourceReader):
+    """Delivers what has arrived whenever it is polled.
+
+    Args:
+        feed: its description.
+        link: creates the connection.
+    """
+
+    shares_event_time = False
+
+    def __init__(self, feed: Feed, link: Callable[[], Link]) -> None:
+        self._feed = feed
+        self._make = link
+        self._link: Link | None = None
+        self._waiting: deque[FeedMessage] = deque()
+        self._position = self._received = ""
+        self._retries = Retries(feed.retries)
+        self._rest_us = _REST_US_MIN
+        self._is_own = False
+        self._count = 0
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        self._clock = context.clock
+        self._is_own = context.subtask == 0
+
+    def splits(self) -> Sequence[str]:
+        return (self._feed.describe(),) if self._is_own else ()
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._retries.outage
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        if not self._is_own:
+            return {}
+        where = self._position or f"{self._count:,} messages"
+        return {self._feed.describe(): SplitProgress(where, len(self._waiting))}
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        if not self._is_own:
+            return Exhausted()
+        now_us = self._clock.now_us()
+        if not self._waiting and now_us >= self._retries.retry_us:
+            try:
+                self._receive()
+            except LinkError as error:
+                self._failed(error, now_us)
+        if self._waiting:
+            self._rest_us = _REST_US_MIN
+            return self._deliver(max_records)
+        if now_us < self._retries.retry_us:
+            return WaitUntil(self._retries.retry_us)
+        rest_us = self._rest_us
+        self._rest_us = min(2 * rest_us, _REST_US_MAX)
+        return WaitUntil(now_us + rest_us)
+
+    def snapshot(self) -> Snapshot:
+        return {"position": self._position} if self._is_own else {}
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            if "position" in snapshot:
+                self._position = self._received = value_in(snapshot, "position", str)
+
+    def close(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        self._waiting.clear()
+
+    def _receive(self) -> None:
+        if self._link is None:
+            self._link = self._make()
+            self._link.start(self._received)
+        messages = self._link.receive()
+        if messages:
+            self._retries.succeeded()
+            self._waiting.extend(messages)
+            self._received = messages[-1].position or self._received
+
+    def _deliver(self, count: int) -> Fetched:
+        feed = self._feed
+        taken = list(islice(self._waiting, count))
+        for _ in taken:
+            self._waiting.popleft()
+        values = [message.value for message in taken]
+        place = feed.describe()
+        result = sorted_out(
+            values,
+            lambda begin, end: feed.message_format.decode(values[begin:end], feed.schema),
+            lambda at: f"{place} {taken[at].position}".rstrip(),
+            feed.schema,
+            feed.event_time,
+            lenient=feed.on_error == "dead_letter",
+        )
+        self._position = taken[-1].position or self._position
+        self._count += len(taken)
+        column, letters, kept = feed.event_time, result.letters, result.kept
+        times = None if column is None else event_times(result.batch.column(column), column)
+        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
+
+        def where(row: int) -> str:
+            return f"{place} {taken[row if kept is None else kept[row]].position}".rstrip()
+
+        return Fetched(Records(result.batch, times), place, dead, where=where)
+
+    def _failed(self, error: LinkError, now_us: int) -> None:
+        """Wait before the next attempt, or give up."""
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        if error.fatal or self._retries.failed(now_us, str(error)) is None:
+            tries = "" if error.fatal or not self._feed.retries else f" {self._feed.retries + 1} times in a row"
+            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {error}; check the address") from error

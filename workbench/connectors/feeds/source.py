@@ -1,0 +1,106 @@
+"""What the descriptions of feeds share: an address, columns, a format, and retries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, text_of, whole_number
+from workbench.connectors.contract.base import Source, SourceReader
+from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.secrets import revealed
+from workbench.connectors.feeds.link import Link
+from workbench.connectors.feeds.reader import FeedReader
+from workbench.connectors.messages.choosing import MessageFormatName, message_format
+from workbench.connectors.messages.message_format import MessageFormat
+from workbench.errors import SettingError
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.functions.dead_letters import OnError, check_on_error
+from workbench.operators.functions.user_function import SchemaLike, declared_schema
+from workbench.origin import caller
+from workbench.redaction import redacted
+
+
+@dataclass(frozen=True)
+class FeedSource(Source):
+    """Base of the sources over live feeds.
+
+    Attributes:
+        url: of the feed; ``${NAME}`` is an environment variable.
+        columns: names and types.
+        format: of a message.
+        event_time: column that carries event time, or None.
+        headers: of the request, with secrets as ``${NAME}``.
+        on_error: what happens to a message that is no record.
+        retries: how often in a row to connect again.
+    """
+
+    url: str = field(repr=False)
+    columns: SchemaLike = field(repr=False)
+    format: MessageFormatName = "json"
+    event_time: ColumnName | None = None  # type: ignore[assignment]
+    headers: Mapping[str, str] | None = field(default=None, repr=False)
+    on_error: OnError = "fail"
+    retries: int = 8
+    schemes: ClassVar[Mapping[str, int]] = {}
+
+    def __post_init__(self) -> None:
+        text_of(self.url, "url", f"{next(iter(self.schemes))}://localhost")
+        parts = urlsplit(self.url)
+        if parts.scheme not in self.schemes or not parts.hostname:
+            forms = " or ".join(f"{scheme}://host" for scheme in self.schemes)
+            raise SettingError(f"url is {redacted(self.url)!r}: write {forms}")
+        if self.headers is not None and not isinstance(self.headers, Mapping):
+            raise SettingError(f"headers is {as_given(self.headers)}: write a dictionary of names and values")
+        whole_number(self.retries, "retries", 0)
+        object.__setattr__(self, "columns", declared_schema(self.columns, "the source", caller()))
+        if self.event_time is not None:
+            object.__setattr__(self, "event_time", column_name(self.event_time, "event_time"))
+        check_event_time(self.schema, self.event_time)  # type: ignore[arg-type]
+        check_on_error(self.on_error, None)
+        self.message_format.check(self.schema)
+        self.link()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self.columns
+
+    @property
+    def resettable(self) -> bool:
+        """Most feeds cannot be read again: what comes while the job is away is lost."""
+        return False
+
+    @cached_property
+    def message_format(self) -> MessageFormat:
+        """How the messages are written; each is one record."""
+        if self.format not in ("json", "csv", "raw"):
+            raise SettingError(f"format is {as_given(self.format)}: write 'json', 'csv' or 'raw'")
+        return message_format(self.format, None)
+
+    @property
+    def port(self) -> int:
+        """The port of the server."""
+        parts = urlsplit(self.url)
+        return parts.port or self.schemes[parts.scheme]
+
+    def revealed_headers(self) -> dict[str, str]:
+        """The headers with their secrets."""
+        return {name: revealed(value) for name, value in (self.headers or {}).items()}
+
+    def link(self) -> Link:
+        """Create a connection, which is not opened yet."""
+        raise NotImplementedError  # abstract
+
+    def describe(self) -> str:
+        parts = urlsplit(self.url)
+        return redacted(f"{parts.scheme}://{parts.netloc}{parts.path}")
+
+    def create(self) -> SourceReader:
+        feed: Any = self
+        return FeedReader(feed, self.link)

@@ -1,0 +1,162 @@
+"""A connection over TCP, with or without TLS, that never waits; its bytes go through a protocol without sockets."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from workbench.connectors.feeds.link import FeedMessage, LinkError
+from workbench.errors import told_by
+
+_RECEIVED_MAX = 1 << 18
+_MESSAGES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server is.
+
+    Attributes:
+        host, port: of the server.
+        tls: whether the connection is encrypted, and the server's certificate checked.
+    """
+
+    host: str
+    port: int
+    tls: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+class Wire(Protocol):
+    """A protocol: bytes in, messages and bytes out."""
+
+    def opened(self, position: str) -> None:
+        """The connection is open; the first bytes to send may be waiting now."""
+
+    def take(self, data: bytes) -> Sequence[FeedMessage]:
+        """The messages that are complete with these bytes; empty bytes: the server has closed the connection.
+
+        Raises:
+            LinkError: the server refuses, or breaks the protocol.
+        """
+
+    def to_send(self) -> bytes:
+        """Bytes that are to be sent now."""
+
+
+class TcpLink:
+    """See `Link`.
+
+    Args:
+        address: of the server.
+        wire: creates the protocol of one connection.
+    """
+
+    def __init__(self, address: Address, wire: Callable[[], Wire]) -> None:
+        self._address = address
+        self._make = wire
+        self._socket: socket.socket | None = None
+        self._state = "closed"
+        self._outgoing = b""
+        self._position = ""
+
+    def start(self, position: str) -> None:
+        self._position = position
+        self._wire = self._make()
+        self._outgoing = b""
+        address = self._address
+        try:
+            found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            raise LinkError(f"the host {address.host!r} is unknown ({told_by(error)})") from error
+        family, kind, protocol, _, place = found[0]
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setblocking(False)
+        self._socket.connect_ex(place)  # select reports the outcome
+        self._state = "connecting"
+
+    def receive(self) -> Sequence[FeedMessage]:
+        try:
+            if self._state == "connecting":
+                self._connect()
+            if self._state == "greeting":
+                self._greet()
+            if self._state == "open":
+                return self._exchange()
+        except LinkError:
+            raise
+        except ssl.SSLCertVerificationError as error:
+            raise LinkError(f"its certificate is not valid ({error.verify_message})", fatal=True) from error
+        except OSError as error:
+            raise LinkError(told_by(error)) from error
+        return ()
+
+    def close(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.close()
+            self._socket = None
+        self._state = "closed"
+
+    def _connect(self) -> None:
+        assert self._socket is not None
+        _, writable, broken = select.select([], [self._socket], [self._socket], 0)
+        if not writable and not broken:
+            return
+        if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise LinkError(os.strerror(code))
+        if self._address.tls:
+            context = ssl.create_default_context()
+            self._socket = context.wrap_socket(
+                self._socket, server_hostname=self._address.host, do_handshake_on_connect=False
+            )
+            self._state = "greeting"
+        else:
+            self._open()
+
+    def _greet(self) -> None:
+        assert isinstance(self._socket, ssl.SSLSocket)
+        with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            self._socket.do_handshake()
+            self._open()
+
+    def _open(self) -> None:
+        self._wire.opened(self._position)
+        self._state = "open"
+
+    def _exchange(self) -> list[FeedMessage]:
+        """Send what is to be sent, and take what has arrived."""
+        found: list[FeedMessage] = []
+        assert self._socket is not None
+        while len(found) < _MESSAGES_MAX:
+            self._send()
+            try:
+                data = self._socket.recv(_RECEIVED_MAX)
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                break
+            try:
+                found += self._wire.take(data)
+                if not data:
+                    raise LinkError("the server has closed the connection")
+            except LinkError:
+                if not found:
+                    raise
+                break  # the next call meets it again
+        return found
+
+    def _send(self) -> None:
+        assert self._socket is not None
+        self._outgoing += self._wire.to_send()
+        while self._outgoing:
+            try:
+                self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
+            except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                return
