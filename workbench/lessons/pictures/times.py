@@ -7,6 +7,7 @@ from html import escape
 
 from workbench.lessons.pictures.frame import SERIES, Axis, Picture, across, framed, up
 
+TICKS_S = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600)
 Record = tuple[float, float, str]
 """When it happened, when it was seen, both in seconds, and a short text."""
 
@@ -31,7 +32,8 @@ def times(
     ends = [value for happened, seen, _ in records for value in (happened, seen)]
     ends += [value for window in windows for value in window]
     high = max(ends, default=1.0) * 1.05
-    ticks = [(high * part / 5, f"{high * part / 5:.0f} s") for part in range(6)]
+    step = next((step for step in TICKS_S if high / step <= 7), high / 5)
+    ticks = [(step * part, f"{step * part:g} s") for part in range(int(high / step) + 1)]
     x, y = Axis("when it happened (event time)", ticks, 0.0, high), Axis("when it was seen", ticks, 0.0, high)
     inside = []
     for number, (start, end) in enumerate(windows):
@@ -52,9 +54,11 @@ def times(
         inside.append(f"<path d='{''.join(steps)}' fill='none' stroke='{SERIES[1]}' stroke-width='3'/>")
     for happened, seen, text in records:
         left, top = across(x, happened), up(y, seen)
+        close = any(other == seen and 0 < later - happened < high / 10 for later, other, _ in records)
+        beside = f"x='{left - 9:.1f}' text-anchor='end'" if close else f"x='{left + 9:.1f}'"
         inside.append(
             f"<circle cx='{left:.1f}' cy='{top:.1f}' r='6' fill='{SERIES[0]}' stroke='white'/>"
-            f"<text x='{left + 9:.1f}' y='{top + 4:.1f}'>{escape(text)}</text>"
+            f"<text {beside} y='{top + 4:.1f}'>{escape(text)}</text>"
         )
     told = "; ".join(f"{text} happened at {happened:g} and was seen at {seen:g}" for happened, seen, text in records)
     line = " The line is the watermark." if watermark else ""

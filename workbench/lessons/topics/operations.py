@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.api.job.job import Job
+from workbench.api.job.registry import forget
 from workbench.api.kept.snapshot import Snapshot
 from workbench.api.streams.stream import Stream
 from workbench.connectors.tables.table_sink import TableSink
@@ -21,7 +22,7 @@ from workbench.lessons.exercises.programs import program
 from workbench.lessons.exercises.question import Choice, Option
 from workbench.operators.aggregates.aggregations import sum as sum_of
 
-FIRST, SECOND = "check-first", "check"
+FIRST, SECOND = "lesson-check-first", "lesson-check"
 
 
 def first_version(orders: Stream) -> Stream:
@@ -53,6 +54,8 @@ def judge(answer: Any, chance: Random) -> None:
         second = _start(answer, orders, SECOND, folder, restore=str(place), parallelism=chance.choice((1, 2, 3)))
         with second.stepper.driver.unwatched():
             second.wait()
+        for job in (first, second):
+            forget(job)
         _compare(second, rows, read)
 
 
