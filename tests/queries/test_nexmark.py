@@ -10,37 +10,16 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from nexmark_texts import Q
 from sql_queries import counted
 
 import workbench as wb
+from workbench.lab.bench.nexmark.answers import ANSWERS
+from workbench.lab.bench.nexmark.queries import Q
 
 SECOND = 1_000_000
 _TIME = pa.timestamp("us")
 
-_HOPS = """SELECT auction, count(*) AS num, epoch_us(dateTime) // 2000000 - i AS start FROM bid, range(5) AS r(i)
-    GROUP BY auction, start"""
-
-DUCK = {
-    "q0": "SELECT auction, bidder, price, dateTime, extra FROM bid",
-    "q1": "SELECT auction, bidder, 0.908::DOUBLE * price, dateTime, extra FROM bid",
-    "q2": "SELECT auction, price FROM bid WHERE auction % 123 = 0",
-    "q5": f"""WITH c AS ({_HOPS}) SELECT auction, num FROM c
-        JOIN (SELECT start AS s, max(num) AS most FROM c GROUP BY start) ON start = s AND num = most""",
-    "q7": """SELECT auction, price, bidder, dateTime, extra FROM bid
-        JOIN (SELECT epoch_us(dateTime) // 10000000 AS w, max(price) AS most FROM bid GROUP BY w) ON price = most
-        WHERE dateTime BETWEEN make_timestamp(w * 10000000) AND make_timestamp((w + 1) * 10000000)""",
-    "q8": """SELECT DISTINCT person.id, name, make_timestamp(epoch_us(person.dateTime) // 10000000 * 10000000)
-        FROM person JOIN auction ON person.id = seller
-        AND epoch_us(person.dateTime) // 10000000 = epoch_us(auction.dateTime) // 10000000""",
-    "q11": """WITH opened AS (
-            SELECT bidder, dateTime, COALESCE(dateTime - lag(dateTime) OVER (PARTITION BY bidder ORDER BY dateTime)
-                > INTERVAL 10 SECOND, false)::INT AS opens FROM bid),
-        numbered AS (
-            SELECT *, sum(opens) OVER (PARTITION BY bidder ORDER BY dateTime RANGE UNBOUNDED PRECEDING) AS n
-            FROM opened)
-        SELECT bidder, count(*), min(dateTime), max(dateTime) + INTERVAL 10 SECOND FROM numbered GROUP BY bidder, n""",
-}
+DUCK = {name: ANSWERS[name] for name in ("q0", "q1", "q2", "q5", "q7", "q8", "q11")}
 
 
 def events() -> dict[str, pa.Table]:

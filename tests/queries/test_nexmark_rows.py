@@ -17,9 +17,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from nexmark_texts import Q
 
 import workbench as wb
+from workbench.lab.bench.nexmark.queries import Q
 
 _GOLDEN = json.loads(Path(__file__).with_name("nexmark_rows.json").read_text(encoding="utf-8"))
 _TIMES = ("dateTime", "expires")

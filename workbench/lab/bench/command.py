@@ -20,6 +20,8 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
+from workbench.lab.bench.nexmark.answers import ANSWERS
+from workbench.lab.bench.nexmark.measuring import nexmark
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
@@ -32,12 +34,13 @@ TAKEN = {
     "dashboard": ("repeats", "seconds", "page"),
     "idle": ("repeats", "seconds"),
     "intervals": (),
+    "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
     "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
 """The options that a benchmark accepts, if they differ from the usual ones."""
-OPTIONS = (*USUAL, "keys", "page", "html")
+OPTIONS = (*USUAL, "keys", "page", "html", "query")
 REPEATS = 3
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
@@ -48,11 +51,12 @@ DETAILS = f"""\
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"intervals":11}{"E8":7}the query "last {batch_intervals.WINDOW}" under intervals of snapshots and of micro-batches
+  {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
-  {"":18}stalls, start and memory
+  {"":18}nexmark, stalls, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -99,6 +103,13 @@ def declare(parser: Parser) -> None:
         action="append",
         metavar="PEER",
         help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)})",
+    )
+    parser.add_argument(
+        "--query",
+        type=one_of("query", tuple(ANSWERS)),
+        metavar="QUERY",
+        action="append",
+        help="for nexmark: a query such as q5, repeatable (default: all)",
     )
     parser.add_argument(
         "--page",
@@ -214,6 +225,19 @@ def _intervals(options: argparse.Namespace) -> int:
     return 0 if as_told else 1
 
 
+def _nexmark(options: argparse.Namespace) -> int:
+    exact = True
+    with ExitStack() as stack:
+        folder = stack.enter_context(open_folder(options.peers, options.peer or DEFAULT)) if options.peers else None
+        for _ in range(options.repeats):
+            for found in nexmark(options.query or (), options.parallelism or 1):
+                say(found.to_json() if options.json else found.describe())
+                exact &= found.exact
+            for result in () if folder is None else folder.run("nexmark", options.seconds or SECONDS):
+                say(result.to_json())
+    return 0 if exact else 1
+
+
 def _stalls(options: argparse.Namespace) -> int:
     found: list[stalls.Stalled] = []
     for one in stalls.stalls(lambda passed: None, seconds=options.seconds or stalls.SECONDS):
@@ -243,6 +267,7 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "dashboard": _dashboard,
     "idle": _idle,
     "intervals": _intervals,
+    "nexmark": _nexmark,
     "stalls": _stalls,
     "start": _start,
     "memory": _memory,

@@ -39,7 +39,7 @@ from workbench.state.key_index import KeyIndex
 Emitted = Literal["pairs", "semi", "anti"]
 """What comes out: the columns of both sides, or the left records with a partner, or those without."""
 
-_PAIRS_AT_ONCE = 262_144  # a limit, so that a hot key does not produce one huge batch
+_PAIRS_AT_ONCE = 4_096  # few enough for the memory of a batch to be used again by the next one
 _Part = tuple[pa.RecordBatch, Int64s, Kinds, "Int64s | None"]
 
 

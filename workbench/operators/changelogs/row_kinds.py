@@ -114,7 +114,7 @@ def replaced(
         same: shape (m,), places whose row stays equal, which are left out; None: none.
 
     Returns:
-        The changes, the old row of a place in front of the new one, and the place of each.
+        The changes, first all rows that are taken back and then all new ones, and the place of each.
 
     Example:
         >>> old, new = pa.record_batch({"n": [1, 2]}), pa.record_batch({"n": [3, 4]})
@@ -122,16 +122,14 @@ def replaced(
         >>> [(NAMES[row["$kind"]], row["n"]) for row in changes.to_pylist()]
         [('-D', 1), ('-U', 2), ('+U', 3), ('+I', 4)]
     """
-    m = len(had)
-    chosen = np.empty(2 * m, np.bool_)
-    chosen[::2], chosen[1::2] = (had, has) if same is None else (had & ~same, has & ~same)
-    kinds = np.empty(2 * m, np.int8)
-    kinds[::2], kinds[1::2] = np.where(has, BEFORE, DELETE), np.where(had, AFTER, INSERT)
-    rows = np.empty(2 * m, np.int64)
-    rows[::2], rows[1::2] = np.cumsum(had) - 1, before.num_rows + np.cumsum(has) - 1
-    both = pa.concat_batches([before, after])
-    places = np.arange(2 * m) // 2
-    return with_kinds(both.take(pa.array(rows[chosen])), kinds[chosen]), places[chosen]
+    back, new = (had, has) if same is None else (had & ~same, has & ~same)
+    if same is not None:
+        before = before if not (had & same).any() else before.filter(pa.array(back[had]))
+        after = after if not (has & same).any() else after.filter(pa.array(new[has]))
+    gone, come = np.flatnonzero(back), np.flatnonzero(new)
+    kinds = np.concatenate([np.where(has[gone], BEFORE, DELETE), np.where(had[come], AFTER, INSERT)]).astype(np.int8)
+    both = pa.concat_batches([before, after]) if len(gone) and len(come) else after if len(come) else before
+    return with_kinds(both, kinds), np.concatenate([gone, come])
 
 
 def equal_rows(one: pa.RecordBatch, other: pa.RecordBatch) -> Mask:
