@@ -33,6 +33,7 @@ class ViewSpec:
         knobs: settings that change what it shows: their sliders stand in its card.
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
         architecture: the dashboard of a job with this architecture of fault tolerance shows it, too.
+        operator: the dashboard of a job with an operator of this kind shows it, too.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ViewSpec:
     in_dashboard: bool = True
     architecture: str = ""
     short: str = ""
+    operator: str = ""
 
     def load(self) -> Any:
         """The class of its part."""
@@ -84,10 +86,15 @@ def dashboard_views(live: bool, frame: Frame | None = None) -> list[ViewSpec]:
 
     Args:
         live: it advances by itself.
-        frame: tells its architecture of fault tolerance; None: the views of every job.
+        frame: tells its architecture of fault tolerance and its operators; None: the views of every job.
     """
     runs = "" if frame is None else str(frame.settings.get("fault_tolerance", "")).partition(":")[0]
-    mine = [view for view in VIEWS.values() if view.in_dashboard or (runs and view.architecture == runs)]
+    kinds = set() if frame is None else {operator.kind for operator in frame.operators}
+    mine = [
+        view
+        for view in VIEWS.values()
+        if view.in_dashboard or (runs and view.architecture == runs) or view.operator in kinds
+    ]
     return [view for view in mine if not (live and view.needs == "stepping")]
 
 
@@ -151,6 +158,10 @@ for _view in (
         "roots", "Pending roots", "With acks: roots that are not acknowledged, by age, at the sources and the ackers",
         f"{_HERE}.roots:RootsPart", knobs=("message_timeout", "max_spout_pending"),
         in_dashboard=False, architecture="acks",
+    ),
+    ViewSpec(
+        "matches", "Partial matches", "Of patterns: what each key has bound so far, and what it waits for",
+        f"{_HERE}.matches.matches_part:MatchesPart", "job", short="Matches", in_dashboard=False, operator="match",
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",

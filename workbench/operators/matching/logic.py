@@ -263,7 +263,7 @@ class MatchLogic(Operator):
         [code] = self._index.find(one_key(self._spec.keys, self._schema, key)).tolist()
         if code < 0:
             return None
-        waiting = int(np.count_nonzero(self._waiting.all().codes == code))
+        waiting = self._waiting.count(code)
         if code >= len(self._partials.heads):
             return {"waiting_rows": waiting, "partial_matches": []}
         places, _ = self._partials.of(np.array([code]))

@@ -73,6 +73,10 @@ class WaitingRows:
         """All rows, in order of arrival; equal times of a key are in that order."""
         return self._joined(self._batches)
 
+    def count(self, code: int) -> int:
+        """How many rows have this code."""
+        return sum(int(np.count_nonzero(rows.codes == code)) for rows in self._batches)
+
     def recode(self, mapping: Int64s) -> None:
         """Code c becomes ``mapping[c]``."""
         self._batches = [Timed(rows.batch, mapping[rows.codes], rows.times) for rows in self._batches]
