@@ -245,6 +245,12 @@ def _held(link: Link) -> Iterator[tuple[str, str]]:
 
 
 def _value(held: Mapping[str, object]) -> str:
+    partial = held.get("partial_matches")
+    if isinstance(partial, list):
+        waiting = held.get("waiting_rows")
+        parts = [f"{waiting} rows wait"] if waiting else []
+        parts += [_partial_match(one) for one in partial[:WINDOWS]]
+        return "; ".join([*parts, *(["…"] if len(partial) > WINDOWS else [])]) or "nothing begun"
     windows = held.get("windows")
     if not isinstance(windows, list):
         return " ".join(f"{name}={_short(value)}" for name, value in held.items())
@@ -254,6 +260,17 @@ def _value(held: Mapping[str, object]) -> str:
         rest = " ".join(f"{name}={_short(value)}" for name, value in window.items() if not name.startswith("window_"))
         parts.append(f"[{'–'.join(bounds)}) {rest}" if bounds else rest)
     return "; ".join([*parts, *(["…"] if len(windows) > WINDOWS else [])])
+
+
+def _partial_match(match: Mapping[str, Any]) -> str:
+    """What has been bound, and what is waited for.
+
+    Example:
+        >>> _partial_match({"rows": {"low": [{"n": 4}], "up": [{"n": 6}, {"n": 7}]}, "waits_for": "down"})
+        'low up×2 → down?'
+    """
+    bound = (f"{name}×{len(rows)}" if len(rows) > 1 else str(name) for name, rows in match["rows"].items())
+    return f"{' '.join(bound)} → {match['waits_for']}?"
 
 
 def _channels(graph: PhysicalGraph, running: Mapping[str, Task], narrator: Narrator) -> Iterator[ChannelScene]:

@@ -35,10 +35,8 @@ class MatchesPart(Part):
         self.operator.on_change("value", lambda _attribute, _old, _new: self._forget())
         self._summary = easel.texts.piece("Pattern", "matches")
         self._table = easel.texts.piece("Partial matches", "matches")
-        self.models = [
-            column([group(self.operator), self._summary.div]),
-            scrolled(self._table.div, 600 if easel.alone else 220),
-        ]
+        listed = scrolled(self._table.div, 600 if easel.alone else 220)
+        self.models = [column([group(self.operator), self._summary.div, listed])]
         self.inputs = (self.operator,)
 
     def update(self, frame: Frame) -> None:

@@ -103,6 +103,7 @@ def _time(text: object) -> str:
     if not isinstance(text, str):
         return wording.NOTHING
     date, _, time = text.partition(" ")
+    time = time.rstrip("0").rstrip(".") if "." in time else time
     return f"<span title='{wording.html_text(text)}'>{wording.html_text(time or date)}</span>"
 
 
