@@ -24,6 +24,7 @@ from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.page import transport
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
+from workbench.dashboard.shown.stage import matters
 from workbench.dashboard.views import graph, graph_modes, state_part, subtasks
 from workbench.dashboard.views.checkpoints import gantt, inflight
 from workbench.dashboard.views.controls import busiest
@@ -400,6 +401,24 @@ def test_results_of_windows_are_plotted_by_their_keys():
     ]
     whole = Latest(3, rows.select(["window_start", "window_end", "n"]))
     assert [(one.name, one.y) for one in series(whole, "n")] == [("n", (7.0, 8.0, 9.0))]
+
+
+def test_whole_numbers_that_come_again_are_a_key():
+    rows = pa.table({"k": [0, 1, 0, 1, 0], "total": [3, 4, 7, 9, 12]})
+    assert numbers(rows) == ["total"]
+    assert [one.name for one in series(Latest(5, rows), "total")] == ["0", "1"]
+    assert numbers(rows.slice(0, 3)) == ["k", "total"]
+
+
+def test_what_matters_now_has_no_empty_card():
+    names = ["latency", "watermarks", "buffers", "sink", "events", "roots"]
+    read = [replace(task, metrics={"numRecordsIn": 5, "currentOutputWatermark": None}) for task in FRAME.tasks]
+    timeless = replace(FRAME, metrics={}, tasks=tuple(replace(task, event_times=()) for task in read))
+    assert matters(None, names) == ["latency", "watermarks", "sink"]
+    assert matters(timeless, names) == ["latency", "sink", "roots"]
+    assert matters(timeless, names[:-1]) == ["latency", "buffers", "sink"]
+    marked = replace(read[0], metrics={"numRecordsIn": 5, "currentOutputWatermark": 7})
+    assert matters(replace(timeless, tasks=(marked,)), names) == ["latency", "watermarks", "sink"]
 
 
 def test_null_is_told_apart_from_the_text():

@@ -8,9 +8,10 @@ from typing import Any
 from bokeh.models import ColumnDataSource
 
 from workbench.dashboard.charts.html import column
-from workbench.dashboard.charts.sources import refresh
+from workbench.dashboard.charts.sources import refresh, whole_of
 from workbench.dashboard.charts.tabs import ALL, button_group
-from workbench.dashboard.contract.view_table import ViewSpec
+from workbench.dashboard.contract.view_table import VIEWS, ViewSpec
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.telemetry.frames import Frame
 
 NOW = "Now"
@@ -19,14 +20,24 @@ CALM = ("CREATED", "INITIALIZING", "RUNNING", "FINISHED", "CANCELED")
 
 
 def matters(frame: Frame | None, names: Sequence[str]) -> list[str]:
-    """The views, out of `names`, that matter now: of time, and what comes out, or once something has failed the events.
+    """The views, out of `names`, that matter now: latency, event time or else the architecture or the buffers, and what
+    comes out, or once something has failed the events.
 
     They change with a failure only, so that the page stays as it is while somebody looks at it.
     """
     failed = frame is not None and (frame.state not in CALM or bool(frame.metrics.get("numRestarts")))
     has_rows = frame is None or bool(frame.tables)
     third = "events" if failed else "sink" if has_rows and "sink" in names else "buffers"
-    return [name for name in names if name in ("latency", "watermarks", third)]
+    own = next((name for name in names if VIEWS[name].architecture), "buffers")
+    second = own if frame is not None and _is_without_event_time(frame) else "watermarks"
+    return [name for name in names if name in ("latency", second, third)]
+
+
+def _is_without_event_time(frame: Frame) -> bool:
+    """Whether it reads records, of which none has an event time."""
+    reads = any(task.metrics.get("numRecordsIn") for task in frame.tasks)
+    marks = {whole_of(task.metrics, "currentOutputWatermark") for task in frame.tasks}
+    return reads and not marks - {None, NO_TIME, MAX_TIME} and not any(task.event_times for task in frame.tasks)
 
 
 class Stage:

@@ -9,6 +9,7 @@ from operator import itemgetter
 from time import monotonic
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from bokeh.models import ColumnDataSource, DataRange1d, DatetimeTickFormatter, HoverTool
 
 from workbench.dashboard.charts import wording
@@ -58,11 +59,16 @@ class Series:
 
 
 def keys(table: pa.Table) -> list[str]:
-    """The columns that tell whose row it is: those in front of ``window_start``, else the first text column."""
+    """The columns that tell whose row it is: those in front of ``window_start``, or the first text column, or a first
+    column of whole numbers that come again and again.
+    """
     names: list[str] = table.column_names
     if "window_start" in names:
         return names[: names.index("window_start")]
-    return [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)][:1]
+    texts = [f.name for f in table.schema if pa.types.is_string(f.type) or pa.types.is_large_string(f.type)]
+    if texts or table.num_columns < 2 or not pa.types.is_integer(table.schema.field(0).type):
+        return texts[:1]
+    return names[:1] if 2 * pc.count_distinct(table.column(0)).as_py() <= table.num_rows else []
 
 
 def numbers(table: pa.Table) -> list[str]:

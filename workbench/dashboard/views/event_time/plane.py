@@ -20,6 +20,9 @@ FATES = {
 }
 """Marker, colour, size, the sign in the key, and words of each fate: shapes tell them apart without colours."""
 
+LEAST_PX, TEXT_PX = 420, (115, 15)
+"""Width of the plane at least, and of what is written on a window."""
+
 KEY = (
     "<p>"
     + " ".join(
@@ -43,6 +46,7 @@ class Plane:
 
     def __init__(self, paint: Paint, pixels: int) -> None:
         self._events, self._times = Range1d(0, 1), Range1d(0, 1)
+        self._pixels = pixels
         self.figure = plot = paint.blank(
             "Event time to the right, processing time upwards: records, watermark and windows", pixels,
             x_range=self._events, y_range=self._times, x_axis_type="datetime", y_axis_type="datetime",
@@ -98,8 +102,22 @@ class Plane:
             )
         self._fit(seen, now_us)
         boxes = list(seen.boxes.values())
-        refresh(self.open, _columns([box for box in boxes if not box.fired], now_us))
-        refresh(self.fired, _columns([box for box in boxes if box.fired], now_us))
+        told = self._told(boxes, now_us)
+        refresh(self.open, _columns([box for box in boxes if not box.fired], now_us, told))
+        refresh(self.fired, _columns([box for box in boxes if box.fired], now_us, told))
+
+    def _told(self, boxes: list[Box], now_us: int) -> set[int]:
+        """The starts of the windows that are written on, the newest first: no text is over another one."""
+        right = LEAST_PX / max(1.0, self._events.end - self._events.start)
+        up = self._pixels / max(1.0, self._times.end - self._times.start)
+        taken: list[tuple[float, float]] = []
+        told = set()
+        for box in sorted(boxes, key=lambda box: -box.start_us):
+            x, y = right * box.start_us / 1000, up * _top(box, now_us) / 1000
+            if all(abs(x - other) >= TEXT_PX[0] or abs(y - above) >= TEXT_PX[1] for other, above in taken):
+                taken.append((x, y))
+                told.add(box.start_us)
+        return told
 
     def _fit(self, seen: Seen, now_us: int) -> None:
         times = [time for time, _ in (*seen.watermark, *seen.ideal)] + [point.time_us for point in seen.points]
@@ -120,14 +138,18 @@ def _move(shown: Range1d, start: float, end: float, slack: float) -> None:
         shown.update(start=start, end=end + slack)
 
 
-def _columns(boxes: list[Box], now_us: int) -> dict[str, list[Any]]:
-    tops = [max((fired.time_us for fired in box.fired), default=now_us) for box in boxes]
+def _top(box: Box, now_us: int) -> int:
+    return max((fired.time_us for fired in box.fired), default=now_us)
+
+
+def _columns(boxes: list[Box], now_us: int, told: set[int]) -> dict[str, list[Any]]:
+    tops = [_top(box, now_us) for box in boxes]
     return {
         "left": [box.start_us / 1000 for box in boxes],
         "right": [box.end_us / 1000 for box in boxes],
         "bottom": [box.opened_us / 1000 for box in boxes],
         "top": [top / 1000 for top in tops],
-        "text": [_text(box) for box in boxes],
+        "text": [_text(box) if box.start_us in told else "" for box in boxes],
         "about": [f"{clock(box.start_us)} to {clock(box.end_us)}: {about(box)}" for box in boxes],
     }
 
