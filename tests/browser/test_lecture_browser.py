@@ -102,7 +102,7 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
         page.keyboard.press("ArrowRight")
         seen.append(lectured(page, title, seen[-1]["caption"]))
     assert [stage["cards"] for stage in seen] == [
-        ["wb-graph"], ["wb-latency"], ["wb-watermarks"], ["wb-graph", "wb-buffers", "wb-controls"],
+        ["wb-graph"], ["wb-latency"], ["wb-event_time"], ["wb-graph", "wb-buffers", "wb-controls"],
         ["wb-checkpoints", "wb-controls"], ["wb-graph", "wb-controls", "wb-events"],
     ]  # fmt: skip
     for stage in seen:

@@ -200,7 +200,9 @@ def control(shown, label):
 
 
 def slider(shown, title):
-    return find(shown, Slider, html_attributes={"role": "group", "aria-label": title})
+    """The first one of that title: the speed has one with each view of event time."""
+    named = {"role": "group", "aria-label": title}
+    return next(one for one in shown.view.root.select({"type": Slider}) if one.html_attributes == named)
 
 
 # the wire ---------------------------------------------------------------------------------------------------------

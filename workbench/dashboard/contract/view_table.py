@@ -123,7 +123,7 @@ for _view in (
     ),
     ViewSpec(
         "event_time", "Event time", "Records, watermark and windows by event time and processing time, and lateness",
-        f"{_HERE}.event_time.event_time_part:EventTimePart",
+        f"{_HERE}.event_time.event_time_part:EventTimePart", knobs=("speed",),
     ),
     ViewSpec(
         "buffers", "Buffers", "The buffer pools of every task and the queue of every channel",

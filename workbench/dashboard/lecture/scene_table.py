@@ -86,7 +86,7 @@ for _scene in (
     SceneSpec("stepper", "Step by step", ("stepper",), f"{_HERE}:stepper"),
     SceneSpec("dataflow", "Dataflow", ("graph",), f"{_HERE}:dataflow", ("parallelism",)),
     SceneSpec("latency", "Buffer timeout and latency", ("latency",), f"{_HERE}:latency", ("buffer_timeout",)),
-    SceneSpec("event_time", "Event time", ("watermarks",), f"{_HERE}:event_time", ("speed",)),
+    SceneSpec("event_time", "Event time", ("event_time",), f"{_HERE}:event_time", ("speed",)),
     SceneSpec("backpressure", "Backpressure", ("graph", "buffers"), f"{_HERE}:backpressure", ("rate", "slow")),
     SceneSpec("checkpoints", "Checkpoints", ("checkpoints",), f"{_HERE}:checkpoints", ("checkpoint_interval", "run")),
     SceneSpec("failure", "Failure and recovery", ("graph", "events"), f"{_HERE}:failure", ("fail",)),

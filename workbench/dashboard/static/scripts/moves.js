@@ -33,18 +33,20 @@ const moving = (window.workbench_moving ??= new WeakMap())
  * @param {string} path
  * @param {string} kind
  * @param {string} text
+ * @param {number} scale of the drawing, which is larger in a lecture
  * @param {number} delay
  * @param {() => void} done
  */
-const send = (svg, path, kind, text, delay, done) => {
+const send = (svg, path, kind, text, scale, delay, done) => {
   const shape = document.createElementNS(NS, kind === "record" ? "circle" : "rect")
   const sizes = kind === "record" ? { r: 6 } : { x: -2.5, y: -10, width: 5, height: 20, rx: 2 }
-  for (const [name, value] of Object.entries(sizes)) shape.setAttribute(name, String(value))
+  for (const [name, value] of Object.entries(sizes)) shape.setAttribute(name, String(value * scale))
   move(svg, path, kind, shape, kind === "barrier", SEEN, delay).finally(done)
   if (!text) return
   const label = document.createElementNS(NS, "text")
   label.textContent = text
-  label.setAttribute("y", kind === "barrier" ? "-29" : "-42")
+  label.setAttribute("y", String((kind === "barrier" ? -29 : -42) * scale))
+  label.style.fontSize = `${11 * scale}px`
   label.setAttribute("text-anchor", "middle")
   move(svg, path, kind, label, false, BETWEEN, delay)
 }
@@ -96,6 +98,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
   const { x_scale: x, y_scale: y } = view.frame
   const at = (/** @type {number} */ px, /** @type {number} */ py) =>
     `${(x.compute(px) + canvas.x - host.x).toFixed(1)} ${(y.compute(py) + canvas.y - host.y).toFixed(1)}`
+  const scale = Math.max(1, Math.abs(y.compute(1) - y.compute(0)))
   const column = (/** @type {Source} */ source, /** @type {string} */ name) => source.get_column(name)
   const ids = column(moves, "id")
   const places = column(edges, "id")
@@ -114,7 +117,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
     }
     const go = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {number} */ delay) => {
       edge.drawn += 1
-      send(svg, path, kind, text, delay, done)
+      send(svg, path, kind, text, scale, delay, done)
     }
     if (column(moves, "flows")[row]) flows.push(path)
     else {

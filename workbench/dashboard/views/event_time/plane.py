@@ -20,8 +20,8 @@ FATES = {
 }
 """Marker, colour, size, the sign in the key, and words of each fate: shapes tell them apart without colours."""
 
-LEAST_PX, TEXT_PX = 420, (115, 15)
-"""Width of the plane at least, and of what is written on a window."""
+LEAST_PX, TEXT_PX, LETTER_PX = 420, (115, 15), 6
+"""Width of the plane at least, and the size of what is written on a window and of a letter of it."""
 
 KEY = (
     "<p>"
@@ -113,8 +113,9 @@ class Plane:
         taken: list[tuple[float, float]] = []
         told = set()
         for box in sorted(boxes, key=lambda box: -box.start_us):
-            x, y = right * box.start_us / 1000, up * _top(box, now_us) / 1000
-            if all(abs(x - other) >= TEXT_PX[0] or abs(y - above) >= TEXT_PX[1] for other, above in taken):
+            x, y = right * (box.start_us / 1000 - self._events.start), up * _top(box, now_us) / 1000
+            fits = x + LETTER_PX * len(_text(box)) <= LEAST_PX
+            if fits and all(abs(x - other) >= TEXT_PX[0] or abs(y - above) >= TEXT_PX[1] for other, above in taken):
                 taken.append((x, y))
                 told.add(box.start_us)
         return told
