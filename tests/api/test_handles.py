@@ -55,3 +55,27 @@ def test_a_forked_process_has_no_part_in_the_jobs_of_its_parent() -> None:
     for sentence in told:
         assert f"the job 'parents' runs in process {os.getpid()}, from which this one was forked" in sentence
     assert job.state == "RUNNING"
+
+
+def test_a_pipeline_runs_again_under_another_architecture():
+    numbers = wb.Stream.from_table(pa.table({"n": range(2_000)}), rate=1_000)
+    job = numbers.sink_to(wb.TableSink("n")).run("under", checkpoint_interval="1s")
+    job.tune(buffer_timeout="7ms")
+    with pytest.raises(wb.errors.SettingError, match="unknown fault_tolerance 'storm'"):
+        job.run_again("storm")
+    assert not job.over
+    again = job.run_again(wb.transactions(coalesce=100))
+    assert job.over
+    assert wb.job("under") is again
+    shown = again.status()
+    assert shown["fault_tolerance"] == "transactions:coalesce=100,strong=true,store=memory"
+    assert (shown["buffer_timeout"], shown["checkpoint_interval"]) == ("7ms", "1s")
+    again.tune(rate="max")
+    assert again.wait("60s") == "FINISHED"
+    assert sorted(again.table()["n"].to_pylist()) == list(range(2_000))
+    counted = numbers.key_by("n").window(wb.windows.count_tumbling(2)).aggregate(c=wb.count())
+    refused = counted.sink_to(wb.TableSink("n")).run("refused")
+    with pytest.raises(wb.errors.PlanError, match="which end with records and not with a batch"):
+        refused.run_again("micro-batches")
+    assert not refused.over
+    refused.cancel()

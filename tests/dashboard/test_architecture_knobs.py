@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from bokeh.events import ButtonClick
 from bokeh.models import Slider
 
 import workbench as wb
@@ -190,3 +192,23 @@ def test_what_was_tuned_holds_after_a_restore(start: Any, tmp_path: Path) -> Non
     assert again.status()["fault_tolerance"] == "acks:message_timeout=7s"
     again.cancel()
     again.wait()
+
+
+def test_the_controls_run_the_pipeline_again_under_another_architecture() -> None:
+    stream = wb.Stream.from_table(pa.table({"k": list("abac") * 500}), rate=100)
+    job = stream.key_by("k").aggregate(n=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k")).run("chosen")
+    while job.recorder.latest() is None:
+        time.sleep(0.01)
+    view = view_of(job, "controls")
+    controls: Any = view.parts["controls"]
+    followed: list[Job] = []
+    view.easel.follow = followed.append
+    assert list(controls.architecture.options) == ["snapshots", *ARCHITECTURES]
+    controls.architecture.value = "changelog"
+    controls.run_again._trigger_event(ButtonClick(controls.run_again))
+    deadline = time.monotonic() + 60
+    while not followed and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert job.over
+    assert followed[0].status()["fault_tolerance"] == "changelog:offset_interval=1min"
+    followed[0].cancel()

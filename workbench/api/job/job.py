@@ -16,6 +16,7 @@ import pyarrow as pa
 from workbench.api.job import endings, frame_tables, savepointing, seeking, tuning
 from workbench.api.job.faults import Faults
 from workbench.api.job.registry import forget, register
+from workbench.api.job.repeating import beside
 from workbench.api.job.run import Run
 from workbench.api.job.stepper import Stepper
 from workbench.api.kept.journal import remembered
@@ -27,6 +28,7 @@ from workbench.drivers.stepped.stepping import SteppingDriver
 from workbench.durations import Duration
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.packages import needed
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.settings.setting import with_settings
 from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
@@ -546,6 +548,36 @@ class Job:
             if not over:
                 self._go_on()
             raise
+
+    def run_again(self, fault_tolerance: str | FaultTolerance) -> Job:
+        """Stop this job and run its pipeline from the beginning under another architecture of fault tolerance, with the
+        present settings.
+
+        Whatever can reject the new run is checked first. To keep this job, compare both: ``wb.compare(job, ["acks"])``.
+
+        Source: E9, and the architectures of A and D.
+
+        Args:
+            fault_tolerance: as for `Pipeline.run`: ``"acks"``, or ``wb.transactions(coalesce=100)``.
+
+        Returns:
+            The new job, under the same name, without a checkpoint directory.
+
+        Raises:
+            SettingError: there is no such architecture, or it has no such argument.
+            PlanError: it cannot run the pipeline; names the operator and what to do.
+            JobError: the pipeline cannot run a second time, because it writes outside the job, or its source cannot be
+            read again.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"page": ["a", "b"]})).sink_to(wb.TableSink("clicks"))
+            >>> job = clicks.run("again", fault_tolerance="at-most-once").run_again("acks")
+            >>> job.wait(), job.status()["fault_tolerance"]
+            ('FINISHED', 'acks')
+        """
+        pipeline, settings = beside(self._run)
+        again = {**settings, "fault_tolerance": fault_tolerance, "replace": True}
+        return pipeline.run(self.name, **again)  # type: ignore[no-any-return]
 
     # the end -----------------------------------------------------------------------------------------------------
 

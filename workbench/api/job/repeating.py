@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from workbench.api.job.run import Run
 from workbench.connectors.contract.base import Sink
+from workbench.errors import JobError
 from workbench.plan.logical import LogicalGraph
 from workbench.runtime.storage import CheckpointStorage, MemoryStorage
 
@@ -12,6 +16,19 @@ def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> st
     if not isinstance(storage, MemoryStorage):
         return "its checkpoints are kept in a checkpoint_dir, which a second run would write to: run it without one"
     return unrepeatable_ends(logical)
+
+
+def beside(run: Run) -> tuple[Any, dict[str, Any]]:
+    """The pipeline of a run, and its settings in force, to run it a second time.
+
+    Raises:
+        JobError: it cannot run a second time.
+    """
+    found = run.beside
+    if isinstance(found, str):
+        raise JobError(f"the pipeline of the job {run.name!r} cannot run a second time: {found}")
+    pipeline, settings = found()
+    return pipeline, dict(settings)
 
 
 def unrepeatable_ends(logical: LogicalGraph) -> str:

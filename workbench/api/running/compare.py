@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.api.job.comparing import compare_steps
 from workbench.api.job.job import Job
+from workbench.api.job.repeating import beside
 from workbench.api.pictures.scene_view import Comparison
 from workbench.api.running.architectures_compared import REFERENCE, ArchitectureComparison, Compared
 from workbench.api.running.faults_by_records import RecordFault, parse_faults, with_faults
@@ -68,7 +69,10 @@ def compare(
     """
     begins = bool(what) and hasattr(what[0], "run") and not isinstance(what[0], Job)
     if len(what) == 2 and isinstance(what[1], list | tuple) and (begins or isinstance(what[0], Job)):
-        pipeline, settings = (what[0], lanes) if begins else _pipeline_of(what[0], lanes)
+        pipeline, settings = what[0], lanes
+        if not begins:
+            pipeline, own = beside(what[0]._run)
+            settings = {**own, **lanes}
         named = name or ("compared" if begins else what[0].name)
         return _compare_architectures(pipeline, what[1], faults, named, settings)
     if faults is not None:
@@ -92,15 +96,6 @@ def compare(
     if not all(job.live for job in what):
         raise JobError("compare shows two stepping jobs, or live ones: a stepping job stands still beside a live one")
     return LiveComparison({job.name: job for job in what})
-
-
-def _pipeline_of(job: Job, changes: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """A job's pipeline, and its settings with some changed."""
-    beside = job._run.beside
-    if isinstance(beside, str):
-        raise JobError(f"the pipeline of the job {job.name!r} cannot run a second time: {beside}")
-    pipeline, settings = beside()
-    return pipeline, {**settings, **changes}
 
 
 def _compare_architectures(

@@ -73,6 +73,9 @@ class Watched(Protocol):
     def restore(self, savepoint: str) -> Watched:
         """End this job and run its pipeline again; it may take long."""
 
+    def run_again(self, fault_tolerance: str) -> Watched:
+        """End this job and run its pipeline from the beginning under another architecture; it may take long."""
+
     @property
     def faults(self) -> Faults: ...
 

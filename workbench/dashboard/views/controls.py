@@ -18,6 +18,7 @@ from workbench.dashboard.contract.slowness import HOW, Slowness
 from workbench.dashboard.contract.steps import KNOBS
 from workbench.dashboard.contract.timeline import Timeline
 from workbench.dashboard.contract.view_table import VIEWS
+from workbench.runtime.settings.architecture import CHOICES
 from workbench.telemetry.frames import Frame, VertexFrame
 
 PAUSE, RESUME = "❚❚ Pause", "▶ Resume"
@@ -59,6 +60,7 @@ class ControlsPart(Part):
         self._make_checkpoints()
         self._make_failures()
         self._make_slowness()
+        self._make_architectures()
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
         actions = row(
             [
@@ -90,6 +92,7 @@ class ControlsPart(Part):
                     self.answers["slow"].div,
                     name="slow",
                 ),
+                group(self.architecture, self.run_again, self.answers["again"].div, name="again"),
             ],
             "controls_actions",
         )
@@ -97,6 +100,7 @@ class ControlsPart(Part):
         self.inputs = (
             *self.knobs.inputs, self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.how, self.rest,
+            self.architecture,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
@@ -120,7 +124,7 @@ class ControlsPart(Part):
     # made once ---------------------------------------------------------------------------------------------------
 
     def _make_checkpoints(self) -> None:
-        self.answers = {name: self._answer(name) for name in ("run", "save", "fail", "slow")}
+        self.answers = {name: self._answer(name) for name in ("run", "save", "fail", "slow", "again")}
         self.checkpoint = self._button(
             "Checkpoint now", self._asks("run", lambda: self.easel.job.checkpoint(), "checkpoint requested"),
             "Trigger a checkpoint",
@@ -168,6 +172,13 @@ class ControlsPart(Part):
             STALL, self._stall_or_release, "Stop the operator from taking records until you release it"
         )
         self.operator.on_change("value", lambda _attribute, _old, _new: self._name_stall())
+
+    def _make_architectures(self) -> None:
+        self.architecture = choice("Architecture of fault tolerance", 150)
+        offer(self.architecture, CHOICES)
+        self.run_again = button(
+            "Run again under it", self._run_again, "Stop the job, and run its pipeline from the beginning under it"
+        )
 
     def _answer(self, label: str) -> Answer:
         return Answer(label, self.easel.texts, self.easel.background)
@@ -219,6 +230,12 @@ class ControlsPart(Part):
         stall = uid not in self._stalled
         self.answers["slow"].ask(
             lambda: job.faults.stall(uid, stall), f"requested: {'stall' if stall else 'release'} {uid}"
+        )
+
+    def _run_again(self) -> None:
+        job, name = self.easel.job, self.architecture.value
+        self.answers["again"].ask_slowly(
+            "run again", lambda: self.easel.follow(job.run_again(name)), f"runs again with fault_tolerance {name}"
         )
 
     # shown -------------------------------------------------------------------------------------------------------
