@@ -67,6 +67,7 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     "Stream.rename(names)": lambda c, _: stream().rename({c("k"): "key"}),
     "Stream.key_by(keys)": lambda c, _: stream().key_by(c("k")),
     "Stream.group_by(keys)": lambda c, _: stream().group_by(c("k")),
+    "Stream.over(keys)": lambda c, _: stream().over([c("k")], "rows", 1, {"m": wb.count()}),
     "Stream.distinct(columns)": lambda c, _: stream().distinct(c("k")),
     "KeyedStream.latest_by(order)": lambda c, _: stream().key_by("k").latest_by(c("t")),
     "KeyedStream.earliest_by(order)": lambda c, _: stream().key_by("k").earliest_by(c("t")),

@@ -83,7 +83,7 @@ ALLOWED_IMPURE = {
 }
 
 ROOM_MODULES_MAX = 16
-CODE_LINES_MAX = 400  # `Stream` has so many: one class, and its signatures are a third of it
+CODE_LINES_MAX = 410  # `Stream` has so many: one class, and its signatures are a third of it
 
 
 @dataclass(frozen=True)

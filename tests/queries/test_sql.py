@@ -186,6 +186,20 @@ _ALONE = [(10, None), (20, None), (30, None)]
         ("SELECT auction FROM bid GROUP BY auction HAVING COUNT(*) > 1", [(1,)]),
         ("SELECT COUNT(*), COUNT(DISTINCT bidder), MAX(price) - MIN(price) FROM bid", [(4, 2, 30)]),
         ("SELECT COUNT(DISTINCT bidder) FILTER (WHERE price < 20) FROM bid", [(1,)]),
+        (
+            "SELECT price, SUM(price) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two FROM bid",
+            [(10, 10), (20, 30), (30, 50), (40, 70)],
+        ),
+        (
+            "SELECT price, COUNT(*) OVER w5 AS n FROM (SELECT * FROM bid) AS b".replace(
+                "w5", "(PARTITION BY auction ORDER BY ts RANGE BETWEEN INTERVAL '7' SECOND PRECEDING AND CURRENT ROW)"
+            ),
+            [(10, 1), (20, 2), (30, 1), (40, 2)],
+        ),
+        (
+            "SELECT price - MIN(price) OVER (PARTITION BY bidder ORDER BY ts) AS above FROM bid",
+            [(0,), (0,), (20,), (30,)],
+        ),
         ("SELECT DISTINCT auction, bidder FROM bid", [(1, 7), (1, 8), (2, 7)]),
         ("SELECT auction FROM bid UNION SELECT bidder FROM bid", [(1,), (2,), (7,), (8,)]),
         ("SELECT n, COUNT(*) FROM (SELECT COUNT(*) AS n FROM bid GROUP BY auction) GROUP BY n", [(1, 1), (3, 1)]),
@@ -320,6 +334,23 @@ _ERRORS = [
         "SELECT ts FROM (SELECT ts, ROW_NUMBER() OVER (ORDER BY ts) AS n FROM bid) WHERE n = 2",
         "n = 2",
         "write n <= 2, and filter again",
+    ),
+    (
+        "SELECT SUM(price) OVER (ORDER BY price) FROM bid",
+        "price",
+        "'price' is not the event time of these rows: use ts",
+    ),
+    ("SELECT SUM(price) OVER (PARTITION BY auction) FROM bid", "SUM(price", "OVER needs ORDER BY"),
+    (
+        "SELECT SUM(price) OVER (ORDER BY ts ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING) FROM bid",
+        "SUM(price",
+        "ROWS BETWEEN 10 PRECEDING AND CURRENT ROW",
+    ),
+    ("SELECT RANK() OVER (ORDER BY ts) FROM bid", "RANK(", "RANK() is not supported with OVER"),
+    (
+        "SELECT SUM(price) OVER (ORDER BY ts), MIN(price) OVER (PARTITION BY auction ORDER BY ts) FROM bid",
+        "MIN(price",
+        "another window than the aggregate before it",
     ),
     ("SELECT SUM(DISTINCT price) FROM bid", "SUM(DISTINCT price", "aggregate SELECT DISTINCT in FROM"),
     (

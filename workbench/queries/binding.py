@@ -19,7 +19,7 @@ AGGREGATES = ("avg", "count", "max", "min", "sum")
 """The aggregate functions of a query."""
 
 _UNFIT = {
-    exp.Window: "OVER stands alone in the SELECT list: compute with its value in a query around this one",
+    exp.Window: "OVER belongs in the SELECT list: filter by its value in a query around this one",
     exp.Subquery: "a query inside an expression is not supported: join with it in FROM",
     exp.Select: "a query inside an expression is not supported: join with it in FROM",
     exp.Exists: "EXISTS is not supported: join with the other table in FROM",

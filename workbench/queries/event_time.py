@@ -11,6 +11,7 @@ from workbench.operators.stateless.select import Select
 from workbench.operators.stateless.union import Union
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.operators.windows.aggregate import WindowAggregate
+from workbench.operators.windows.over import Over
 from workbench.plan.logical import Node
 from workbench.windows import WindowAssigner
 from workbench.windows.sliding import Sliding
@@ -37,7 +38,7 @@ def event_times(node: Node) -> EventTimes:
         assigned = None if spec.event_time is None else plain_name(spec.event_time)
         return {} if assigned is None else {assigned: 0}
     inputs = [{} if item.tag is not None else event_times(item.node) for item in node.inputs]
-    if isinstance(spec, Filter | FilterFunction | Union):
+    if isinstance(spec, Filter | FilterFunction | Over | Union):
         first, *others = inputs
         return {name: ahead for name, ahead in first.items() if all(other.get(name) == ahead for other in others)}
     if isinstance(spec, Select | WithColumns):

@@ -12,6 +12,7 @@ from workbench.errors import PlanError
 from workbench.expressions import Expression, compile_expression, expr, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.aggregates import aggregations
+from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.queries.binding import AGGREGATES, bound, key_of
@@ -253,6 +254,20 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
         for_schema(made, schema).output_type(schema)
     except PlanError as error:
         raise text.error(tree, error.message) from None
+    return made
+
+
+def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
+    """An aggregate with OVER.
+
+    Raises:
+        QueryError: another function, DISTINCT, or a value that cannot be aggregated.
+    """
+    if not isinstance(tree, exp.Filter) and type(tree) not in _FUNCTIONS:
+        raise text.error(tree, f"{tree.sql('spark')} is not supported with OVER: use {', '.join(AGGREGATES)}")
+    made = _aggregate(tree, rows, text)
+    if not isinstance(made, Aggregation):
+        raise text.error(tree, f"{made.describe()} is not supported with OVER: aggregate in a window")
     return made
 
 

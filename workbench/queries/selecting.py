@@ -18,6 +18,7 @@ from workbench.queries.binding import bound, key_of
 from workbench.queries.dialect import WINDOWS
 from workbench.queries.grouping import Items, aggregates_in, grouped
 from workbench.queries.joining import conjuncts, joined
+from workbench.queries.overs import overs_in, with_overs
 from workbench.queries.places import Text
 from workbench.queries.ranking import is_row_number, limited, numbered
 from workbench.queries.recognizing import recognized
@@ -292,6 +293,9 @@ class Planner:
         read += [part for _, number in numbers for part in number.find_all(exp.Column)]
         if rows.windows is not None and (stars or any(c.bound is not None for c in rows.stored(read, self.text))):
             rows = materialized(rows, self.text)
+        if calls := overs_in([part for _, part in items]):
+            rows, made = with_overs(rows, calls, self.text)
+            computed = {**computed, **made}
         chosen: dict[str, Expression] = {}
         columns: list[Column] = []
         for alias, part in items:

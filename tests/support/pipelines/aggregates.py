@@ -10,7 +10,7 @@ import pyarrow as pa
 import workbench as wb
 
 from .draft import Draft
-from .drawn import NUMBERS, Drawn, listed
+from .drawn import NUMBERS, SECOND, Drawn, listed
 from .expected import AtLast
 
 KEYS = ("int", "str", "bool", "time", "micros", "float")
@@ -79,6 +79,26 @@ def rolling(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     query = f"SELECT {', '.join([*keys, *chosen])}, _et, _n FROM {numbered(drawn.table)}"
     made = draft.made(drawn, stream, query, f"rolling {list(aggregates.values())} by {keys}", kinds=kinds)
     return at_last(draft, made, keys, next(iter(aggregates)))
+
+
+def over_time(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
+    """Each record with aggregates of those of its key in some seconds before it."""
+    if not drawn.timed or not (keys := keys_of(draft, drawn)) or len(drawn.kinds) > 8:
+        return None
+    aggregates = aggregates_of(draft, drawn, holistic=False)
+    back = draft.chance.choice((0, 3, 15, None))
+    stream = drawn.stream.over(keys, "range", None if back is None else f"{back}s", told(aggregates))
+    reach = "UNBOUNDED" if back is None else back * SECOND
+    over = f"OVER (PARTITION BY {listed(keys)} ORDER BY _et RANGE BETWEEN {reach} PRECEDING AND CURRENT ROW)"
+    kinds = drawn.kinds | {name: kind for name, (_, _, kind) in aggregates.items()}
+    chosen = [f"{duck.removesuffix('::BIGINT')} {over}" for _, duck, _ in aggregates.values()]
+    chosen = [
+        f"({text})::BIGINT AS {name}" if kinds[name] == "int" else f"{text} AS {name}"
+        for text, name in zip(chosen, aggregates, strict=True)
+    ]
+    query = f"SELECT {', '.join([*drawn.kinds, *chosen])}, _et, _n FROM {drawn.table} WHERE _et IS NOT NULL"
+    note = f"over {back} s: {list(aggregates.values())} by {keys}"
+    return [draft.made(drawn, stream, query, note, kinds=kinds, ordered=False)]
 
 
 def reduced(draft: Draft, drawn: Drawn) -> list[Drawn] | None:

@@ -34,6 +34,7 @@ OPERATORS: dict[Operator, int] = {
     joins.interval_join: 3,
     aggregates.rolling: 2,
     aggregates.reduced: 2,
+    aggregates.over_time: 2,
     aggregates.counted_by_process: 1,
     changelogs.updated_groups: 2,
     changelogs.top_rows: 2,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast, get_args
 
 import pyarrow as pa
 
 from workbench.api.streams.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
+from workbench.arguments import whole_number
+from workbench.durations import Duration, parse_duration
+from workbench.errors import SettingError, unknown
 from workbench.expressions import ColumnName, column_names
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
 from workbench.operators.changelogs.group_aggregate import GroupAggregate
 from workbench.operators.changelogs.row_kinds import KIND
+from workbench.operators.windows.over import Over, Unit
 from workbench.origin import Origin, caller
 from workbench.plan.logical import Input, Node
 from workbench.state.key_columns import check_keys
@@ -86,3 +90,28 @@ def distinct_rows(end: Input, columns: Sequence[ColumnName], origin: Origin | No
     every = tuple(name for name in end.schema.names if name != KIND)
     names = key_names(columns or every, "distinct", end.schema, origin)
     return operator_node(GroupAggregate(names), (by_keys(end, names),), origin)
+
+
+def over_rows(
+    end: Input,
+    keys: Sequence[ColumnName],
+    unit: Unit,
+    preceding: int | Duration | None,
+    aggregates: Mapping[str, Aggregation],
+    origin: Origin | None,
+) -> Node:
+    """See `Stream.over`."""
+    names = key_names(keys, "over", end.schema, origin) if keys else ()
+    back: int | None = None
+    with located(origin):
+        if unit not in get_args(Unit):
+            raise SettingError(unknown("unit", unit, get_args(Unit)))
+        if preceding is not None and unit == "rows":
+            back = whole_number(preceding, "preceding", 0)
+        elif preceding is not None:
+            back = parse_duration(cast("Duration", preceding), "preceding")
+    made, named = named_aggregates(end, aggregates, (Aggregation,), origin)
+    spec = Over(names, named, unit, back)
+    if names:
+        return operator_node(spec, (by_keys(made, names),), origin)
+    return replace(operator_node(spec, (replace(made, exchange="rebalance", partitioner=None),), origin), parallelism=1)

@@ -19,7 +19,7 @@ from workbench.api.streams.arrivals import arrived, with_arrival
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
-from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names
+from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names, over_rows
 from workbench.api.streams.joining import AnyHow, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
@@ -48,6 +48,7 @@ from workbench.connectors.tables.table_source import TableSource
 from workbench.durations import Duration, parse_duration, parse_speed
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, Expression, column_name, column_names
+from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
@@ -736,6 +737,38 @@ class Stream:
             ['Rome', 'Oslo']
         """
         return self._made(distinct_rows(self._end, columns, caller()))
+
+    def over(
+        self,
+        keys: Sequence[ColumnName],
+        unit: Literal["rows", "range"],
+        preceding: int | Duration | None,
+        aggregates: Mapping[str, Aggregation],
+    ) -> Stream:
+        """Each record with aggregates of the records of its key before it, in the order of event time.
+
+        A record is emitted when the watermark has passed it; late ones are dropped and counted.
+
+        Source: SQL's ``OVER (PARTITION BY ... ORDER BY ... ROWS or RANGE ... PRECEDING)``.
+
+        Args:
+            keys: the key columns; none: all records have one key.
+            unit: ``"rows"``: `preceding` counts records; ``"range"``: it is a duration, such as ``"1h"``, and records
+                with the same time count as well.
+            preceding: how far back a record sees, itself not counted; None: to the first record.
+            aggregates: by the name of the column: ``{"mean": wb.mean("price")}``.
+
+        Raises:
+            PlanError: a column that cannot be a key or be aggregated, or a taken name.
+            SettingError: an invalid number or duration.
+
+        Example:
+            >>> times = pa.array([0, 1, 2], pa.timestamp("us"))
+            >>> prices = wb.Stream.from_table(pa.table({"t": times, "price": [4, 8, 6]}), event_time="t")
+            >>> prices.over([], "rows", 1, {"most": wb.max("price")}).collect()["most"].to_pylist()
+            [4, 8, 8]
+        """
+        return self._made(over_rows(self._end, keys, unit, preceding, aggregates, caller()))
 
     def window(
         self,

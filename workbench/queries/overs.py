@@ -1,0 +1,104 @@
+"""Aggregates OVER (PARTITION BY ... ORDER BY event time ROWS or RANGE ... PRECEDING)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from sqlglot import exp
+
+from workbench.errors import PlanError
+from workbench.expressions import Expression, plain_name
+from workbench.expressions.tree.sql import Tree
+from workbench.operators.changelogs.row_kinds import is_changelog
+from workbench.operators.windows.over import Unit
+from workbench.queries.binding import bound, constant_us, key_of
+from workbench.queries.grouping import over_aggregate
+from workbench.queries.places import Text
+from workbench.queries.relation import Relation
+from workbench.queries.table_functions import free_name
+
+
+def overs_in(trees: Sequence[Tree]) -> list[Tree]:
+    """The aggregates with OVER in parts of a SELECT list, without ROW_NUMBER alone."""
+    found = [part for tree in trees for part in tree.find_all(exp.Window)]
+    return [part for part in found if not isinstance(part.this, exp.RowNumber)]
+
+
+def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relation, Mapping[str, str]]:
+    """The rows with a column for each aggregate, and by the text of an aggregate its column.
+
+    Raises:
+        QueryError: rows that are replaced, an order by another column than event time, a frame that does not end with
+            the row, or different windows in one query.
+    """
+    first = calls[0]
+    if is_changelog(rows.records.schema):
+        raise text.error(first, "its rows replace earlier ones, and OVER takes rows that stay: use GROUP BY")
+    order = first.args.get("order")
+    times = [] if order is None else order.expressions
+    if len(times) != 1 or times[0].args.get("desc") or not isinstance(times[0].this, exp.Column):
+        raise text.error(first, "OVER needs ORDER BY the column of event time, ascending")
+    column = rows.of(times[0].this, text)
+    if column.ahead_us is None:
+        known = [item.name for item in rows.columns if item.ahead_us is not None]
+        fix = f"use {known[0]}" if known else "give the source event_time=..."
+        raise text.error(times[0], f"the column {column.name!r} is not the event time of these rows: {fix}")
+    unit, preceding = _frame(first, text)
+    back = timedelta(microseconds=preceding) if unit == "range" and preceding is not None else preceding
+    window = _window_of(first)
+    added: dict[str, Expression] = {}
+    keys: list[str] = []
+    for part in first.args.get("partition_by") or ():
+        value = bound(part, rows, text)
+        name = plain_name(value)
+        if name is None:
+            name = free_name(f"${value.sql}", [*rows.records.columns, *added])
+            added[name] = value
+        keys.append(name)
+    stream = rows.records.with_columns(**added) if added else rows.records
+    aggregates, computed = {}, {}
+    for call in calls:
+        if _window_of(call) != window:
+            raise text.error(call, "OVER has another window than the aggregate before it: use one, or two queries")
+        key = key_of(call)
+        if key not in computed:
+            name = free_name(f"${call.this.sql('spark')}", [*stream.columns, *aggregates])
+            aggregates[name] = over_aggregate(call.this, rows, text)
+            computed[key] = name
+    try:
+        made = stream.over(keys, unit, back, aggregates)
+    except PlanError as error:
+        raise text.error(first, error.message) from None
+    return replace(rows, stream=made), computed
+
+
+def _window_of(call: Tree) -> tuple[str, ...]:
+    parts = (*(call.args.get("partition_by") or ()), call.args.get("order"), call.args.get("spec"))
+    return tuple("" if part is None else key_of(part) for part in parts)
+
+
+def _frame(call: Tree, text: Text) -> tuple[Unit, int | None]:
+    spec = call.args.get("spec")
+    if spec is None:
+        return "range", None
+    start, unit = spec.args.get("start"), str(spec.args.get("kind") or "").upper()
+    if (
+        str(spec.args.get("end") or "CURRENT ROW").upper() != "CURRENT ROW"
+        or spec.args.get("start_side") != "PRECEDING"
+    ):
+        raise text.error(
+            call, "a frame goes from before the row to it: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW"
+        )
+    if str(start).upper() == "UNBOUNDED":
+        return ("rows" if unit == "ROWS" else "range"), None
+    if unit == "ROWS":
+        if not (isinstance(start, exp.Literal) and not start.is_string and start.name.isdecimal()):
+            raise text.error(call, "ROWS counts rows: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW")
+        return "rows", int(start.name)
+    if not isinstance(start, exp.Expression):
+        raise text.error(
+            call, "RANGE needs a duration: write RANGE BETWEEN INTERVAL '1' HOUR PRECEDING AND CURRENT ROW"
+        )
+    return "range", constant_us(start, text)
