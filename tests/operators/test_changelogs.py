@@ -195,6 +195,18 @@ def test_wrong_arguments() -> None:
         sales().key_by("item").top_n(2, "price", rank="day")
 
 
+def test_a_plan_says_which_state_grows_for_ever() -> None:
+    sizes = sales().group_by("item").aggregate(n=wb.count())
+    plan = sizes.join(sales().distinct("item", "day"), "item").sink_to(wb.DiscardSink()).explain()
+    assert plan.growing == {
+        "group": "the aggregates of each item",
+        "group-2": "a row of each item, day",
+        "join": "all records of both sides",
+    }
+    assert "join keeps all records of both sides for ever: a window, or bounds on event time" in repr(plan)
+    assert sales().group_by().aggregate(n=wb.count()).sink_to(wb.DiscardSink()).explain().growing == {}
+
+
 def test_groups_continue_at_another_parallelism() -> None:
     table = pa.table({"k": [at % 17 for at in range(400)], "v": [at * 7 % 23 for at in range(400)]})
     stream = wb.Stream.from_table(table, rate=400)

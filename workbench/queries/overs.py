@@ -11,6 +11,7 @@ from sqlglot import exp
 from workbench.errors import PlanError
 from workbench.expressions import Expression, plain_name
 from workbench.expressions.tree.sql import Tree
+from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.windows.over import Unit
 from workbench.queries.binding import bound, constant_us, key_of
@@ -58,7 +59,8 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
             added[name] = value
         keys.append(name)
     stream = rows.records.with_columns(**added) if added else rows.records
-    aggregates, computed = {}, {}
+    aggregates: dict[str, Aggregation] = {}
+    computed: dict[str, str] = {}
     for call in calls:
         if _window_of(call) != window:
             raise text.error(call, "OVER has another window than the aggregate before it: use one, or two queries")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.api.pictures.picture import graph_svg
 from workbench.api.pictures.status import Table
+from workbench.operators.changelogs.row_kinds import MakesChanges
 from workbench.plan.physical import Edge, PhysicalGraph
 from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.frames import Frame
@@ -72,6 +73,17 @@ class PlanView:
             ]
         )
 
+    @property
+    def growing(self) -> dict[str, str]:
+        """By operator, the state that grows with the input for ever; a window, or bounds on event time, limit it."""
+        found = {}
+        for vertex in self._graph.vertices:
+            for node, uid in zip(vertex.nodes, vertex.uids, strict=True):
+                kept = node.spec.growing() if isinstance(node.spec, MakesChanges) else None
+                if kept is not None:
+                    found[uid] = kept
+        return found
+
     def __repr__(self) -> str:
         graph = self._graph
         tasks = sum(vertex.parallelism for vertex in graph.vertices)
@@ -88,6 +100,10 @@ class PlanView:
             for edge in graph.edges
         ]
         lines += [f"  {slot}: {', '.join(tasks) or 'empty'}" for slot, tasks in self.slots.items()]
+        lines += [
+            f"  {uid} keeps {kept} for ever: a window, or bounds on event time, would limit its state"
+            for uid, kept in self.growing.items()
+        ]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
