@@ -47,6 +47,10 @@ def test_an_operator_that_is_slowed_down_tells_nothing_of_its_own_speed():
     assert measured(2.0, 400, 900.0, f"{UID}:20ms").rest(UID, "2 times slower") == "50ms"
 
 
+def test_a_rest_is_a_round_figure():
+    assert measured(2.0, 37, 0.0).rest(UID, "until it saturates") == "160ms"
+
+
 def test_a_rest_is_never_longer_than_can_be_waited_for():
     assert measured(2.0, 4, 0.0).rest(UID, "until it saturates") == "1500ms"
     assert measured(20.0, 1, 0.0).rest(UID, "until it saturates") == "5s"

@@ -92,6 +92,20 @@ def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone()
     assert second.before.p50_ms == 48
 
 
+def test_a_failure_is_no_effect_of_the_change_before() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("slow_down", None, "sum:69ms")
+    told.run(4, replace(BEFORE, p50_ms=1_040, p99_ms=1_238))
+    held = told.log.changes
+    told.log.failed()
+    told.run(4, replace(BEFORE, p50_ms=336, p99_ms=525))
+    assert told.log.changes == held
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, replace(BEFORE, p50_ms=4, p99_ms=8))
+    assert told.log.changes[-1].state == "holds"
+
+
 def test_changes_at_once_are_one() -> None:
     told = Told()
     told.run(3, BEFORE)

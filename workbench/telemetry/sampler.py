@@ -178,6 +178,7 @@ class Sampler(JobObserver):
         if kind == "state":
             self._channels.release()
         if kind == "state" and text == "FAILING":
+            self._changes.failed()
             if self._failing_since_us is None:  # else it could not start again, and still restarts
                 self._failing_since_us = time_us
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:

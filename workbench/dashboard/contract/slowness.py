@@ -45,7 +45,7 @@ class Slowness:
         per_second, busy_us = self._found[uid]
         # Saturated is a task that could take two thirds of what arrives.
         rest_us = 1.5e6 / per_second if how == SATURATES else (TIMES[how] - 1) * busy_us
-        return format_duration(round(max(1.0, min(LONGEST_US, rest_us))))
+        return format_duration(round(float(f"{max(1.0, min(LONGEST_US, rest_us)):.2g}")))  # 76ms, not 76444us
 
     def _remember(self, vertex: VertexFrame, per_second: float) -> None:
         busy_us = float(vertex.metrics.get("busyTimeMsPerSecond") or 0) * 1000 / per_second

@@ -48,7 +48,7 @@ class ChangeFrame:
         before: the job before it, or before the first of several that came too fast to be measured one by one; None
             where it was not measured.
         after: the job since; None until something can be told.
-        state: ``measuring`` until there is enough of it, ``superseded`` where another change came before that.
+        state: ``measuring`` until there is enough of it, ``superseded`` where another change or the end came first.
         sentence: the effect in words.
     """
 

@@ -60,6 +60,7 @@ class ChangeLog:
         self._together: tuple[str, ...] = ()
         self._spans: Spans = {}
         self._told_us = 0
+        self._is_over = False
 
     @property
     def changes(self) -> tuple[ChangeFrame, ...]:
@@ -89,9 +90,13 @@ class ChangeLog:
                 names = self._values | names
         else:
             self._spans = {name: _span(values) for name, values in _figures(past).items() if values}
-        self._values = names
+        self._values, self._is_over = names, False
         what = ", ".join(_label(name, *values) for name, values in names.items()) or text
         self._changes.append(ChangeFrame(what, time_us, measured, None, "measuring", f"{what}: measuring"))
+
+    def failed(self) -> None:
+        """The job has failed: what is measured from now on is no effect of a change that was measured before."""
+        self._is_over = True
 
     def end(self) -> None:
         """The job is over: what was not measured will not be."""
@@ -122,7 +127,7 @@ class ChangeLog:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
-        if last.state == "holds" and 0 <= now_us - self._told_us < TOLD_US:
+        if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < TOLD_US):
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
             return

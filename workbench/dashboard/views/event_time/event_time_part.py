@@ -28,8 +28,7 @@ class EventTimePart(Part):
         self._disorder = easel.texts.piece("How far out of order records arrived", "watermarks")
         self.seen = Seen()
         drawing = column([written(KEY, "table"), self._plane.figure])
-        beside = row([drawing], styles={"grid-row": "span 2"})  # the words and the table, where there are two columns
-        self.models = [self._words.div, beside, scrolled(self._disorder.div, 260)]
+        self.models = [self._words.div, row([drawing], "event_plane"), scrolled(self._disorder.div, 260)]
 
     def update(self, frame: Frame) -> None:
         self._follow(frame)
