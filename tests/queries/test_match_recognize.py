@@ -223,17 +223,133 @@ def test_all_rows_of_a_match_are_told_as_in_trino() -> None:
     assert found == [*first, (2, 50, "A"), (2, 40, "B"), (2, 60, "C")]
 
 
-def trino(values: Sequence[int], clauses: str) -> list[tuple[object, ...]]:
+def numbered(values: Sequence[int]) -> wb.Stream:
     ids = pa.array([1_000_000 * (at + 1) for at in range(len(values))], pa.timestamp("us"))
-    stream = wb.Stream.from_table(pa.table({"id": ids, "value": values}), event_time="id")
+    return wb.Stream.from_table(pa.table({"id": ids, "value": values}), event_time="id")
+
+
+def trino(
+    values: Sequence[int], clauses: str, mode: str = "ALL ROWS PER MATCH", skip: str = "PAST LAST ROW"
+) -> list[tuple[object, ...]]:
     query = f"""
         SELECT m.match, m.val, m.label FROM t MATCH_RECOGNIZE (
             ORDER BY id
             MEASURES MATCH_NUMBER() AS match, RUNNING LAST(value) AS val, CLASSIFIER() AS label
-            ALL ROWS PER MATCH AFTER MATCH SKIP PAST LAST ROW {clauses}
+            {mode} AFTER MATCH SKIP {skip} {clauses}
         ) AS m
     """
-    return [tuple(row.values()) for row in wb.sql(query, t=stream).collect().to_pylist()]
+    return [tuple(row.values()) for row in wb.sql(query, t=numbered(values)).collect().to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("()* | B", _NOTHING),
+        ("()+ | B", _NOTHING),
+        ("(){5,} | B", _NOTHING),
+        ("B | ()*", [(1, None, None), (2, 80, "B"), (3, 70, "B"), (4, None, None)]),
+        ("(B ()*)*", [(1, None, None), (2, 80, "B"), (2, 70, "B"), (3, None, None)]),
+        ("(B ()*)*?", _NOTHING),
+    ],
+)
+def test_empty_repetitions_end_as_in_trino(pattern: str, expected: list[tuple[object, ...]]) -> None:
+    assert trino([90, 80, 70, 70], f"PATTERN ({pattern}) DEFINE B AS B.value < PREV(B.value)") == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "pattern", "expected"),
+    [
+        ("ONE ROW PER MATCH", "B*", [(1, None, None), (2, 70, "B"), (3, None, None)]),
+        ("", "B*", [(1, None, None), (2, 70, "B"), (3, None, None)]),
+        ("ONE ROW PER MATCH", "B+", [(1, 70, "B")]),
+        ("ALL ROWS PER MATCH", "B*", [(1, None, None), (2, 80, "B"), (2, 70, "B"), (3, None, None)]),
+        ("ALL ROWS PER MATCH", "B+", [(1, 80, "B"), (1, 70, "B")]),
+        ("ALL ROWS PER MATCH SHOW EMPTY MATCHES", "B*", [(1, None, None), (2, 80, "B"), (2, 70, "B"), (3, None, None)]),
+        ("ALL ROWS PER MATCH OMIT EMPTY MATCHES", "B*", [(2, 80, "B"), (2, 70, "B")]),
+        ("ALL ROWS PER MATCH OMIT EMPTY MATCHES", "B+", [(1, 80, "B"), (1, 70, "B")]),
+    ],
+)
+def test_rows_per_match_are_as_in_trino(mode: str, pattern: str, expected: list[tuple[object, ...]]) -> None:
+    assert trino([90, 80, 70, 70], f"PATTERN ({pattern}) DEFINE B AS B.value < PREV(B.value)", mode) == expected
+
+
+_FIRST_MATCH = [(1, 90, "A"), (1, 80, "B"), (1, 70, "B"), (1, 80, "C")]
+_FROM_ROW_4 = [(2, 80, "A"), (2, 70, "B"), (2, 80, "C")]
+
+
+@pytest.mark.parametrize(
+    ("skip", "expected"),
+    [
+        ("PAST LAST ROW", _FIRST_MATCH),
+        (
+            "TO NEXT ROW",
+            [*_FIRST_MATCH, (2, 80, "A"), (2, 70, "B"), (2, 80, "C"), (3, 80, "A"), (3, 70, "B"), (3, 80, "C")],
+        ),
+        ("TO FIRST C", [*_FIRST_MATCH, *_FROM_ROW_4]),
+        ("TO LAST B", [*_FIRST_MATCH, *_FROM_ROW_4]),
+        ("TO B", [*_FIRST_MATCH, *_FROM_ROW_4]),
+        ("TO U", [*_FIRST_MATCH, *_FROM_ROW_4]),
+        ("TO A", "begins there"),
+        ("TO D", "has no such row"),
+    ],
+)
+def test_matches_go_on_as_in_trino(skip: str, expected: list[tuple[object, ...]] | str) -> None:
+    clauses = """
+        PATTERN (A B+ C+ D?) SUBSET U = (C, D)
+        DEFINE B AS B.value < PREV (B.value), C AS C.value > PREV (C.value), D AS false
+    """
+    values = [90, 80, 70, 80, 70, 80]
+    if isinstance(expected, str):
+        with pytest.raises(wb.errors.WorkbenchError, match=expected):
+            trino(values, clauses, skip=skip)
+    else:
+        assert trino(values, clauses, skip=skip) == expected
+
+
+@pytest.mark.parametrize(
+    ("values", "clauses", "measures", "expected"),
+    [
+        ([1, 1], "PATTERN ((A | B)* X) DEFINE X AS value = A.value", ("CLASSIFIER()",), [("A",), ("X",)]),
+        ([1, 1], "PATTERN ((A | B)* X) DEFINE X AS value = B.value", ("CLASSIFIER()",), [("B",), ("X",)]),
+        (
+            [1, 2, 3, 4, 5, 6],
+            "PATTERN ((A | B)* X) DEFINE X AS value = PREV(LAST(A.value), 3) + FIRST(A.value) + PREV(LAST(B.value), 2)",
+            ("CLASSIFIER()", "PREV(LAST(A.value), 3) + FIRST(A.value) + PREV(LAST(B.value), 2)"),
+            [("B", None), ("A", None), ("A", None), ("A", None), ("B", 6), ("X", 6)],
+        ),
+        (
+            [90, 80, 70, 80],
+            "PATTERN ((L | H) A) SUBSET U = (L, H), W = (A, L, H) "
+            "DEFINE A AS A.value = 80, L AS L.value < 80, H AS H.value > 80",
+            ("MATCH_NUMBER()", "RUNNING LAST(value)", "CLASSIFIER(U)", "CLASSIFIER(W)"),
+            [(1, 90, "H", "H"), (1, 80, "H", "A"), (2, 70, "L", "L"), (2, 80, "L", "A")],
+        ),
+        *(
+            ([10, 20, 30], "PATTERN (A+) DEFINE A AS true", (measure,), [(value,) for value in expected])
+            for measure, expected in [
+                ("value", (10, 20, 30)),
+                ("LAST(value)", (10, 20, 30)),
+                ("RUNNING LAST(value)", (10, 20, 30)),
+                ("FINAL LAST(value)", (30, 30, 30)),
+                ("FIRST(value)", (10, 10, 10)),
+                ("RUNNING FIRST(value)", (10, 10, 10)),
+                ("FINAL FIRST(value)", (10, 10, 10)),
+                ("FINAL LAST(value, 2)", (10, 10, 10)),
+                ("LAST(value, 10)", (None, None, None)),
+                ("FIRST(value, 10)", (None, None, None)),
+            ]
+        ),
+    ],
+)
+def test_rows_are_referred_to_as_in_trino(
+    values: list[int], clauses: str, measures: tuple[str, ...], expected: list[tuple[object, ...]]
+) -> None:
+    named = ", ".join(f"{measure} AS m{at}" for at, measure in enumerate(measures))
+    query = f"""
+        SELECT {", ".join(f"m{at}" for at in range(len(measures)))}
+        FROM t MATCH_RECOGNIZE (ORDER BY id MEASURES {named} ALL ROWS PER MATCH {clauses})
+    """
+    assert [tuple(row.values()) for row in wb.sql(query, t=numbered(values)).collect().to_pylist()] == expected
 
 
 # errors -----------------------------------------------------------------------------------------------------------

@@ -159,15 +159,19 @@ class MatchLogic(Operator):
         return found
 
     def _failure(self, reason: int, code: int) -> RecordError:
-        key = shown(_plain(python_rows(self._index.keys_table(np.array([code])))[0]))
+        of_key, subject = "", "the stream"
+        if self._spec.keys:
+            [key] = python_rows(self._index.keys_table(np.array([code])))
+            subject = f"key {shown(_plain(key))}"
+            of_key = f" of {subject}"
         rules = self._spec.rules
         named = [name for at, name in enumerate(self._spec.automaton.variables) if rules.skip_mask >> at & 1]
         where = f"the pattern {self._spec.text} skips {rules.skip.replace('_', ' ')} {' or '.join(named)}"
         message = {
-            TOO_MANY: f"key {key} has more than {rules.partials_max:,} partial matches of {self._spec.text}: "
+            TOO_MANY: f"{subject} has more than {rules.partials_max:,} partial matches of {self._spec.text}: "
             "bound them with within, let a stage match fewer rows, or set partials_max",
-            MISSING: f"{where}, but a match of key {key} has no such row: name a variable that each match has",
-            STUCK: f"{where}, and a match of key {key} begins there, so it would be found again for ever: skip to "
+            MISSING: f"{where}, but a match{of_key} has no such row: name a variable that each match has",
+            STUCK: f"{where}, and a match{of_key} begins there, so it would be found again for ever: skip to "
             "another row",
         }[reason]
         return RecordError(message, origin=self._spec.origin)
