@@ -19,6 +19,7 @@ The map of what is exported:
   `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`,
   `micro_batches`;
 * the course: `lesson`;
+* Spark's streaming queries, whoever wrote them: `watch`;
 * what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
   to be looked at, and `Recording`;
 * `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.

@@ -61,6 +61,7 @@ TITLES = {
     ),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "The course": ("lesson",),
+    "Queries of Spark": ("watch",),
     "What is kept of jobs": ("savepoints", "delete_savepoint", "Snapshot", "Recording"),
     "Restart strategies": "restart",
     "Architectures of fault tolerance": (

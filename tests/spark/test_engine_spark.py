@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pipelines.draft import Draft
 from pipelines.expected import counted
@@ -149,3 +153,85 @@ def test_a_random_pipeline_gives_the_rows_of_duckdb_on_spark(seed: int, spark: A
         found = with_files(draft, {table: job.table(table) for table in draft.tables})
         problems = [text for one in draft.expected if (text := one.problem(found))]
         assert not problems, "\n".join([*problems, story])
+
+
+def test_a_function_that_cannot_be_sent_names_the_variable(spark: Any, log: Path) -> None:
+    lock = threading.Lock()
+
+    def locked(row: Any) -> Any:
+        with lock:
+            return row
+
+    with pytest.raises(wb.errors.PlanError, match="'locked' uses the variable 'lock', a lock"):
+        events(log).map(locked).sink_to(wb.DiscardSink()).run("locked", engine="spark", spark=spark)
+
+
+def test_a_checkpoint_of_another_pipeline_is_rejected_and_unchanged(spark: Any, log: Path, tmp_path: Path) -> None:
+    first = events(log).filter("v > 3").sink_to(wb.TableSink("out"))
+    job = first.run("first", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c")
+    assert job.wait("240s") == "FINISHED"
+    other = events(log).key_by("k").window(wb.tumbling("1h")).aggregate(n=wb.count()).sink_to(wb.TableSink("out"))
+    with pytest.raises(wb.errors.CheckpointError, match="add resume=True"):
+        first.run("second", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c")
+    with pytest.raises(wb.errors.CheckpointError, match="are of a pipeline with the operator 'filter'"):
+        other.run("other", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", resume=True)
+    with pytest.raises(wb.errors.CheckpointError, match="number of shuffle partitions: 2 then, 3 now"):
+        first.run("wider", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", resume=True, parallelism=3)
+    again = first.run("again", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", resume=True)
+    assert again.wait("60s") == "FINISHED"
+    assert counted(again.table()) == counted(job.table())
+
+
+def test_a_users_error_is_told_in_a_sentence(spark: Any, log: Path) -> None:
+    job = events(log).map(lambda row: {"n": 1 // 0}, {"n": pa.int64()}).sink_to(wb.TableSink("out"))
+    failing = job.run("failing", engine="spark", spark=spark)
+    with pytest.raises(wb.errors.JobError, match="ZeroDivisionError"):
+        failing.wait("240s")
+    assert failing.state == "FAILED"
+
+
+def test_what_spark_does_not_have_says_so(spark: Any, log: Path) -> None:
+    with pytest.raises(wb.errors.SettingError, match="buffer_timeout cannot be set with engine='spark'"):
+        events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark=spark, buffer_timeout="5ms")
+    with pytest.raises(wb.errors.SettingError, match="pass a SparkSession of classic PySpark"):
+        events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark="local")
+
+
+def test_a_process_killed_around_the_commit_of_a_batch_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    program = Path(__file__).parents[1] / "support" / "spark_kill_job.py"
+    for when, code in (("before", -9), ("after", -9), ("never", 0)):
+        done = subprocess.run(
+            [sys.executable, program, tmp_path, when], capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == code, done.stderr[-2_000:]
+    sessions = pq.read_table(tmp_path / "table.parquet")
+    assert sessions["n"].to_pylist() == [20] * 150
+    parts = sorted((tmp_path / "events").glob("part-*.parquet"))
+    written = pa.concat_tables(pq.read_table(part) for part in parts)
+    assert len(written) == len(set(written["t"].to_pylist())) == 3_000
+
+
+def test_a_query_of_plain_pyspark_is_watched(spark: Any) -> None:
+    from pyspark.sql import functions as f
+
+    rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
+    counts = rates.withWatermark("timestamp", "1 second").groupBy((f.col("value") % 3).alias("k")).count()
+    writer = counts.writeStream.format("noop").outputMode("update").queryName("counts")
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        watched = wb.watch(query)
+        waited = threading.Event()
+        for _ in range(600):
+            watched.look()
+            if len(watched.queries[0].batches) >= 2:
+                break
+            waited.wait(0.1)
+    finally:
+        query.stop()
+    [seen] = watched.queries
+    assert len(seen.batches) >= 2
+    assert seen.batches[-1].rows > 0
+    assert "addBatch" in seen.batches[-1].phases_ms
+    html = watched.html()
+    assert "State stores" in html
+    assert "rate-micro-batch" in html or "Rate" in html

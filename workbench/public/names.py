@@ -37,6 +37,7 @@ from workbench.runtime.barriers.micro_batches import micro_batches
 from workbench.runtime.barriers.transactions import transactions
 from workbench.runtime.settings.settings import TUNABLE as SETTINGS
 from workbench.spark.history import History
+from workbench.spark.watching.watch import watch
 from workbench.windows import session, sliding, tumbling
 
 __all__ = [
@@ -99,6 +100,7 @@ __all__ = [
     "triggers",
     "tumbling",
     "types",
+    "watch",
     "watermarks",
     "when",
     "windows",

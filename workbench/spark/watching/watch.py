@@ -1,0 +1,176 @@
+"""Watches the streaming queries of a session; see `watch`."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections import deque
+from typing import Any
+
+from workbench.errors import SettingError
+from workbench.packages import needed
+from workbench.spark.jobs.failures import sentence_of
+from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
+from workbench.spark.watching.picture import page
+
+_EVERY_S = 0.5
+_KEPT = 500
+
+
+class WatchedQuery:
+    """What was seen of one query; one thread writes, any may read.
+
+    Attributes:
+        name: of the query, or its ID.
+        batches: the last 500, oldest first.
+        error: why it failed, in a sentence; empty: it has not.
+    """
+
+    def __init__(self, query: Any) -> None:
+        self._query = query
+        self.name: str = query.name or f"query {str(query.id)[:8]}"
+        self.batches: deque[BatchSeen] = deque(maxlen=_KEPT)
+        self.error = ""
+        self._last: dict[str, Any] = {}
+        self._over = False
+
+    @property
+    def state(self) -> str:
+        """RUNNING, FAILED or FINISHED, as for jobs."""
+        return "FAILED" if self.error else "FINISHED" if self._over else "RUNNING"
+
+    def look(self) -> None:
+        """Read the progress reports since the last look."""
+        if self._over:
+            return
+        active = self._query.isActive  # before the reports, so that none after the last is missed
+        known = self.batches[-1].number if self.batches else -1
+        for progress in self._query.recentProgress:
+            if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
+                self._last = progress
+                self.batches.append(BatchSeen.of(progress))
+        if not active:
+            error = self._query.exception()
+            self.error = "" if error is None else sentence_of(str(error))
+            self._over = True
+
+    @property
+    def slow(self) -> str:
+        """The slowest batch, and why."""
+        return slow_batch(list(self.batches))
+
+    def html(self) -> str:
+        """Its picture."""
+        sink = self._last.get("sink") or {}
+        return page(
+            self.name,
+            self.state,
+            list(self.batches),
+            sources_of(self._last),
+            states_of(self._last),
+            (str(sink.get("description", "sink")), int(sink.get("numOutputRows", -1))),
+            self.slow,
+            self.error,
+        )
+
+
+class SparkWatch:
+    """The picture of one query, or of all of a session; made by `watch`.
+
+    Attributes:
+        queries: what was seen of each, oldest first.
+
+    In a notebook it is drawn again while the queries run.
+    """
+
+    def __init__(self, target: Any) -> None:
+        self.queries: list[WatchedQuery] = []
+        self._target = target
+        self._many = not hasattr(target, "recentProgress")
+        self._ended = threading.Event()
+        self._look_once = threading.Lock()
+        self.look()
+        threading.Thread(target=_follow, args=(weakref.ref(self), self._ended), name="watch", daemon=True).start()
+
+    def look(self) -> None:
+        """Read what Spark reports now; a thread does it twice a second."""
+        with self._look_once:
+            known = {query._query.runId for query in self.queries}
+            present = self._target.streams.active if self._many else [self._target]
+            self.queries += [WatchedQuery(query) for query in present if query.runId not in known]
+            for query in self.queries:
+                query.look()
+
+    @property
+    def over(self) -> bool:
+        """Whether all queries seen so far have ended."""
+        return all(query.state != "RUNNING" for query in self.queries)
+
+    def stop(self) -> None:
+        """Look no more; the queries go on."""
+        self._ended.set()
+
+    def html(self) -> str:
+        """The picture as it is now."""
+        if not self.queries:
+            return "<p>no streaming query is active in this session</p>"
+        return "".join(query.html() for query in self.queries)
+
+    def _repr_html_(self) -> str:
+        return self.html()
+
+    def _ipython_display_(self) -> None:
+        needed("workbench.jupyter.redrawn", "a picture that is drawn again").show(self.html, self._still)
+
+    def _still(self) -> bool:
+        """Whether the picture will stay as it is."""
+        return self._ended.is_set() or (bool(self.queries) and self.over)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"{query.name}: {query.state}, {len(query.batches)} batches"
+            + (f"; {query.slow}" if query.slow else "")
+            + (f"; {query.error}" if query.error else "")
+            for query in self.queries
+        ]
+        return "\n".join(lines) or "no streaming query is active in this session"
+
+
+def watch(target: object) -> SparkWatch:
+    """Watch Spark's streaming queries, whoever wrote them: their plan, sources, event time, state, and batches.
+
+    It reads the progress reports that Spark keeps, twice a second; the query does not change and is not slowed down.
+    What Spark does not measure (buffers, back-pressure, the load of a subtask) is not shown.
+
+    Source: the progress reports of Spark's Structured Streaming.
+
+    Args:
+        target: a ``StreamingQuery``, or a ``SparkSession``, whose queries are all watched.
+
+    Raises:
+        SettingError: neither of them.
+        MissingPackageError: PySpark is not installed.
+
+    Example:
+        >>> wb.watch("a query")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.SettingError: watch got 'a query': pass a StreamingQuery or a SparkSession of PySpark
+    """
+    needed("pyspark.sql", "watching Spark")
+    if not (hasattr(target, "recentProgress") or hasattr(target, "streams")):
+        raise SettingError(f"watch got {target!r}: pass a StreamingQuery or a SparkSession of PySpark")
+    return SparkWatch(target)
+
+
+def _follow(watched: weakref.ref[SparkWatch], ended: threading.Event) -> None:
+    while not ended.wait(_EVERY_S):
+        one = watched()
+        if one is None:
+            return
+        try:
+            one.look()
+        except Exception:  # noqa: BLE001  the session may be gone; what was seen stays
+            return
+        if one.over and one.queries and not one._many:
+            return
