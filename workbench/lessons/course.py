@@ -20,6 +20,7 @@ COURSE = {
     "08": "answers",
     "09": "operations",
     "10": "joins",
+    "11": "queries",
 }
 """The topic of each lesson; its text is ``sources/01_table_in_motion.md``."""
 

@@ -1,0 +1,119 @@
+"""Lesson 11: SQL on streams (D4, and what the documents say is coming: SQL, patterns)."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.api.streams.stream import Stream
+from workbench.lessons.exercises.exercise import Exercise, Judge, MissingAnswerError, ViolatedError
+from workbench.lessons.exercises.pipelines import PipelineCheck
+from workbench.lessons.exercises.plan import LessonPlan
+from workbench.lessons.exercises.question import Choice, Option
+from workbench.queries import sql
+
+MINUTE_US = 60_000_000
+
+
+def bids(chance: Random, rows: int) -> tuple[pa.Table]:
+    """Bids for a few auctions, a little out of order."""
+    now, found = 0, []
+    for _ in range(rows):
+        now += chance.choice((10, 60, 150, 300))
+        found.append((now - chance.choice((0, 0, 40)), chance.randrange(1, 4), chance.randrange(5, 90)))
+    return (
+        pa.table(
+            {
+                "auction": [auction for _, auction, _ in found],
+                "price": [price for *_, price in found],
+                "ts": pa.array([max(at, 0) * 1_000_000 for at, *_ in found], pa.timestamp("us", "UTC")),
+            }
+        ),
+    )
+
+
+def highest(table: pa.Table, minutes: int = 10, least: int = 2, best: Any = max) -> list[dict[str, Any]]:
+    """The highest bid and the number of bids of each auction in each ten minutes, where there are at least two."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    times = table["ts"].cast(pa.int64()).to_pylist()
+    for at, auction, price in zip(times, table["auction"].to_pylist(), table["price"].to_pylist(), strict=True):
+        groups.setdefault((auction, at // (minutes * MINUTE_US)), []).append(price)
+    return [
+        {"auction": auction, "bids": len(prices), "highest": best(prices)}
+        for (auction, _), prices in groups.items()
+        if len(prices) >= least
+    ]
+
+
+CHECK = PipelineCheck(
+    bids,
+    lambda table: (Stream.from_table(table, event_time="ts", out_of_orderness="1min").with_parallelism(1),),
+    highest,
+    keys=("auction", "bids"),
+    lookalikes=(
+        (lambda table: highest(table, least=1), "Auctions with one bid only are in it: `HAVING` chooses among groups."),
+        (lambda table: highest(table, least=3), "Two bids are enough."),
+        (lambda table: highest(table, minutes=5), "These are windows of five minutes."),
+        (lambda table: highest(table, minutes=20), "These are windows of twenty minutes."),
+        (lambda table: highest(table, minutes=60), "These are windows of an hour."),
+        (lambda table: highest(table, best=min), "That is the lowest bid."),
+        (lambda table: highest(table, best=sum), "That is the sum of the bids."),
+    ),
+)
+
+
+def judge(answer: Any, seed: int) -> str:
+    """Judge the text of a query."""
+    if answer is ... or answer is None or (isinstance(answer, str) and not answer.strip(" .\n")):
+        raise MissingAnswerError("there is no query yet")
+    if not isinstance(answer, str):
+        raise ViolatedError("a query", f"the answer is {type(answer).__name__}: write the query as text")
+    return CHECK(lambda bid: sql(answer, bid=bid), seed)
+
+
+JUDGE: Judge = judge
+
+LESSON = LessonPlan(
+    number="11",
+    title="SQL and patterns",
+    promise="Afterwards you can say when a query over an endless table has an answer, and read its plan.",
+    questions=(
+        Choice(
+            "when",
+            "`SELECT auction, COUNT(*) ... GROUP BY auction, window_start, window_end` over a stream: when does a row "
+            "of the result come?",
+            (
+                Option("With each bid: the count so far.", lambda rows: rows > 3),
+                Option("Once, when the watermark has passed the end of its window.", lambda rows: rows == 3),
+                Option("At the end of the stream.", lambda rows: rows == 0),
+            ),
+            "A group of a window becomes complete, and then it is final. That is what event time is for.",
+        ),
+        Choice(
+            "changes",
+            "The same without a window: `SELECT auction, COUNT(*) AS n FROM bid GROUP BY auction`. There are 8 bids "
+            "for 3 auctions. How many rows does the stream of results have?",
+            (
+                Option("3: one for each auction.", lambda rows: rows == 3),
+                Option("More: a group is never complete, so its row changes.", lambda rows: rows > 3),
+                Option("None: without a window there is no answer.", lambda rows: rows == 0),
+            ),
+            "The result is a table that changes, and the stream is its list of changes: a changelog.",
+        ),
+    ),
+    exercises=(
+        Exercise(
+            "highest",
+            "Write a query over the table `bid` (`auction`, `price`, `ts`): for each auction and each ten minutes (tumbling) "
+            "with at least two bids, `auction`, the number of `bids`, and the `highest` price.",
+            (
+                "`FROM TUMBLE(bid, ts, INTERVAL '10' MINUTE)` gives each row its window.",
+                "Group by the auction *and* `window_start, window_end`.",
+                "`HAVING COUNT(*) >= 2` keeps groups; `WHERE` would keep rows.",
+            ),
+            JUDGE,
+        ),
+    ),
+)
