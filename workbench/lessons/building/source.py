@@ -115,6 +115,12 @@ def _solution(lines: list[str]) -> list[str]:
 
 
 def _gap(lines: list[str]) -> list[str]:
-    blanks = [line.replace(BLANK, "", 1).replace(" ", "", 1) for line in lines if line.strip().startswith(BLANK)]
+    blanks = [_uncommented(line) for line in lines if line.strip().startswith(BLANK)]
     first = lines[0] if lines else ""
     return blanks or [first[: len(first) - len(first.lstrip())] + "..."]
+
+
+def _uncommented(line: str) -> str:
+    """A line of a gap without its mark, with the indentation before it."""
+    indent, _, rest = line.partition(BLANK)
+    return (indent + rest.removeprefix(" ")).rstrip()
