@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from pictures import film, lab, pages
+from pictures import architectures, film, lab, pages
 
-SETS = {"pages": pages.take, "lab": lab.take, "film": film.take}
+SETS = {"pages": pages.take, "architectures": architectures.take, "lab": lab.take, "film": film.take}
 
 
 def main(names: list[str]) -> None:
