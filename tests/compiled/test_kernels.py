@@ -166,3 +166,56 @@ def test_nan_is_larger_than_any_number(values):
         compiled.running_floats(operation, slots, np.array(values), ALL_VALID, running, 0, out)
         assert np.array_equal(out, [naive(values[: i + 1]) for i in range(len(values))], equal_nan=True)
         assert np.array_equal([cells[0, 0], running[0, 0]], [naive(values)] * 2, equal_nan=True)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=25), st.lists(st.integers(-1, 3), max_size=6))
+def test_linked_rows_are_followed_and_taken_out_by_their_content(rows, wanted):
+    heads, nexts = np.full(4, -1), np.full(len(rows) + 1, -1)
+    codes = np.array([code for code, _ in rows], np.int64)
+    hashes = np.array([content for _, content in rows], np.int64)
+    compiled.link_rows(codes, 0, heads, nexts)
+    listed = {code: [at for at, row in enumerate(rows) if row[0] == code] for code in range(4)}
+    looked = np.array(wanted, np.int64)
+
+    def followed() -> list[tuple[int, int]]:
+        counts = np.empty(len(looked), np.int64)
+        total = compiled.count_links(looked, heads, nexts, counts)
+        places, found = np.empty(total, np.int64), np.empty(total, np.int64)
+        compiled.follow_links(looked, heads, nexts, places, found)
+        assert counts.tolist() == [len(listed.get(code, ())) for code in wanted]
+        return list(zip(places.tolist(), found.tolist(), strict=True))
+
+    assert followed() == [(at, row) for at, code in enumerate(wanted) for row in listed.get(code, ())]
+    taken = np.empty(3, np.int64)
+    compiled.take_equal(np.array([0, 0, 1]), np.array([1, 1, 2]), heads, nexts, hashes, taken)
+    for code, content, row in zip((0, 0, 1), (1, 1, 2), taken.tolist(), strict=True):
+        if row < 0:
+            assert all(rows[at][1] != content for at in listed[code])
+        else:
+            assert rows[row] == (code, content)
+            listed[code].remove(row)
+    gone = [kept[-1] for kept in listed.values() if kept]
+    compiled.unlink_rows(codes[gone], np.array(gone, np.int64), heads, nexts)
+    for row in gone:
+        listed[rows[row][0]].remove(row)
+    assert followed() == [(at, row) for at, code in enumerate(wanted) for row in listed.get(code, ())]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), max_size=20), st.booleans())
+def test_the_best_row_of_each_key_is_picked(rows, last_wins):
+    codes = np.array([row[0] for row in rows], np.int64)
+    values = np.array([row[1:] for row in rows], np.int64).reshape(-1, 2)
+    best, known, picked = np.empty((4, 2), np.int64), np.zeros(4, np.int64), np.full(4, -1)
+    found = np.empty(len(rows), np.int64)
+    count = compiled.pick_best(codes, values, int(last_wins), best, known, picked, found)
+    expected: dict[int, int] = {}
+    for at, (code, *value) in enumerate(rows):
+        held = expected.get(code)
+        if held is None or value > list(rows[held][1:]) or (last_wins and value == list(rows[held][1:])):
+            expected[code] = at
+    assert found[:count].tolist() == list(dict.fromkeys(codes.tolist()))
+    assert {int(code): int(picked[code]) for code in found[:count]} == expected
+    seen = np.zeros(4, np.int64)
+    distinct = np.empty(len(rows), np.int64)
+    assert compiled.distinct_codes(codes, seen, 1, distinct) == len(expected)
+    assert distinct[: len(expected)].tolist() == list(dict.fromkeys(codes.tolist()))
