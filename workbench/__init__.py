@@ -3,7 +3,7 @@
 The map of what is exported:
 
 * streams and histories: `Stream`; `History` (written by Spark, replayed without);
-* sources for `Stream.from_source`: `KafkaSource`, `RedisSource`, `ServerEventSource`, `WebSocketSource`,
+* sources for `Stream.from_source`: `KafkaSource`, `RedisSource`, `SqlSource`, `ServerEventSource`, `WebSocketSource`,
   `MqttSource`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect_list`;

@@ -57,6 +57,7 @@ TITLES = {
         "WebSocketSource",
         "MqttSource",
         "RedisSource",
+        "SqlSource",
         "RedisSink",
     ),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),

@@ -104,6 +104,12 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         f"{kind}(event_time)": lambda c, _, kind=kind, url=url: getattr(wb, kind)(url, TABLE.schema, event_time=c("t"))
         for kind, url in (("ServerEventSource", "http://h"), ("WebSocketSource", "ws://h"), ("MqttSource", "mqtt://h"))
     },
+    **{
+        f"SqlSource({argument})": lambda c, _, argument=argument: wb.SqlSource(
+            "postgresql://h/d", "a", TABLE.schema, **{"key": "n", argument: c("n" if argument == "key" else "t")}
+        )
+        for argument in ("key", "event_time")
+    },
     "History.from_recording(event_time)": lambda c, folder: recorded(folder, event_time=c("t")),
     **{
         f"History.from_kafka({argument})": lambda c, folder, argument=argument: from_messages(
@@ -215,6 +221,7 @@ KEYED: dict[str, Callable[[Any], Any]] = {
     "AggregatingState(ttl)": lambda d: wb.state.AggregatingState(pa.int64(), int, max, int, ttl=d),
 }
 DURATIONS: dict[str, Callable[[Any, Path], object]] = {
+    "SqlSource(poll)": lambda d, _: wb.SqlSource("postgresql://h/d", "a", TABLE.schema, key="n", poll=d),
     "KafkaSource(discover)": lambda d, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, discover=d),
     **sources("out_of_orderness"),
     **sources("idle_after"),

@@ -56,6 +56,7 @@ WITHOUT_EXAMPLE = {
         "KafkaSink",
         "MqttSource",
         "ServerEventSource",
+        "SqlSource",
         "WebSocketSource",
         "KafkaSource",
         "RedisSink",

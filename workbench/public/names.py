@@ -23,6 +23,7 @@ from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
 from workbench.connectors.sql.sink import SqlSink
+from workbench.connectors.sql.source import SqlSource
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.expressions import coalesce, col, expr, lit, when
 from workbench.lessons.lesson import lesson
@@ -57,6 +58,7 @@ __all__ = [
     "ServerEventSource",
     "Snapshot",
     "SqlSink",
+    "SqlSource",
     "Stream",
     "TableSink",
     "WebSocketSource",

@@ -251,7 +251,10 @@ def _state(task: Task) -> str:
 
 def _pending(task: SourceTask) -> int | None:
     pending: Callable[[], int | None] | None = getattr(task.reader, "pending_records", None)
-    return None if pending is None else pending()
+    if pending is not None:
+        return pending()
+    lags = [split.lag for split in task.reader.progress().values() if split.lag is not None]
+    return sum(lags) if lags else None
 
 
 def _time(us: int) -> int | None:

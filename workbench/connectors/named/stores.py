@@ -9,6 +9,7 @@ from workbench.connectors.named.options import Options
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
 from workbench.connectors.sql.sink import SqlSink
+from workbench.connectors.sql.source import SqlSource
 from workbench.operators.functions.dead_letters import POLICIES
 
 
@@ -56,13 +57,35 @@ REDIS = NamedConnector(
     _redis_source,
     _redis_sink,
 )
+
+
+def _sql_source(options: Options, table: Declared) -> Source:
+    return SqlSource(
+        options.text("url"),
+        options.text("table", table.name),
+        table.schema,
+        key=options.text("key", "id"),
+        event_time=table.event_time,
+        start_after=options.whole("start_after"),
+        bounded=options.flag("bounded"),
+        poll=options.text("poll", "100ms"),
+        retries=options.whole("retries", 8) or 0,
+    )
+
+
 SQL = NamedConnector(
     "sql",
-    "a table of PostgreSQL, SQLite or DuckDB",
+    "a table of PostgreSQL; for a sink also of SQLite or DuckDB",
     {
         "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights' or 'sqlite:///out.db'",
         "table": "by default this table's name",
+        "key": "of a source: an integer column that grows; 'id' by default",
+        "start_after": "of a source: the last key that is not read",
+        "bounded": "of a source: 'true' ends at the rows that are there",
+        "poll": "of a source: how long to wait for new rows; '100ms' by default",
+        "retries": "of a source: how often in a row to try again; 8 by default",
         "create": "of a sink: 'false' needs an existing table",
     },
-    sink=_sql_sink,
+    _sql_source,
+    _sql_sink,
 )

@@ -218,16 +218,22 @@ def connected(url: str, wait_s: float) -> Any:
         try:
             return _driver().connect(limited)
         except _driver().OperationalError as error:
-            if not left or not _may_return(error):
+            if not left or not may_return(error):
                 raise
         rest(_LOOK_AGAIN_S)
     raise AssertionError("the last attempt raises")
 
 
-def _may_return(error: Exception) -> bool:
+def may_return(error: Exception) -> bool:
     """Whether a connection failed because the server is away or starts."""
     said = str(error)
-    return any(words in said for words in ("refused", "No such file", "starting up", "shutting down", "terminat"))
+    return any(
+        words in said
+        for words in (
+            *("refused", "No such file", "starting up", "shutting down", "terminat", "closed the connection"),
+            *("no connection", "not open"),
+        )
+    )
 
 
 def _driver() -> Any:
