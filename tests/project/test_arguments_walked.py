@@ -223,6 +223,7 @@ KEYED: dict[str, Callable[[Any], Any]] = {
 DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "SqlSource(poll)": lambda d, _: wb.SqlSource("postgresql://h/d", "a", TABLE.schema, key="n", poll=d),
     "KafkaSource(discover)": lambda d, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, discover=d),
+    "Stream.over(preceding)": lambda d, _: stream().over([], "range", d, {"m": wb.count()}),
     **sources("out_of_orderness"),
     **sources("idle_after"),
     **sources("max_drift"),
