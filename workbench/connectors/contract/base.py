@@ -99,8 +99,8 @@ class SourceReader(Protocol):
         return None
 
     def progress(self) -> Mapping[str, SplitProgress]:
-        """How far it has come in each split; empty: it does not tell. Called while the reader rests, and must be
-        cheap."""
+        """How far it has come in each split; empty: it does not tell. Called by another thread
+        than the rest, so it only looks at what the reader knows."""
         return {}
 
     def open(self, context: OperatorContext) -> None:

@@ -59,6 +59,7 @@ class KafkaReader(SourceReader):
         self._positions: dict[Partition, tuple[int, int]] = {}
         self._ends: dict[Partition, int] = {}
         self._fetched: dict[Partition, _Fetch] = {}
+        self._highs: dict[Partition, int] = {}  # the ends that the brokers last told
         self._own: list[Partition] = []
         self._located = False
         self._late_ones_are_new = False
@@ -84,13 +85,9 @@ class KafkaReader(SourceReader):
 
     def progress(self) -> Mapping[str, SplitProgress]:
         found = {}
-        for partition in self._own if self._consumer is not None else ():
+        for partition in self._own:  # of which another thread asks, so the client is not called
             position = self._positions[partition][0]
-            end = self._ends.get(partition)
-            if end is None:
-                place = kafka_package().TopicPartition(partition.topic, partition.number)
-                known = self._consumer.get_watermark_offsets(place, cached=True)
-                end = known[1] if known is not None and known[1] >= 0 else None
+            end = self._ends.get(partition, self._highs.get(partition))
             found[str(partition)] = SplitProgress(str(position), None if end is None else max(end - position, 0))
         return found
 
@@ -239,6 +236,9 @@ class KafkaReader(SourceReader):
             messages = self._without_errors(messages)
         for partition, run in self._runs(messages):
             self._add(partition, run, run[-1].offset() + 1)
+            place = kafka_package().TopicPartition(partition.topic, partition.number)
+            if (known := self._consumer.get_watermark_offsets(place, cached=True)) is not None:
+                self._highs[partition] = known[1]
 
     def _runs(self, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
         """The messages of each partition; the client delivers runs of them."""
