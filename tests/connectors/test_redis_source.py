@@ -14,7 +14,7 @@ from source_readers import readers
 import workbench as wb
 from workbench import packages
 from workbench.clock import VirtualClock
-from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress, WaitUntil
 from workbench.errors import MissingPackageError, PlanError, SettingError, SourceError
 from workbench.lab.connectors import check_source
 
@@ -186,8 +186,12 @@ def test_a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named() ->
             waited.append(waiting.time_us - clock.now_us())
             clock.advance_to(waiting.time_us)
         assert waited == [100_000, 200_000]
+        assert reader.outage is not None
+        assert (reader.outage.attempts, reader.outage.attempts_max) == (2, 3)
         server.start()
         assert rows_of(reader.poll(9)) == [8, 12, 16]
+        assert reader.outage is None
+        assert reader.progress() == {"a": SplitProgress("17-1")}
         server.stop()
         for _ in range(3):
             waiting = reader.poll(2)

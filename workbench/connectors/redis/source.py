@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from workbench.arguments import as_given, text_of, true_or_false, whole_number
-from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.retries import Outage, Retries
+from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, sorted_out, written_id
 from workbench.connectors.redis.server import RedisServer
 from workbench.elements import Records, event_times
@@ -22,11 +24,11 @@ from workbench.operators.functions.dead_letters import OnError, as_records, chec
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
+from workbench.raised import first_line_of
+from workbench.redaction import redacted
 
 _REST_US_MIN = 1_000
 _REST_US_MAX = 16_000
-_RETRY_US_MIN = 100_000
-_RETRY_US_MAX = 5_000_000
 _STARTS = ("earliest", "latest")
 
 
@@ -146,9 +148,8 @@ class RedisReader(SourceReader):
         self._fetched: dict[str, list[Entry]] = {}
         self._restored: set[str] = set()
         self._located = False
-        self._failures = 0
+        self._retries = Retries(source.retries)
         self._rest_us = _REST_US_MIN
-        self._retry_us = 0
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -160,19 +161,26 @@ class RedisReader(SourceReader):
     def splits(self) -> Sequence[str]:
         return tuple(self._positions) if not self._located else tuple(filter(self._is_open, self._positions))
 
+    @property
+    def outage(self) -> Outage | None:
+        return self._retries.outage
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        return {stream: SplitProgress(written_id(position)) for stream, position in self._positions.items()}
+
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         if not self._positions:
             return Exhausted()
         now_us = self._clock.now_us()
-        if now_us < self._retry_us:
-            return WaitUntil(self._retry_us)
+        if now_us < self._retries.retry_us:
+            return WaitUntil(self._retries.retry_us)
         try:
             self._locate()
             if not self.splits():
                 return Exhausted()
             if not any(self._fetched.values()):
                 self._fetch(max_records)
-            self._failures = 0
+            self._retries.succeeded()
         except self._source.server.errors as error:
             return self._failed(error, now_us)
         for stream in self._fetched:
@@ -272,9 +280,9 @@ class RedisReader(SourceReader):
     def _failed(self, error: Exception, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""
         server = self._source.server
-        if not server.may_return(error) or self._failures >= self._source.retries:
+        fact = redacted(hidden(first_line_of(error), self._source.url))
+        retry_us = self._retries.failed(now_us, fact) if server.may_return(error) else None
+        if retry_us is None:
             streams = ", ".join(map(repr, self._positions))
             raise server.error(error, f"read {streams}", SourceError) from error
-        self._retry_us = now_us + min(_RETRY_US_MIN * 2**self._failures, _RETRY_US_MAX)
-        self._failures += 1
-        return WaitUntil(self._retry_us)
+        return WaitUntil(retry_us)
