@@ -185,6 +185,9 @@ class WatchedStore:
     def taken(self, range: str, channel: str) -> list[tuple[int, int]]:
         return self._store.taken(range, channel)
 
+    def close(self) -> None:
+        self._store.close()
+
     def end(self) -> None:
         self._store.end()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from random import Random
 
 from workbench.lab.pipelines.comparing import Outputs
@@ -83,6 +84,26 @@ def draw_architecture(chance: Random, settings: Settings, name: str) -> Settings
         max_concurrent_checkpoints=1 if policy.one_at_a_time else settings.max_concurrent_checkpoints,
         min_pause_us=5_000 if policy.stops_sources else settings.min_pause_us,
     )
+
+
+def draw_store(chance: Random, settings: Settings, folder: Path) -> Settings:
+    """These settings, where tasks write transactions sometimes with a store in a file of this folder.
+
+    Example:
+        >>> drawn = draw_architecture(Random(1), Settings(), "transactions")
+        >>> stores = {str(draw_store(Random(seed), drawn, Path("/tmp")).policy) for seed in range(20)}
+        >>> len(stores)
+        2
+    """
+    policy = settings.policy
+    if policy.transactions is None or chance.random() < _IN_MEMORY:
+        return settings
+    knobs = policy.transactions
+    url = f"sqlite:///{folder}/store.db"
+    return replace(settings, fault_tolerance=transactions(knobs.coalesce, knobs.strong, url))
+
+
+_IN_MEMORY = 0.3
 
 
 def _draw_acks(chance: Random, settings: Settings) -> Settings:

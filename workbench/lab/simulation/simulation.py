@@ -20,6 +20,7 @@ from dataclasses import replace
 
 from workbench.api.beginning.opening import open_storage
 from workbench.api.launching.launch import build_master
+from workbench.api.launching.parts import leave_others
 from workbench.clock import VirtualClock
 from workbench.compiled import warm_up
 from workbench.drivers.contract.probes import ProbedStorage, ProbedTables
@@ -30,7 +31,7 @@ from workbench.durable.disk import DISK
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.lab.invariants import Checker
 from workbench.lab.invariants.transactions import TransactionChecker
-from workbench.lab.pipelines.checkpointing import draw_architecture, verify_rows
+from workbench.lab.pipelines.checkpointing import draw_architecture, draw_store, verify_rows
 from workbench.lab.pipelines.collector import collector_at_rest, untie
 from workbench.lab.pipelines.committed import committed
 from workbench.lab.pipelines.comparing import Outputs
@@ -47,6 +48,7 @@ from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.whole_checkpoints import lacking
 from workbench.runtime.job.master import Master
 from workbench.runtime.storage import DirectoryStorage, Manifest, MemoryStorage
+from workbench.runtime.transactions.transactions import Transactions
 
 START_US = 1_000_000
 STEPS_MAX = 30_000
@@ -116,6 +118,8 @@ class Simulation:
         if scenario.architecture:
             drawn_from = scenario.chance("architecture")
             self.settings = draw_architecture(drawn_from, self.settings, scenario.architecture)
+            if self.durable:
+                self.settings = draw_store(drawn_from, self.settings, self.folder)
         faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
         actions = draw_actions(plan, may_stop=self.durable)
         self.plan = faults if scenario.faults is None else scenario.faults
@@ -324,6 +328,7 @@ class Simulation:
         savepoint = self._savepoint_to_restore()
         above_bytes = 0 if self.scenario.seed % 2 else None  # every table as changes, or each checkpoint as a whole
         storage, manifest, first_id = open_storage(directory, savepoint is None, savepoint, above_bytes)
+        leave_others(settings.policy, storage, resumes=savepoint is None)
         self._check_going_back(manifest, first_id, explicit=savepoint is not None)
         if isinstance(storage, DirectoryStorage):
             process.callback(storage.close)
@@ -347,6 +352,8 @@ class Simulation:
             run=f"process-{self.processes}",
         )
         checker.watch(master)
+        if isinstance(parts := master.services.parts, Transactions):
+            process.callback(parts.store.close)
         driver.run(master)
 
     def _savepoint_to_restore(self) -> str | None:

@@ -89,5 +89,8 @@ class MemoryStore:
         with self._lock:
             return list(self._rows[range].taken.get(channel, ()))
 
+    def close(self) -> None:
+        """Has nothing to release."""
+
     def end(self) -> None:
         """The rows go with the job."""

@@ -163,6 +163,10 @@ class SqlStore:
             found = statements.run(f"{_CELLS} AND kind = 'taken' AND name = ?", (self._job, range, channel))
         return row_of(cells_of(found)).taken.get(channel, [])
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
     def end(self) -> None:
         """Forget the rows of this run; a database that is away keeps them, as after a kill."""
         with suppress(WorkbenchError), self._database.transaction("end a store") as statements:

@@ -188,6 +188,9 @@ class Store(Protocol):
     def taken(self, range: str, channel: str) -> list[tuple[int, int]]:
         """The ids that a range has processed of a channel: runs of first id and number."""
 
+    def close(self) -> None:
+        """The process ends without the job: release everything, the rows stay."""
+
     def end(self) -> None:
         """The job has ended: forget its rows, unless another owner has them, and release everything."""
 
