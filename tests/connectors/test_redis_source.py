@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from redis_server import RedisProcess, client_of, running
 from source_readers import readers
+from waiting import until
 
 import workbench as wb
 from workbench import packages
@@ -201,6 +202,18 @@ def test_a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named() ->
             reader.poll(2)
         reader.close()
         server.start()
+
+
+def test_the_retry_that_is_due_is_a_metric() -> None:
+    pytest.importorskip("redis")
+    source = wb.RedisSource("redis://127.0.0.1:1", "a", SCHEMA, retries=1_000)
+    job = wb.Stream.from_source(source).sink_to(wb.DiscardSink()).run("waits")
+    try:
+        until(lambda: "connectionAttempts" in str(job.metrics()))
+        assert "connectionRetryInMs" in str(job.metrics())
+    finally:
+        job.cancel()
+        job.wait("60s")
 
 
 def test_a_refused_login_names_no_password() -> None:

@@ -123,7 +123,9 @@ class TaskFrame:
             of operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None: behind
             the replay's place in history, behind the clock, or, where event time is more than 30 days from that, behind
             the furthest watermark of a source), numLateRecordsDropped, numRecordsWithoutTimestamp (our name),
-            numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime.
+            numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime,
+            and while their server is away (our names) connectionAttempts, those that failed in a row, and
+            connectionRetryInMs, when the next one is due.
             In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
         watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
             ``"split 0"``, or None.

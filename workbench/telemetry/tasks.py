@@ -130,6 +130,9 @@ class TaskSampler:
             holder = None if task.valve.holder is None else task.valve.holder.channel.source
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
+            if (outage := task.reader.outage) is not None:
+                metrics["connectionAttempts"] = outage.attempts
+                metrics["connectionRetryInMs"] = max(outage.retry_us - now_us, 0) // 1_000
             times = task.splits.copy()
             for split, time in times.items():
                 splits[split] = None if time.idle else _time(time.watermark_us)
