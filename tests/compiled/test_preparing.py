@@ -96,6 +96,8 @@ def postponed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Postponed]:
     monkeypatch.setattr(warm_up, "READY", None)
     monkeypatch.setattr(warm_up, "KERNELS", kernels)
     monkeypatch.setattr(preparing, "KERNELS", kernels)
+    for name in ("workbench.public.names", "workbench.api.launching.launch"):  # what is imported later is not patched
+        import_module(name)
     for module in [module for name, module in sys.modules.items() if name.startswith("workbench.")]:
         for name in kernels.keys() & vars(module).keys():
             if vars(module)[name] is compiled.KERNELS[name]:
