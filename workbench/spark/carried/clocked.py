@@ -15,7 +15,11 @@ from workbench.windows.schedule import Schedule
 def is_clocked(graph: PhysicalGraph) -> bool:
     """Whether an operator or a source may act as processing time passes."""
     return any(
-        _is_clocked(node.spec) or (node.watermarks is not None and node.watermarks.idle_after_us is not None)
+        _is_clocked(node.spec)
+        or (
+            node.watermarks is not None
+            and (node.watermarks.idle_after_us is not None or not isinstance(node.watermarks.watermarks, Bounded))
+        )
         for node in graph.logical.nodes
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
+from workbench.clock import VirtualClock
 from workbench.drivers.contract.executor import ThreadedExecutor
 from workbench.spark.carried.parcels import Item, packed, unpacked
 from workbench.spark.carried.plan import TICK, TOLD, CarriedPlan
@@ -37,7 +38,10 @@ def run_task(
     vertex, subtask = plan.place(task)
     kind = CarriedSource if vertex.is_source else CarriedTask
     executor = ThreadedExecutor(f"{vertex.name}[{subtask}]")
-    one = kind(plan, vertex, subtask, state, executor=executor)
+    rows = list(rows)
+    told = next((int(payload) for channel, payload in rows if channel == TICK), None)
+    clock = None if told is None else VirtualClock(told)
+    one = kind(plan, vertex, subtask, state, clock, executor)
     try:
         one.run(_by_channel(rows))
         sent = [(to, channel, packed(items)) for (to, channel), items in one.parcels.items() if items]

@@ -15,7 +15,8 @@ from workbench.plan.logical import Node
 from workbench.plan.physical import Edge, PhysicalGraph, Vertex
 
 TICK = -1
-"""The channel of a row without elements, which only lets a task look at the clock."""
+"""The channel of a row without elements, which tells a task the time of its batch, so that a batch that runs again sees
+the same clock: otherwise a window could come out in the one run and be dropped from the state in the other."""
 TOLD = -1
 """The task of rows for the driver in which tasks tell their figures, as JSON."""
 _FIRST_SINK = -2

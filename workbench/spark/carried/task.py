@@ -38,7 +38,7 @@ class CarriedTask:
         plan: of the pipeline.
         vertex, subtask: which task it is.
         state: its state after the batch before; None: there is none.
-        clock: processing time.
+        clock: processing time, the same for all of a batch; None: the machine's. Lookups always have the machine's.
         executor: runs functions of `lookup_async`.
 
     Attributes:
@@ -96,7 +96,8 @@ class CarriedTask:
             operator = self._operator(node)
             links[node] = link = Link(uid, operator, counters)
             if node.role == "operator":
-                operator.open(self._context(uid, counters))
+                clock = SystemClock() if _overrides(operator, "ready") else self._clock
+                operator.open(self._context(uid, counters, clock))
                 if states.get(uid):
                     operator.restore([states[uid]])
             if node is not self.vertex.nodes[0]:
@@ -111,14 +112,14 @@ class CarriedTask:
         schemas = [edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema]
         return cast("Operator", spec.create(schemas))
 
-    def _context(self, uid: str, counters: Counters) -> OperatorContext:
+    def _context(self, uid: str, counters: Counters, clock: Clock) -> OperatorContext:
         return OperatorContext(
             job=self.plan.job,
             uid=uid,
             subtask=self.subtask,
             parallelism=self.vertex.parallelism,
             max_parallelism=self.plan.graph.max_parallelism,
-            clock=self._clock,
+            clock=clock,
             counters=counters,
             executor=self._executor,
             run=self.plan.run,
@@ -171,8 +172,8 @@ class CarriedTask:
             self._call_timed()
 
     def _call_timed(self) -> None:
-        now_us = self._clock.now_us()
         for link in self._timed:
+            now_us = (SystemClock() if link.operator in self._gates else self._clock).now_us()
             due_us = link.operator.next_time_us()
             if due_us is not None and due_us <= now_us:
                 link.operator.on_time(now_us, link)

@@ -86,7 +86,7 @@ class Reading:
         offset |= self._marks(start, ended)
         rows = [(task, 0, packed(items)) for task, items in parcels.items()]
         if ticks:
-            rows += [(task, TICK, b"") for task in self._plan.tasks]
+            rows += [(task, TICK, str(now_us).encode()) for task in self._plan.tasks]
         self._write(known, offset, rows)
         self._at = offset["batch"]
         return offset
