@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from workbench.arguments import text_of
-from workbench.connectors.sql.database import DatabaseFile
-from workbench.connectors.sql.postgresql import PostgreSQL
-from workbench.connectors.sql.server import SCHEME, DatabaseServer
-from workbench.connectors.sql.sqlite import SQLite
 from workbench.errors import SettingError
 from workbench.redaction import redacted
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+
+if TYPE_CHECKING:
+    from workbench.connectors.sql.database import DatabaseFile
+    from workbench.connectors.sql.server import DatabaseServer
 
 MEMORY = "memory"
 COALESCE_MAX = 1_000_000
@@ -94,6 +95,11 @@ def store_at(url: str) -> DatabaseFile | DatabaseServer:
         >>> print(store_at("postgresql://ann:pa55@db.example/jobs").url)
         postgresql://***@db.example/jobs
     """
+    from workbench.connectors.sql.database import DatabaseFile  # not imported by a program without a database
+    from workbench.connectors.sql.postgresql import PostgreSQL
+    from workbench.connectors.sql.server import SCHEME, DatabaseServer
+    from workbench.connectors.sql.sqlite import SQLite
+
     if url.startswith(f"{SCHEME}://"):
         return DatabaseServer(PostgreSQL(), url)
     if ":" not in url:
