@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 from workbench.api.job.comparing import compare_steps
 from workbench.api.job.job import Job
@@ -24,6 +24,20 @@ from workbench.runtime.storage import check_name
 FaultsLike = str | RecordFault | Sequence[str | RecordFault] | None
 
 
+@overload
+def compare(
+    pipeline: Any,
+    architectures: list[Any] | tuple[Any, ...],
+    /,
+    *,
+    name: str | None = None,
+    faults: FaultsLike = None,
+    **settings: Any,
+) -> ArchitectureComparison: ...
+@overload
+def compare(pipeline: Any, /, *, name: str | None = None, **lanes: Any) -> LiveComparison: ...
+@overload
+def compare(job: Job, other: Job, /, *more: Job) -> Comparison | LiveComparison: ...
 def compare(
     *what: Any, name: str | None = None, faults: FaultsLike = None, **lanes: Any
 ) -> Comparison | LiveComparison | ArchitectureComparison:
