@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 import pyarrow as pa
 
 from workbench.connectors.contract.runs import Runs
-from workbench.connectors.contract.saved_files import check_columns, impossible, own_name, saved_as, shown
+from workbench.connectors.contract.saved_files import impossible, saved_as, shown
+from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch, RowStore, check_fresh
-from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
-from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
-
-_ROWS = "rows"
-_PIECE = re.compile(rf"{_ROWS}-([0-9]{{1,19}})-([0-9]{{1,9}})")
+from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 
 
 class AppendLogic(Operator):
@@ -33,8 +28,7 @@ class AppendLogic(Operator):
         self._table = table
         self._schema = schema
         self._creates_table = creates_table
-        self._batches: list[pa.RecordBatch] = []
-        self._pending: list[Epoch] = []
+        self._pending = PendingRows(schema)
         self._writer = ""
         self._run = ""
         self._runs = Runs("")
@@ -51,25 +45,17 @@ class AppendLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         self._begin()
-        self._batches.append(records.batch)
+        self._pending.add(records)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         self._begin()
-        if self._batches:
-            rows = pa.Table.from_batches(self._batches, self._schema)
-            self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
-            self._batches = []
-        pieces: dict[str, Json | DelayedEncoding] = {
-            "checkpoint": checkpoint_id,
-            "writer": self._writer,
-            "runs": self._runs.to_json(),
-        }
-        return cast("Snapshot", pieces | {_piece(epoch): _rows_of(epoch) for epoch in self._pending})
+        pieces = {"checkpoint": checkpoint_id, "writer": self._writer, "runs": self._runs.to_json()}
+        return cast("Snapshot", pieces | self._pending.cut(checkpoint_id, self._subtask))
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        if due := [epoch for epoch in self._pending if epoch.number <= checkpoint_id]:
+        if due := self._pending.due(checkpoint_id):
             self._runs = self._table.commit(self._writer, self._runs, due, self._run)
-            self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
+            self._pending.forget(checkpoint_id)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         """The first subtask commits pending rows of all former subtasks, however many there were."""
@@ -145,36 +131,7 @@ class _Saved:
         writer = pieces[0].writer
         if others := {each.writer for each in pieces} - {writer}:
             raise impossible(f"the subtasks write as {shown(writer)} and as {shown(min(others))}")
-        epochs: dict[tuple[int, int], Epoch] = {}
-        for snapshot, each in zip(taken, pieces, strict=True):
-            for piece, rows in snapshot.items():
-                if isinstance(rows, pa.Table):
-                    epoch = _epoch(piece, rows, each.checkpoint)
-                    check_columns(table.name, _bare(rows.schema), _bare(schema))
-                    if epochs.setdefault((epoch.number, epoch.subtask), epoch) is not epoch:
-                        raise impossible(f"{shown(piece)} is there twice")
+        epochs = saved_epochs(taken, [each.checkpoint for each in pieces], table.name, schema)
         runs = Runs.together([each.runs for each in pieces])
         checkpoint = max(each.checkpoint for each in pieces)
-        return cls(checkpoint, writer, runs, tuple(epochs[key] for key in sorted(epochs)))
-
-
-def _bare(schema: pa.Schema) -> pa.Schema:
-    """The names and types: a checkpoint may not record whether repeated columns have nulls."""
-    return pa.schema([(field.name, field.type) for field in schema])
-
-
-def _piece(epoch: Epoch) -> str:
-    return f"{_ROWS}-{epoch.number}-{epoch.subtask}"
-
-
-def _rows_of(epoch: Epoch) -> Callable[[], pa.Table]:
-    """The rows, concatenated by the checkpoint's writer, while records are processed."""
-    return partial(epoch.rows.combine_chunks)
-
-
-def _epoch(piece: str, rows: pa.Table, checkpoint: int) -> Epoch:
-    found = own_name(_PIECE, piece, "a table of rows")
-    epoch = Epoch(int(found[1]), int(found[2]), rows)
-    if not 1 <= epoch.number <= checkpoint:
-        raise impossible(f"epoch {epoch.number} has rows, and the checkpoint is {checkpoint}")
-    return epoch
+        return cls(checkpoint, writer, runs, epochs)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import pyarrow as pa
 
-from workbench.connectors.contract.saved_files import check_columns, impossible, own_name, saved_as
+from workbench.connectors.contract.saved_files import impossible, saved_as
+from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch
 from workbench.connectors.kafka.outgoing import Outgoing, Topic
 from workbench.connectors.kafka.tail import MessageId, Tail
@@ -18,7 +18,6 @@ from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 
-_PIECE = re.compile(r"rows-([0-9]{1,19})-([0-9]{1,9})")
 _BACK = 10_000
 """Messages of each partition that are looked through for rows of an earlier run."""
 _SENT_ROWS = 4_096
@@ -65,8 +64,7 @@ class EpochLogic(Operator):
         self._topic = topic
         self._schema = schema
         self._transactions = transactions
-        self._batches: list[pa.RecordBatch] = []
-        self._pending: list[Epoch] = []
+        self._pending = PendingRows(schema)
         self._marks: dict[int, int] = {}
         self._outgoing: Outgoing | None = None
         self._begun = False
@@ -78,28 +76,21 @@ class EpochLogic(Operator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         self._begin()
-        self._batches.append(records.batch)
+        self._pending.add(records)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         self._begin()
-        if self._batches:
-            rows = pa.Table.from_batches(self._batches, self._schema)
-            self._pending.append(Epoch(checkpoint_id, self._subtask, rows))
-            self._batches = []
-        pieces: dict[str, Any] = {
+        pieces = {
             "checkpoint": checkpoint_id,
             "writer": self._writer,
             "run": self._run,
             "marks": {str(number): offset for number, offset in sorted(self._marks.items())},
         }
-        for epoch in self._pending:
-            pieces[f"rows-{epoch.number}-{epoch.subtask}"] = partial(epoch.rows.combine_chunks)
-        return cast("Snapshot", pieces)
+        return cast("Snapshot", pieces | self._pending.cut(checkpoint_id, self._subtask))
 
     def notify_complete(self, checkpoint_id: int) -> None:
-        due = [epoch for epoch in self._pending if epoch.number <= checkpoint_id]
-        self._send(due, self._run, set())
-        self._pending = [epoch for epoch in self._pending if epoch.number > checkpoint_id]
+        self._send(self._pending.due(checkpoint_id), self._run, set())
+        self._pending.forget(checkpoint_id)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         """The first subtask sends what is missing of all former subtasks, however many there were."""
@@ -245,24 +236,11 @@ class SavedEpochs:
         if len({(each.writer, each.run) for each in pieces}) != 1:
             raise impossible("the subtasks write as different jobs")
         checkpoint = max(each.checkpoint for each in pieces)
-        epochs = []
-        for snapshot in taken:
-            for piece, rows in snapshot.items():
-                if isinstance(rows, pa.Table):
-                    found = own_name(_PIECE, piece, "a table of rows")
-                    check_columns(topic.name, _bare(rows.schema), _bare(schema))
-                    epochs.append(Epoch(int(found[1]), int(found[2]), rows))
-                    if not 1 <= epochs[-1].number <= checkpoint:
-                        raise impossible(f"epoch {epochs[-1].number} has rows, and the checkpoint is {checkpoint}")
+        epochs = saved_epochs(taken, [each.checkpoint for each in pieces], topic.name, schema)
         marks: dict[int, int] = {}
         for each in pieces:
             for name, offset in each.marks.items():
                 if not name.isdecimal() or offset < 0:
                     raise impossible(f"a partition is named {name[:20]!r}")
                 marks[int(name)] = min(offset, marks.get(int(name), offset))
-        epochs.sort(key=lambda epoch: (epoch.number, epoch.subtask))
-        return cls(checkpoint, pieces[0].writer, pieces[0].run, marks, tuple(epochs))
-
-
-def _bare(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([(field.name, field.type) for field in schema])
+        return cls(checkpoint, pieces[0].writer, pieces[0].run, marks, epochs)
