@@ -23,7 +23,7 @@ from workbench.runtime.settings.settings import OF_RUN, OF_TUNE, TABLE, RunSetti
 
 OF_THE_START = {
     *("name", "checkpoint_dir", "resume", "restore", "allow_non_restored_state", "standby", "incremental", "driver"),
-    "replace",
+    *("replace", "engine", "spark"),
 }
 """Arguments of `Pipeline.run` that are no settings."""
 
