@@ -207,7 +207,8 @@ def test_a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named() ->
 def test_the_retry_that_is_due_is_a_metric() -> None:
     pytest.importorskip("redis")
     source = wb.RedisSource("redis://127.0.0.1:1", "a", SCHEMA, retries=1_000)
-    job = wb.Stream.from_source(source).sink_to(wb.DiscardSink()).run("waits")
+    stream = wb.Stream.from_source(source).sink_to(wb.DiscardSink())
+    job = stream.run("waits", parallelism=2)  # of its two subtasks one has no stream, and nothing to try again
     try:
         until(lambda: "connectionAttempts" in str(job.metrics()))
         assert "connectionRetryInMs" in str(job.metrics())

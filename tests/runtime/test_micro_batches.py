@@ -13,7 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job.job import Job
-from workbench.connectors.contract.base import Exhausted, Fetched, Source
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SourceError, WorkbenchError
 from workbench.runtime.batches.offsets import LOG, OffsetLog, Offsets, Span
@@ -215,9 +215,8 @@ class TwoSplits(Source):
         return _TwoReader(self.first.pop(0) if self.first else "a", {"a": 30, "b": self.rows_of_b})
 
 
-class _TwoReader:
+class _TwoReader(SourceReader):
     shares_event_time = False
-    rows_read = None
 
     def __init__(self, first: str, rows: dict[str, int]) -> None:
         self.turn, self.rows, self.read = first, rows, {"a": 0, "b": 0}

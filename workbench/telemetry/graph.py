@@ -13,7 +13,10 @@ from workbench.telemetry.frames import EdgeFrame, TaskFrame, VertexFrame
 from workbench.telemetry.tasks import Metrics
 
 _MEANS = ("busyTimeMsPerSecond", "idleTimeMsPerSecond", "backPressuredTimeMsPerSecond")
-_MAXIMA = ("inPoolUsage", "outPoolUsage", "watermarkLag", "isBackPressured", "sourceIdleTime")
+_MAXIMA = (
+    *("inPoolUsage", "outPoolUsage", "watermarkLag", "isBackPressured", "sourceIdleTime"),
+    *("connectionAttempts", "connectionRetryInMs"),
+)
 _WORST = (
     ("maxBusyTimeMsPerSecond", "busyTimeMsPerSecond"),
     ("maxBackPressuredTimeMsPerSecond", "backPressuredTimeMsPerSecond"),
@@ -73,8 +76,8 @@ def edge_frames(graph: PhysicalGraph, execution: Execution | None, channels: Cha
 
 def _vertex(vertex: Vertex, tasks: Sequence[TaskFrame]) -> VertexFrame:
     metrics: Metrics = {}
-    for name in tasks[0].metrics if tasks else ():
-        values = [value for task in tasks if (value := task.metrics[name]) is not None]
+    for name in dict.fromkeys(name for task in tasks for name in task.metrics):  # a task may have some of its own
+        values = [value for task in tasks if (value := task.metrics.get(name)) is not None]
         if not values:
             metrics[name] = None
         elif name in _MEANS:
