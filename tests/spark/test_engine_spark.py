@@ -22,6 +22,8 @@ from pipelines.running import with_files
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
 from workbench.connectors.replay.log import write_log
+from workbench.lessons.building.source import cells_of
+from workbench.lessons.course import source_of
 from workbench.spark.session import session as spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -235,3 +237,15 @@ def test_a_query_of_plain_pyspark_is_watched(spark: Any) -> None:
     html = watched.html()
     assert "State stores" in html
     assert "rate-micro-batch" in html or "Rate" in html
+
+
+def test_the_report_of_the_last_lesson_has_the_same_rows_on_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for cell in cells_of(source_of("12")):
+        if cell.kind == "code" and cell.section <= 1:
+            exec(cell.solved.replace("on_spark = False", "on_spark = True"), names)
+    assert names["on_spark"] is True
+    assert capsys.readouterr().out.endswith("the same rows\n")

@@ -21,6 +21,7 @@ COURSE = {
     "09": "operations",
     "10": "joins",
     "11": "queries",
+    "12": "cluster",
 }
 """The topic of each lesson; its text is ``sources/01_table_in_motion.md``."""
 
