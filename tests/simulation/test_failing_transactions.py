@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,13 @@ import pytest
 
 from workbench.lab.simulation.search import Search
 from workbench.lab.simulation.simulation import Simulation, run_scenario
+from workbench.runtime.transactions import sql_store
 from workbench.runtime.transactions.bloom import BloomFilter
+from workbench.runtime.transactions.cells import Below, Cell
 from workbench.runtime.transactions.delivery import Delivery
 from workbench.runtime.transactions.memory_store import MemoryStore
 from workbench.runtime.transactions.record_ids import RecordIds
+from workbench.runtime.transactions.sql_store import SqlStore
 from workbench.runtime.transactions.staged_sink import StagedSink
 from workbench.runtime.transactions.store import Row, Write
 from workbench.runtime.transactions.transaction import Transaction
@@ -102,6 +106,38 @@ def rows_of_a_checkpoint_are_written_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(StagedSink, "take_over", lambda self, rows, flushed, latest: take_over(self, rows, {}, 0))
 
 
+# in a database ---------------------------------------------------------------------------------------------------
+
+
+def a_database_takes_the_writes_of_zombies(patch: pytest.MonkeyPatch) -> None:
+    """A write that does not compare the sequencer: whoever writes has the token of the range."""
+    write = SqlStore.write
+
+    def any_token(self: SqlStore, given: Write) -> None:
+        write(self, replace(given, token=self.row(given.range).token))
+
+    patch.setattr(SqlStore, "write", any_token)
+
+
+def a_database_has_state_without_its_record_ids(patch: pytest.MonkeyPatch) -> None:
+    changes = sql_store.changes
+
+    def without_ids(write: Write, taken: Iterable[Cell] = ()) -> tuple[list[Below], list[Cell]]:
+        deleted, cells = changes(write, taken)
+        return deleted, [cell for cell in cells if cell.kind != "taken"]
+
+    patch.setattr(sql_store, "changes", without_ids)
+
+
+def a_database_has_record_ids_without_their_state(patch: pytest.MonkeyPatch) -> None:
+    """What a task has written first stays its state."""
+    patch.setattr(sql_store, "_INSERT", sql_store._INSERT.replace("excluded.content", _FIRST_STATE))
+
+
+_FIRST_STATE = (
+    "CASE WHEN workbench_store_cells.kind = 'state' THEN workbench_store_cells.content ELSE excluded.content END"
+)
+
 PLANTED = [
     (ids_are_not_in_the_write, "", 0),
     (state_is_not_in_the_write, "", 0),
@@ -114,6 +150,9 @@ PLANTED = [
     (nothing_is_sent_again, "rebalanced", 0),
     (ids_are_forgotten_while_copies_are_queued, "silent", 300),
     (rows_of_a_checkpoint_are_written_again, "rebalanced", 0),
+    (a_database_takes_the_writes_of_zombies, "", 0),
+    (a_database_has_state_without_its_record_ids, "", 0),
+    (a_database_has_record_ids_without_their_state, "", 0),
 ]
 
 

@@ -106,7 +106,10 @@ def test_the_world_stops(start: Starts) -> None:
     assert job.stepper.scene().scene.task("table[0]").beside == ()
 
 
-@pytest.mark.parametrize("architecture", [wb.changelog("50ms", offset_interval="200ms"), wb.at_most_once("50ms")])
+@pytest.mark.parametrize(
+    "architecture",
+    [wb.changelog("50ms", offset_interval="200ms"), wb.at_most_once("50ms"), wb.stop_the_world("50ms")],
+)
 def test_going_back_tells_the_same(start: Starts, architecture: object) -> None:
     job = start(architecture)
     words_until(job, "is complete")
@@ -116,5 +119,22 @@ def test_going_back_tells_the_same(start: Starts, architecture: object) -> None:
     fork = job.stepper.fork(scene.step - 3)
     fork.stepper.step(3)
     assert (fork.stepper.scene().scene.words, fork.stepper.scene().scene.facts) == (scene.words, scene.facts)
+    fork.cancel()
+    fork.wait()
+
+
+def test_going_back_while_the_world_stands_still_finds_it_so(start: Starts) -> None:
+    job = start(wb.stop_the_world("50ms"))
+    words_until(job, "sent barrier 1")
+    still = job.stepper.scene().scene
+    assert still.task("table[0]").beside == (("stands still", ""),)
+    words_until(job, "the sources read on")
+    words_until(job, "table[0] sent record")
+    again = job.stepper.back(job.stepper.scene().scene.step - still.step)
+    assert again.scene == still
+    fork = job.stepper.fork()  # from the moment at which it stands still: the fork waits for the checkpoint as well
+    assert fork.stepper.scene().scene.task("table[0]").beside == (("stands still", ""),)
+    assert words_until(fork, "is complete") == words_until(job, "is complete")
+    assert words_until(fork, "table[0] sent record") == words_until(job, "table[0] sent record")
     fork.cancel()
     fork.wait()

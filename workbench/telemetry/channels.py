@@ -112,6 +112,7 @@ class ChannelSampler:
         self._receivers = self._credit = _NONE
         self._ends: tuple[_Ends, ...] = ()
         self._past.clear()
+        self._first: tuple[Column, Column] | None = None
 
     def release(self) -> None:
         """Keep no attempt alive that has ended; channels that go on are known again."""
@@ -138,6 +139,7 @@ class ChannelSampler:
         before = {id(channel): at for at, known in enumerate(self._known) if (channel := known()) is not None}
         kept = [before.get(id(channel), _UNKNOWN) for channel in execution.channels]
         self._past = deque((time_us, _moved(received, kept)) for time_us, received in self._past)
+        self._first = None
         self._execution, self._channels = execution, execution.channels
         self._tasks = [task for task in execution.tasks if isinstance(task, OperatorTask)]
         inputs = {
@@ -172,18 +174,27 @@ class ChannelSampler:
         past = self._past
         while len(past) > 1 and now_us - past[0][0] > HORIZON_US:
             past.popleft()
+            self._first = None
         past.append((now_us, received))
-        first_us, first = past[0]
-        since_us = np.full(len(received), first_us)
-        if (first == _UNKNOWN).any():
-            since_us, first = since_us.copy(), first.copy()
-            for time_us, earlier in past:
-                new = (first == _UNKNOWN) & (earlier != _UNKNOWN)
-                first[new], since_us[new] = earlier[new], time_us
+        if self._first is None:
+            self._first = _first_known(past)
+        since_us, first = self._first
         seconds = (now_us - since_us) / 1e6
         rates = np.zeros(len(received))
         np.divide(received - first, seconds, out=rates, where=seconds > 0)
         return rates
+
+
+def _first_known(past: deque[tuple[int, Column]]) -> tuple[Column, Column]:
+    """For each channel when it was looked at first, and what it had received."""
+    first_us, first = past[0]
+    since_us = np.full(len(first), first_us)
+    if (first == _UNKNOWN).any():
+        first = first.copy()
+        for time_us, earlier in past:
+            new = (first == _UNKNOWN) & (earlier != _UNKNOWN)
+            first[new], since_us[new] = earlier[new], time_us
+    return since_us, first
 
 
 def _moved(column: Column, places: list[int]) -> Column:

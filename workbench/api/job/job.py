@@ -194,13 +194,13 @@ class Job:
         time.
 
         The sum of a task's records is what its state counts twice now. A job that goes back to one checkpoint several
-        times
-        has one row for it, of the last time: each restore undoes the effects of those before.
+        times has one row for it, of the last time: each restore undoes the effects of those before.
 
         Empty while the checkpoints are taken exactly once. With ``checkpoint_mode="at-least-once"`` a task's snapshot
         holds records that came behind a barrier, and a job that resumes from it receives them again. With ``acks()``, a
-        source also has a row without a checkpoint: the records that it has replayed because they were not acknowledged
-        in time.
+        source has a row for what it has read again since its oldest pending root, and one without a checkpoint: the
+        records that it has replayed because they were not acknowledged in time. These count twice in the tasks behind
+        it as well, whose own rows have only what came ahead of a barrier.
 
         Source: F2-9 to F2-15, the at-least-once mode, which does not block during alignment.
         """

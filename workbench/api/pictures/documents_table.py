@@ -135,7 +135,7 @@ def documents_html(rows: Sequence[Mapping[str, str]]) -> str:
         + "</tr>"
         for row in rows
     )
-    return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{head}{body}</table></div>"
+    return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{head}{body}</table></div>{_LEGEND}"
 
 
 _SIGNS = {
@@ -174,6 +174,15 @@ def _observed(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, s
 _LATE_MS = 100
 _KEEPS_UP = 0.8
 _RECORDS_A_MESSAGE = 100
+
+
+_LEGEND = (
+    f"<p style='font-size:11px;opacity:.65'>{_SIGNS['bad']}marks a price, {_SIGNS['good']}none, by thresholds of this "
+    f"workbench: wrong results; a median latency above {_LATE_MS} ms; less than {_KEEPS_UP:.0%} of the throughput of "
+    f"the reference; batches of time; a message for fewer than {_RECORDS_A_MESSAGE} records, or sources that stood "
+    "still; needless replays, or more than one batch that waits; results that depend on a time-out.</p>"
+)
+"""What the signs of the table mean: a judgement, so it stands beside them."""
 
 
 def _verdicts(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, str]:

@@ -283,8 +283,20 @@ def _measure(truth: pa.Table, identity: Sequence[str]) -> str | None:
 def _grouped(rows: pa.Table, columns: list[str], measure: str | None) -> dict[tuple[object, ...], tuple[int, int]]:
     """For each identity: its rows, and the sum of their measure."""
     sums = [] if measure is None else [(measure, "sum")]
+    rows = pa.table({name: _comparable(rows[name]) if name in columns else rows[name] for name in rows.column_names})
     found = rows.group_by(columns).aggregate([([], "count_all"), *sums])
     keys = zip(*(found[name].to_pylist() for name in columns), strict=True)
     counts = found["count_all"].to_pylist()
     totals = [0] * len(counts) if measure is None else pc.fill_null(found[f"{measure}_sum"], 0).to_pylist()
     return dict(zip(keys, zip(counts, totals, strict=True), strict=True))
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values that Arrow can group and that equal each other where they are the same: no NaN, which differs from itself,
+    no list or struct, and one dictionary for all rows."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _comparable(column.cast(kind.value_type))
+    if pa.types.is_floating(kind) or pa.types.is_nested(kind):
+        return pa.chunked_array([pa.array([None if value is None else repr(value) for value in column.to_pylist()])])
+    return column

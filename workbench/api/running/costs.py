@@ -31,7 +31,7 @@ class Cost:
         stall_ms: how long checkpoints kept the sources from reading, in total.
         timed_out: roots that were replayed because they were not acknowledged in time.
         queued: micro-batches that waited at the same time.
-        refused: what tasks tried that were replaced and woke up: records sent that nobody took, and refused writes.
+        refused: what tasks tried in vain that were replaced and woke up: records that did not arrive, refused writes.
     """
 
     failures: int
@@ -81,5 +81,5 @@ def cost_of(job: Job, records: int, woken: Sequence[Woken] = ()) -> Cost:
         stall_ms=cost.stall_ms,
         timed_out=cost.timed_out,
         queued=max(mechanism_of(frame).queued for frame in frames),
-        refused=sum(each.sent + each.refused for each in woken),
+        refused=sum(each.in_vain for each in woken),
     )

@@ -17,6 +17,7 @@ from workbench.errors import SettingError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.logical import Input, Node, with_nodes_between
+from workbench.runtime.job.master import Master
 from workbench.runtime.job.zombies import Woken, Zombie
 from workbench.runtime.settings.called import called
 from workbench.runtime.tasks.task import Task
@@ -210,11 +211,12 @@ class _Probe(Operator):
 
     def _wake(self, faults: Sequence[RecordFault]) -> None:
         for fault in faults:
-            self._spec.woken.append(woken := self._spec.asleep.pop(fault).wake())
+            zombie = self._spec.asleep.pop(fault)
+            self._spec.woken.append(woken := zombie.wake())
             master = jobs()[self._context.job]._run.master
             if isinstance(parts := master.services.parts, Transactions):
-                parts.note_refused(woken.refused)
-            master.call(partial(master.life.tell, "notice", woken.text))
+                parts.note_refused(woken.refused or 0)
+            master.call(partial(_tell, master, zombie, woken))
 
     def ready(self) -> bool:
         return self.next_time_us() is None
@@ -231,6 +233,10 @@ class _Probe(Operator):
         saved = [value_in(snapshot, "passed", int) for snapshot in snapshots if "passed" in snapshot]
         if self._context.subtask < len(saved):
             self._passed = saved[self._context.subtask]
+
+
+def _tell(master: Master, zombie: Zombie, woken: Woken) -> None:
+    master.life.tell("notice", zombie.told(woken))
 
 
 def _probe(spec: FaultProbe, item: Input, beside: Node) -> Node:

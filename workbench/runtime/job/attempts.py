@@ -36,12 +36,14 @@ class Door:
 
     Attributes:
         tasks: the names of those that still run.
+        dropped: how many reports it has dropped.
     """
 
     def __init__(self, call: Callable[[Callable[[], None]], None], take: Callable[[Report], None]) -> None:
         self._call = call
         self._take = take
         self.tasks: set[str] = set()
+        self.dropped = 0
 
     def report(self, report: Report) -> None:
         """Receive a report of a task (see `TaskHost`)."""
@@ -50,6 +52,8 @@ class Door:
     def _deliver(self, report: Report) -> None:
         if report.task in self.tasks:
             self._take(report)
+        else:
+            self.dropped += 1
 
 
 class Attempts:

@@ -18,23 +18,30 @@ from workbench.runtime.transactions.store import FencedWriteError
 from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Woken:
     """What a task did when it woke up.
 
     Attributes:
         task: its name.
         records: that it still had to process.
-        sent: records and messages that it sent on channels of its attempt, which nobody reads any more.
-        refused: its writes that the store refused.
-        text: one sentence.
+        sent: records and messages that it sent on channels of its attempt.
+        refused: its writes that the store refused; None: it wrote none.
+        failed: why it sent no more; empty where it sent everything.
+        arrived: how many of the records arrived, once that is known.
     """
 
     task: str
     records: int
-    sent: int
-    refused: int
-    text: str
+    sent: int = 0
+    refused: int | None = None
+    failed: str = ""
+    arrived: int = 0
+
+    @property
+    def in_vain(self) -> int:
+        """What it tried without effect: records that did not arrive, and refused writes."""
+        return self.sent - self.arrived + (self.refused or 0)
 
 
 class Zombie:
@@ -48,24 +55,42 @@ class Zombie:
 
     def __init__(self, task: Task, records: Records, out: Output) -> None:
         self._task, self._records, self._out = task, records, out
+        self._channels = [pending.channel for output in task.outputs for pending in output.pending]
+        self._arrived = self._dropped = 0
 
     def wake(self) -> Woken:
-        """Process the records in hand, send what comes of them, and report."""
+        """Process the records in hand, and send what comes of them and a report, or write it."""
         task, records = self._task, len(self._records)
-        who = f"{task.name} woke up after it was replaced, with {records:,} records in hand"
         if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask):
-            refused = _write(task)
-            told = "its write was refused: another task owns its sequencer" if refused else "its write was accepted"
-            return Woken(task.name, records, 0, refused, f"{who}: {told}")
+            return Woken(task.name, records, refused=_write(task))
+        self._arrived, self._dropped = self._arrivals(), task.host.dropped
         sent, failed = self._send()
         task.host.report(Finished(task.name))
-        told = f"it sent {sent:,} records on channels that nobody reads, and its report was dropped"
-        return Woken(task.name, records, sent, 0, f"{who}: {told}{failed and f' ({failed})'}")
+        return Woken(task.name, records, sent, failed=failed)
+
+    def told(self, woken: Woken) -> str:
+        """What came of it, as one sentence; on the master's turn behind `wake`, where its report has arrived.
+
+        Args:
+            woken: what it did; learns how much arrived.
+        """
+        who = f"{woken.task} woke up after it was replaced, with {woken.records:,} records in hand"
+        if woken.refused is not None:
+            fate = "refused: another task owns its sequencer" if woken.refused else "accepted"
+            return f"{who}: its write was {fate}"
+        woken.arrived = self._arrivals() - self._arrived
+        report = "dropped" if self._task.host.dropped > self._dropped else "accepted"
+        why = woken.failed and f" ({woken.failed})"
+        return (
+            f"{who}: {woken.arrived:,} of the {woken.sent:,} records that it sent arrived, its report was {report}{why}"
+        )
+
+    def _arrivals(self) -> int:
+        return sum(channel.records_received for channel in self._channels)
 
     def _send(self) -> tuple[int, str]:
         """How many records it sent, and why no more."""
-        channels = [pending.channel for output in self._task.outputs for pending in output.pending]
-        before = sum(channel.records_sent for channel in channels)
+        before = sum(channel.records_sent for channel in self._channels)
         failed = ""
         try:
             self._out.emit(self._records)
@@ -75,7 +100,7 @@ class Zombie:
             raise
         except BaseException as error:  # noqa: BLE001  its operators are closed, and may not process anything
             failed = sentence_of(as_error(error))
-        return sum(channel.records_sent for channel in channels) - before, failed
+        return sum(channel.records_sent for channel in self._channels) - before, failed
 
 
 def _write(task: TransactionalOperatorTask | TransactionalSourceTask) -> int:

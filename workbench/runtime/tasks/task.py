@@ -94,7 +94,13 @@ class Load:
 
 
 class TaskHost(Protocol):
-    """Receives the reports of tasks."""
+    """Receives the reports of tasks.
+
+    Attributes:
+        dropped: how many came from tasks that no longer ran.
+    """
+
+    dropped: int
 
     def report(self, report: Report) -> None:
         """Receive a report; called from the task's thread, returns at once."""
