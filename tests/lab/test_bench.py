@@ -25,7 +25,7 @@ from workbench.cli import main
 from workbench.cli.command import say
 from workbench.dashboard.measured.sweep import SweepPoint, sweep_figures
 from workbench.errors import SettingError
-from workbench.lab.bench.measuring import full_speed, starting, trial
+from workbench.lab.bench.measuring import full_speed, orderings, starting, trial
 from workbench.lab.bench.measuring.full_speed import FullSpeed
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import comparable, read_line
@@ -364,23 +364,78 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     )
     kept = replace(broken, observed="exactly-once", doubled_rows=0)
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept if name == "snapshots" else broken)
-    monkeypatch.setattr(full_speed, "full_speeds", lambda: [FullSpeed("acks", 8, 9, 0.25, None)])
+    speed = FullSpeed("E1", "at-most-once", 8, 9, 0.25, None, None, 0.0, checked=True)
+    monkeypatch.setattr(full_speed, "full_speeds", lambda: [speed])
     assert main(["bench", "architectures", "--repeats", "1", "--json"]) == 1
-    *lines, speed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert (speed["config"]["architecture"], speed["eps_cpu_s"], speed["part"]) == ("acks", 9, 0.25)
+    *lines, line = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (line["config"]["architecture"], line["eps_cpu_s"], line["part"]) == ("at-most-once", 9, 0.25)
     assert [line["checked"] for line in lines] == [True, *[False] * (len(architectures.ARCHITECTURES) - 1)]
     assert lines[0]["config"] == {"architecture": "snapshots", "claimed": "exactly-once"}
     monkeypatch.setattr(architectures, "compare_one", lambda name, seconds: kept)
     assert main(["bench", "architectures", "--repeats", "1"]) == 0
     printed = capsys.readouterr().out
     assert "observed exactly-once; rows -0 +0" in printed
-    assert "acks: 8 records/s at full speed, 9 per CPU second, 25.00% of no mechanism\n" in printed
+    assert "E1 at-most-once: 8 records/s at full speed, 9 per CPU second, 25.00% of no mechanism; Storm with" in printed
+    monkeypatch.setattr(full_speed, "full_speeds", lambda: [replace(speed, checked=False)])
+    assert main(["bench", "architectures"]) == 1
+    assert "(wrong results)" in capsys.readouterr().out
 
 
-def test_full_speed_is_that_of_records_which_were_counted() -> None:
-    alone, acked = full_speed.full_speeds(["none", "acks:granularity=record"], seconds=0.6)
+@pytest.mark.parametrize("work", full_speed.WORKS)
+def test_full_speed_is_that_of_records_which_were_counted(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["none", "acks:granularity=record"]
+    alone, acked = full_speed.full_speeds(names, seconds=0.6, works=[work])
     assert min(alone.eps, acked.eps) > 0
     assert (alone.part, acked.part) == (1.0, acked.eps_cpu_s / alone.eps_cpu_s)
+    assert acked.messages > 1 > alone.messages
+    assert (alone.checked, acked.checked) == (True, True)
+    lacks = full_speed.WORKS[work]()
+    job = lacks.pipeline().run("lacks")
+    job.stop()
+    monkeypatch.setattr("workbench.lab.bench.works.blocks.Emitted.times", lambda self: np.ones(BLOCK, np.int64))
+    assert not lacks.exact(job)
+
+
+def speeds(**part: float) -> list[FullSpeed]:
+    """Runs of E2 with these speeds beside a run of 100,000 a CPU second; names of architectures without their knobs."""
+    given = {"none": 1.0, "snapshots": 1.0, "acks:granularity=record": 0.001, "transactions": 0.01}
+    given |= {"transactions:coalesce=1000": 0.2, "micro-batches:batch_interval=200ms": 0.5}
+    given |= {name: value for each, value in part.items() for name in given if name.partition(":")[0] == each}
+    late = {"micro-batches:batch_interval=200ms": 200.0}
+    calls = {"transactions": 2.0, "transactions:coalesce=1000": 0.002}
+    return [
+        FullSpeed("E2", name, 9, round(value * 100_000), value, late.get(name, 10.0), 300.0, calls.get(name, 0.0), True)
+        for name, value in given.items()
+    ]
+
+
+def test_the_orders_of_the_documents_are_looked_for_in_what_was_measured() -> None:
+    found = list(orderings.orderings(speeds()))
+    assert [each.holds for each in found] == [True] * 4
+    assert [each.why for each in found] == [""] * 4
+    assert "A median of 200 ms; the highest of the others is 10 ms" in found[1].describe()
+    assert "E2, as told: transactions call the store for each record" in found[2].describe()
+    assert "2.00 and 0.0020 calls a record" in found[2].found
+    assert list(orderings.orderings(speeds()[:1])) == []
+
+
+def test_an_order_that_differs_has_a_reason_that_was_measured() -> None:
+    acks, late, _, little = orderings.orderings(
+        [replace(each, p50_ms=250.0) if each.architecture == "snapshots" else each for each in speeds(snapshots=0.9)]
+    )
+    assert (acks.holds, late.holds, little.holds) == (True, False, False)
+    assert late.why == "At full speed records queue before the task that limits it: snapshots (250 ms)."
+    assert little.found == "90.0% per CPU second, from 90.0% to 90.0% in 1 pairs of runs"
+    assert little.why == "The runs without a mechanism differ by 0% among themselves."
+    few = [replace(each, eps_cpu_s=50) if each.architecture == "transactions" else each for each in speeds()]
+    acks = next(orderings.orderings(few))
+    assert not acks.holds
+    assert "less: transactions 50" in acks.found
+    assert acks.why.startswith(
+        "transactions takes 20,000 µs of a core for a record, with 2.0 calls of its store, an ack"
+    )
+    assert acks.why.endswith("where records share a write, it is 50.0 µs, so the calls cost it.")
+    assert json.loads(acks.to_json())["holds"] is False
 
 
 def test_what_jobs_without_much_to_do_take_is_measured() -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
 from workbench.lab.bench.looking import looking
-from workbench.lab.bench.measuring import chaos, full_speed, stalls, starting
+from workbench.lab.bench.measuring import chaos, full_speed, orderings, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
@@ -42,10 +42,12 @@ TAKEN = {
 """The options that a benchmark accepts, if they differ from the usual ones."""
 OPTIONS = (*USUAL, "keys", "page", "html", "query")
 REPEATS = 3
+ROUNDS = {"architectures": 1}
+"""Of benchmarks that take minutes in one round, by default."""
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
 {_LIST}
-  {"architectures":18}what failures do to results: checkpoints, changelog, stop the world, at most once
+  {"architectures":18}what failures do under each architecture, and what each costs without any (E1, E2)
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
@@ -70,7 +72,10 @@ def declare(parser: Parser) -> None:
     parser.add_argument("name", metavar="NAME", type=one_of("benchmark", NAMES), help=f"one of: {', '.join(NAMES)}")
     parser.add_argument("--json", action="store_true", help="print one JSON line per run on stdout and nothing else")
     parser.add_argument(
-        "--repeats", type=count("--repeats"), metavar="N", help=f"number of rounds over all runs (default: {REPEATS})"
+        "--repeats",
+        type=count("--repeats"),
+        metavar="N",
+        help=f"number of rounds over all runs (default: {REPEATS}; architectures: 1)",
     )
     parser.add_argument(
         "--seconds",
@@ -136,7 +141,7 @@ def run(options: argparse.Namespace) -> int:
     refuse_given(options, needless, f"does nothing for 'workbench bench {options.name}': leave it out")
     if not options.peers:
         refuse_given(options, ("peer",), "chooses among the scripts of --peers: name their folder, too")
-    options.repeats = options.repeats or REPEATS
+    options.repeats = options.repeats or ROUNDS.get(options.name, REPEATS)
     if options.name in APART_RUNS:
         return APART_RUNS[options.name](options)
     chosen = cases(options.name, options.seconds, keys=options.keys, parallelism=options.parallelism)
@@ -194,8 +199,14 @@ def _architectures(options: argparse.Namespace) -> int:
             found = architectures.compare_one(architecture, seconds=options.seconds or architectures.SECONDS)
             say(found.to_json() if options.json else found.describe())
             kept &= found.kept
+        speeds: list[full_speed.FullSpeed] = []
         for speed in full_speed.full_speeds():
-            say(speed.to_json() if options.json else speed.describe())
+            speeds.append(speed)
+            figures = orderings.documented(speed)
+            say(speed.to_json() if options.json else f"{speed.describe()}{figures and f'; {figures}'}")
+            kept &= speed.checked
+        for ordering in orderings.orderings(speeds):
+            say(ordering.to_json() if options.json else ordering.describe())
     return 0 if kept else 1
 
 

@@ -31,24 +31,28 @@ class Grep(Work):
         self._lock = Lock()
 
     def pipeline(self, limit: int | None) -> wb.types.Pipeline:
+        return self.lines(limit).filter(CONDITION).sink_to(wb.CallbackSink(self._count, name="count"))
+
+    def lines(self, limit: int | None) -> wb.Stream:
+        """All lines."""
         lines, emitted = self._lines, self.emitted
 
         def rows(first: int, count: int) -> pa.RecordBatch:
             emitted.add(first, count)
             return pa.RecordBatch.from_arrays([lines.slice(first % BLOCK, count)], schema=SCHEMA)
 
-        return (
-            wb.Stream.from_generator(rows, SCHEMA, limit=limit)
-            .filter(CONDITION)
-            .sink_to(wb.CallbackSink(self._count, name="count"))
-        )
+        return wb.Stream.from_generator(rows, SCHEMA, limit=limit)
 
     def _count(self, batch: pa.RecordBatch) -> None:
         with self._lock:
             self._found += batch.num_rows
 
     def exact(self) -> bool:
-        return self._found == int(self.emitted.times()[matching_rows()].sum())
+        return self._found == self.expected()
+
+    def expected(self) -> int:
+        """How many of the emitted lines match."""
+        return int(self.emitted.times()[matching_rows()].sum())
 
 
 @cache
