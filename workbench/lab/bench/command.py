@@ -33,7 +33,7 @@ TAKEN = {
     "crowd": ("repeats", "seconds", "parallelism"),
     "dashboard": ("repeats", "seconds", "page"),
     "idle": ("repeats", "seconds"),
-    "intervals": (),
+    "intervals": ("html",),
     "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
     "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
@@ -52,7 +52,7 @@ DETAILS = f"""\
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
-  {"intervals":11}{"E8":7}the query "last {batch_intervals.WINDOW}" under intervals of snapshots and of micro-batches
+  {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and micro-batches, as a picture
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
@@ -126,7 +126,7 @@ def declare(parser: Parser) -> None:
         "--html",
         type=new_file("--html"),
         metavar="FILE",
-        help="file for the picture of sweep, chaos or stalls (default: sweep.html, chaos.html, stalls.html)",
+        help="file for the picture of sweep, chaos, intervals or stalls (default: sweep.html and so on)",
     )
 
 
@@ -229,11 +229,12 @@ def _idle(options: argparse.Namespace) -> int:
 
 
 def _intervals(options: argparse.Namespace) -> int:
-    as_told = True
+    runs: list[batch_intervals.Answered] = []
     for found in batch_intervals.intervals():
+        runs.append(found)
         say(found.to_json() if options.json else found.describe())
-        as_told &= found.as_told
-    return 0 if as_told else 1
+    sys.stderr.write(f"The picture is in {batch_intervals.save(runs, options.html or Path('intervals.html'))}\n")
+    return 0 if all(run.as_told for run in runs) else 1
 
 
 def _nexmark(options: argparse.Namespace) -> int:

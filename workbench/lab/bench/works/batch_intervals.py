@@ -1,4 +1,4 @@
-"""E8: what was counted in the last five seconds, under snapshots and under micro-batches of several intervals.
+"""E7 and E8: what was counted in the last five seconds, under snapshots and under micro-batches of several intervals.
 
 A batch is the smallest unit of a micro-batch engine, so "the last five seconds" becomes the last batch when that is
 longer. The interval of snapshots changes nothing (E7). Virtual time, so each run takes moments and is the same.
@@ -7,15 +7,19 @@ longer. The interval of snapshots changes nothing (E7). Virtual time, so each ru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 import workbench as wb
 from workbench.elements import Int64s
+
+if TYPE_CHECKING:
+    from workbench.dashboard.measured.intervals import IntervalRun
 
 WINDOW = "5s"
 SECONDS = 60
@@ -43,6 +47,7 @@ class Answered:
         wrong: windows of five seconds without the true answer, and answers to others.
         peak: the largest count in "the last five seconds".
         expected: whether they should be right: always, unless a batch is longer than the window.
+        found: the answers by the start of their windows in microseconds.
     """
 
     architecture: str
@@ -51,6 +56,7 @@ class Answered:
     wrong: int
     peak: int
     expected: bool
+    found: Mapping[int, int] = field(default_factory=dict, repr=False)
 
     @property
     def as_told(self) -> bool:
@@ -59,16 +65,27 @@ class Answered:
 
     def to_json(self) -> str:
         """One line of JSON."""
-        return json.dumps({"peer": "workbench", "workload": "intervals", **asdict(self), "checked": self.as_told})
+        figures = {name: value for name, value in asdict(self).items() if name != "found"}
+        return json.dumps({"peer": "workbench", "workload": "intervals", **figures, "checked": self.as_told})
 
     def describe(self) -> str:
         """One line."""
         run = self.architecture + ("" if self.checkpoint_interval is None else f" every {self.checkpoint_interval}")
-        verdict = "all right" if not self.wrong else f"{self.wrong} wrong"
         return (
-            f"{run}: {self.answers} answers for the last {WINDOW}, {verdict}, peak {self.peak:,}"
+            f"{run}: {self.answers} answers for the last {WINDOW}, {self._verdict}, peak {self.peak:,}"
             f"{'' if self.as_told else ' (unexpected)'}"
         )
+
+    @property
+    def title(self) -> str:
+        """What was run, in words, and how many of its answers are right."""
+        name, _, knobs = self.architecture.partition(":")
+        every = self.checkpoint_interval or knobs.partition("=")[2].partition(",")[0]
+        return f"{name} every {every}: {self.answers} answers, {self._verdict}"
+
+    @property
+    def _verdict(self) -> str:
+        return "all right" if not self.wrong else f"{self.wrong} wrong"
 
 
 def input_times() -> Int64s:
@@ -112,4 +129,20 @@ def intervals() -> Iterator[Answered]:
         found = answers(architecture, interval)
         wrong = sum(found.get(start) != right.get(start) for start in found.keys() | right.keys())
         expected = "batch_interval=10s" not in architecture
-        yield Answered(architecture, interval, len(found), wrong, max(found.values()), expected)
+        yield Answered(architecture, interval, len(found), wrong, max(found.values()), expected, found)
+
+
+def save(runs: Sequence[Answered], path: Path) -> Path:
+    """Write the picture into an HTML file that needs no network."""
+    from workbench.dashboard.measured.intervals import intervals_page
+
+    shown = [_shown(run.title, run.wrong == 0, run.found) for run in runs]
+    path.write_text(intervals_page(shown, _shown("true", True, truth()), (len(runs) + 1) // 2), encoding="utf-8")
+    return path
+
+
+def _shown(title: str, right: bool, found: Mapping[int, int]) -> IntervalRun:
+    from workbench.dashboard.measured.intervals import IntervalRun
+
+    starts = [start / _SECOND_US for start in sorted(found)]
+    return IntervalRun(title, right, starts, [*starts[1:], float(SECONDS)], [found[start] for start in sorted(found)])
