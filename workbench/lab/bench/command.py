@@ -52,7 +52,7 @@ DETAILS = f"""\
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
-  {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and micro-batches, as a picture
+  {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
