@@ -29,6 +29,8 @@ from workbench.runtime.tasks.task import Outcome
 
 
 class Host:
+    dropped = 0
+
     def report(self, report: Report) -> None:
         raise AssertionError(report)
 

@@ -29,6 +29,8 @@ SCHEMA = pa.schema([("key", pa.int64()), ("value", pa.int64()), ("stamp", pa.int
 
 
 class Host:
+    dropped = 0
+
     def report(self, report: Report) -> None:
         raise AssertionError(report)
 

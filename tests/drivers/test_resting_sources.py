@@ -25,6 +25,8 @@ SECOND_US = 1_000_000
 
 
 class Host:
+    dropped = 0
+
     def report(self, report: Report) -> None:
         raise AssertionError(report)
 
