@@ -183,7 +183,8 @@ def test_windows_are_compared_by_key_and_window():
     assert lost > 0
 
 
-def test_what_each_guarantee_allows_is_what_is_observed_to_the_record():
+@pytest.mark.parametrize("fault", ["task-dies:at=50", "zombie:at=50,wakes=10"])
+def test_what_each_guarantee_allows_is_what_is_observed_to_the_record(fault):
     """In steps, so what is on its way when the task fails is the same each time."""
     rows = 100
     table = pa.table({"k": np.arange(rows) % 5, "n": np.arange(rows)})
@@ -192,7 +193,7 @@ def test_what_each_guarantee_allows_is_what_is_observed_to_the_record():
     compared = wb.compare(
         counts + numbers.rebalance().sink_to(wb.TableSink("rows")),
         ["snapshots", wb.acks(), wb.changelog("10ms", offset_interval="60s"), wb.at_most_once("10ms")],
-        faults="task-dies:at=50", driver="stepping", checkpoint_interval="10ms", buffer_timeout="8ms",
+        faults=fault, driver="stepping", checkpoint_interval="10ms", buffer_timeout="8ms",
         restart="fixed-delay:attempts=3,delay=0ms",
     )  # fmt: skip
     assert set(compared.wait("60s").values()) == {"FINISHED"}
