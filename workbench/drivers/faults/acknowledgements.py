@@ -79,6 +79,11 @@ class Post:
         self._host = host
         self._task = task
 
+    @property
+    def dropped(self) -> int:
+        """As of its host."""
+        return self._host.dropped
+
     def report(self, report: Report) -> None:
         """Receive a report (see `TaskHost`)."""
         self._acknowledgements.send(self._host, self._task, report)

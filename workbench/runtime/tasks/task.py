@@ -94,13 +94,11 @@ class Load:
 
 
 class TaskHost(Protocol):
-    """Receives the reports of tasks.
+    """Receives the reports of tasks."""
 
-    Attributes:
-        dropped: how many came from tasks that no longer ran.
-    """
-
-    dropped: int
+    @property
+    def dropped(self) -> int:
+        """How many reports came from tasks that no longer ran."""
 
     def report(self, report: Report) -> None:
         """Receive a report; called from the task's thread, returns at once."""

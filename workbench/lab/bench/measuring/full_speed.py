@@ -102,7 +102,8 @@ class _Filtered:
         return self._grep.lines(None).rebalance().filter(CONDITION).uid(_COUNTED).sink_to(wb.TableSink("found"))
 
     def exact(self, job: wb.types.Job) -> bool:
-        return job.table("found").num_rows == self._grep.expected()
+        found: int = job.table("found").num_rows
+        return found == self._grep.expected()
 
 
 class _Grouped:
