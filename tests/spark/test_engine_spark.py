@@ -18,6 +18,7 @@ from pipelines.draft import Draft
 from pipelines.expected import counted
 from pipelines.generator import draw
 from pipelines.running import with_files
+from pyspark.sql import SparkSession
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
@@ -129,6 +130,7 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(name: str, spark: Any, l
     assert made(log).explain(engine="spark").tier == tier
     here = made(log).run(f"kernel {name}".replace(" ", "-"), parallelism=2)
     there = made(log).run(f"spark {name}".replace(" ", "-"), engine="spark", spark=spark)
+    assert SparkSession.getActiveSession() is spark
     assert here.wait("60s") == "FINISHED"
     assert there.wait("240s") == "FINISHED"
     tables = [node.spec.name for node in made(log).logical_graph().nodes if node.role == "sink"]

@@ -25,7 +25,7 @@ from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.native_source import MARK, NATIVE_FORMAT, TICK, TIME, NativeDataSource
 from workbench.spark.engine.sent import sent
-from workbench.spark.engine.sessions import register
+from workbench.spark.engine.sessions import active_kept, register
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
@@ -131,7 +131,8 @@ class NativePlan:
     def _joined(self, node: Node, spec: LookupJoin, left: DataFrame) -> DataFrame:
         columns = spec.columns
         names = {field.name: f"__wb_right_{at}" for at, field in enumerate(spec.table.schema)}
-        right = self._spark.createDataFrame(spec.table.rename_columns(list(names.values())))
+        with active_kept():
+            right = self._spark.createDataFrame(spec.table.rename_columns(list(names.values())))
         alike = [
             _column(one) == _column(names[other])
             for one, other in zip(columns.left_keys, columns.right_keys, strict=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from workbench.errors import SettingError
@@ -53,6 +55,23 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     own.conf.set("spark.sql.shuffle.partitions", str(partitions))
     own.conf.set("spark.sql.streaming.statefulOperator.allowMultiple", "true" if several else "false")
     return own
+
+
+@contextmanager
+def active_kept() -> Iterator[None]:
+    """Leave the active session as it is, which PySpark changes when another session creates a frame.
+
+    Otherwise the user's next frames would be made in the session of the query, with its settings.
+    """
+    from pyspark.sql import SparkSession as Session
+
+    before = Session.getActiveSession()
+    try:
+        yield
+    finally:
+        if before is not None:
+            Session._activeSession = before
+            Session._get_j_spark_session_class(before._jvm).setActiveSession(before._jsparkSession)
 
 
 def register(spark: SparkSession, source: type) -> None:
