@@ -60,6 +60,8 @@ FRAME = Frame(
 
 
 class FakeJob:
+    engine = "kernel"
+
     def __init__(self, frame=FRAME, state="RUNNING"):
         self.state = state
         self.frame = frame

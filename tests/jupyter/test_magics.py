@@ -559,7 +559,7 @@ def test_an_error_in_the_body_names_the_number_of_its_cell(shell: InteractiveShe
 def test_an_error_in_any_cell_is_a_sentence(shell: InteractiveShell) -> None:
     shell.user_ns["WorkbenchError"] = WorkbenchError
     assert failure(shell, "raise WorkbenchError('the fact')") == "WorkbenchError: the fact"
-    assert failure(shell, "x = 1\n%stream nonsense").endswith("stop (cell, line 2)")
+    assert failure(shell, "x = 1\n%stream nonsense").endswith("watch (cell, line 2)")
     assert isinstance(sys.last_value, WorkbenchError)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.connectors.replay.log import write_log
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import source_of
+from workbench.spark.jobs import spark_job
 from workbench.spark.session import session as spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -77,6 +80,10 @@ class AlternateSums(wb.functions.ProcessFunction):
         return {"k": ctx.key, "at": time}
 
 
+def squares(first: int, n: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": [at * at for at in range(first, first + n)]})
+
+
 AIRPORTS = pa.table({"k": ["a", "b"], "city": ["Aachen", "Bonn"]})
 
 PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
@@ -119,6 +126,8 @@ PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
             + events(log).key_by("k").window(wb.windows.count_tumbling(7)).aggregate(n=wb.count())
             .sink_to(wb.TableSink("sevens"))
             + events(log).key_by("k").aggregate(n=wb.count(), s=wb.sum("v")).sink_to(wb.TableSink("rolling"))
+            + wb.Stream.from_generator(squares, {"n": pa.int64()}, event_time="n", limit=100)
+            .sink_to(wb.TableSink("squares"))
         ),
     ),
 }  # fmt: skip
@@ -144,6 +153,7 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(name: str, spark: Any, l
         else:
             assert counted(mine) == counted(theirs)
     assert there.checkpoints()[-1].phases_ms["addBatch"] > 0
+    assert wb.job(there.name) is there
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -168,6 +178,39 @@ def test_a_function_that_cannot_be_sent_names_the_variable(spark: Any, log: Path
 
     with pytest.raises(wb.errors.PlanError, match="'locked' uses the variable 'lock', a lock"):
         events(log).map(locked).sink_to(wb.DiscardSink()).run("locked", engine="spark", spark=spark)
+
+
+def test_a_job_is_paused_resumed_stopped_and_continued_from_a_copy(
+    spark: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_job, "BATCH_ROWS", 500)
+    whole = events(log).filter("v > 3").sink_to(wb.TableSink("out"))
+    job: Any = whole.run("first", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", checkpoint_interval="1s")
+    until(lambda: len(job.checkpoints()) >= 1)
+    job.pause()
+    assert (job.state, job.query.isActive, job.over) == ("SUSPENDED", False, False)
+    before = len(job.checkpoints())
+    job.resume()
+    until(lambda: len(job.checkpoints()) > before)
+    job.stop()
+    assert (job.state, job.complete) == ("FINISHED", False)
+    shutil.copytree(tmp_path / "c", tmp_path / "copy")
+    monkeypatch.undo()
+    rest = whole.run("rest", engine="spark", spark=spark, checkpoint_dir=tmp_path / "copy", resume=True)
+    assert rest.wait("240s") == "FINISHED"
+    here = whole.run("whole")
+    here.wait("60s")
+    assert counted(rest.table()) == counted(here.table())
+
+
+def until(met: Callable[[], bool]) -> None:
+    """Wait until a job's thread has seen something, at most a minute."""
+    pause = threading.Event()
+    for _ in range(1_200):
+        if met():
+            return
+        pause.wait(0.05)
+    raise AssertionError("it did not happen")
 
 
 def test_a_checkpoint_of_another_pipeline_is_rejected_and_unchanged(spark: Any, log: Path, tmp_path: Path) -> None:
@@ -212,7 +255,11 @@ def test_a_process_killed_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp
     assert sessions["n"].to_pylist() == [20] * 150
     parts = sorted((tmp_path / "events").glob("part-*.parquet"))
     written = pa.concat_tables(pq.read_table(part) for part in parts)
-    assert len(written) == len(set(written["t"].to_pylist())) == 3_000
+    assert len(written) == len(set(written["t"].to_pylist())) == 3_100
+    told = json.loads((tmp_path / "told.json").read_text())
+    assert 0 < told["late"] <= 100  # of the second run
+    assert "the JVM of Spark has ended" in told["orphan"]
+    assert "the JVM of the Spark session has ended" in told["next"]
 
 
 def test_a_query_of_plain_pyspark_is_watched(spark: Any) -> None:

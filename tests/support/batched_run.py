@@ -47,10 +47,10 @@ def run_in_batches(
         rows: list[Row] = list(zip(*(column.to_pylist() for column in logged(log, end["batch"]).columns), strict=True))
         after = dict(states)
         for level in range(plan.levels):
-            rows = _level(plan, level, rows, after)
+            rows = one_level(plan, level, rows, after)
         if crash and crashes is not None and crashes.random() < 0.5:
             continue  # the state of this batch is lost, and the batch runs again
-        epochs.write(batch, _written(plan, rows))
+        epochs.write(batch, written(plan, rows))
         if crash:  # Spark did not note the end of the batch: everything but the sinks' snapshot begins again
             epochs.close()
             reading.close()
@@ -67,7 +67,8 @@ def run_in_batches(
     return {name: tables.read(name) for name in tables.names()}
 
 
-def _level(plan: CarriedPlan, level: int, rows: list[Row], states: dict[tuple[int, int], bytes]) -> list[Row]:
+def one_level(plan: CarriedPlan, level: int, rows: list[Row], states: dict[tuple[int, int], bytes]) -> list[Row]:
+    """The rows behind one level; `states` holds the state of each task, and receives the new one."""
     passed = [row for row in rows if not is_at(plan, row[0], level)]
     by_task: dict[int, list[tuple[int, bytes]]] = {}
     for task, channel, payload in rows:
@@ -79,11 +80,12 @@ def _level(plan: CarriedPlan, level: int, rows: list[Row], states: dict[tuple[in
     return passed
 
 
-def _written(plan: CarriedPlan, rows: list[Row]) -> list[tuple[str, Records]]:
-    written = []
+def written(plan: CarriedPlan, rows: list[Row]) -> list[tuple[str, Records]]:
+    """The records for the sinks, by uid."""
+    found = []
     for task, _, payload in rows:
         if task < TOLD:
             for item in unpacked(payload):
                 assert isinstance(item, Records)
-                written.append((plan.sink_of(task), item))
-    return written
+                found.append((plan.sink_of(task), item))
+    return found

@@ -13,6 +13,7 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.api.running.faults_by_records import FAULTS
+from workbench.api.running.pipeline import ENGINES
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.jupyter.docked import PLACES
@@ -21,24 +22,34 @@ from workbench.jupyter.verbs import LANE_SETTINGS, RUN, UNTIL, VERBS, WITHOUT_JO
 from workbench.runtime.settings.architecture import CHOICES
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.settings import TABLE
+from workbench.spark.watching.variables import queries_in, sessions_in
 
-VALUES: Mapping[str, Collection[str]] = {"driver": DRIVERS, **{name: each.words for name, each in TABLE.items()}}
+VALUES: Mapping[str, Collection[str]] = {
+    "driver": DRIVERS,
+    "engine": ENGINES,
+    **{name: each.words for name, each in TABLE.items()},
+}
 """The values of settings and options that are words."""
 _LINE = re.compile(r"\s*(?:[\w, ]+=\s*)?(%%?stream|%%stream_sql)\s(.*)")
 
 
-@context_matcher(identifier="workbench.stream", priority=100)
-def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
-    """Completions at the cursor of a ``%stream`` line; none anywhere else."""
-    line = _LINE.fullmatch(context.text_until_cursor)
-    if line is None:
-        return {"completions": []}
-    *before, token = line[2].replace("=", " ").split(" ")
-    before = [word for word in before if word]
-    names = options(before) if line[1].startswith("%%") else candidates(before)
-    begins = token, token.replace("-", "_")  # a setting may be written either way
-    found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(begins)]
-    return {"completions": found, "suppress": bool(found), "matched_fragment": token}
+def completer_of_streams(shell: Any) -> Any:
+    """The matcher for a shell, whose variables hold the queries of Spark that can be watched."""
+
+    @context_matcher(identifier="workbench.stream", priority=100)
+    def complete_stream(context: CompletionContext) -> SimpleMatcherResult:
+        """Completions at the cursor of a ``%stream`` line; none anywhere else."""
+        line = _LINE.fullmatch(context.text_until_cursor)
+        if line is None:
+            return {"completions": []}
+        *before, token = line[2].replace("=", " ").split(" ")
+        before = [word for word in before if word]
+        names = options(before) if line[1].startswith("%%") else candidates(before, shell.user_ns)
+        begins = token, token.replace("-", "_")  # a setting may be written either way
+        found = [SimpleCompletion(name, type="magic") for name in names if name.startswith(begins)]
+        return {"completions": found, "suppress": bool(found), "matched_fragment": token}
+
+    return complete_stream
 
 
 def options(before: Sequence[str]) -> Iterable[str]:
@@ -56,8 +67,8 @@ def options(before: Sequence[str]) -> Iterable[str]:
     return [flag for flags, _ in OPTIONS for flag in flags]
 
 
-def candidates(before: Sequence[str]) -> Iterable[str]:
-    """Completions after ``%stream`` and the words in `before`."""
+def candidates(before: Sequence[str], variables: Mapping[str, object]) -> Iterable[str]:
+    """Completions after ``%stream`` and the words in `before`; `variables` are the user's."""
     if not before:
         return sorted([*VERBS, *WITHOUT_JOB])
     jobs = wb.jobs()
@@ -66,6 +77,9 @@ def candidates(before: Sequence[str]) -> Iterable[str]:
         return () if rest else sorted([*VERBS, *WITHOUT_JOB])
     if verb == "display":
         return () if rest else PLACES
+    if verb == "watch":
+        on_spark = [name for name, job in jobs.items() if job.engine == "spark"]
+        return () if rest else [*queries_in(variables), *sessions_in(variables), *on_spark]
     named = bool(rest) and rest[0] in jobs
     meant, own = ([jobs[rest[0]]], rest[1:]) if named else (list(jobs.values()), rest)
     found = [] if rest or verb == "list" else list(jobs)
@@ -92,7 +106,7 @@ def _fork(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 
 
 def _savepoints(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
-    return () if own else _names_of(lambda: (name for job in meant for name in job.savepoints()))
+    return () if own else _names_of(lambda: (name for job in _in_kernel(meant) for name in job.savepoints()))
 
 
 def _names_of(read: Callable[[], Iterable[str]]) -> list[str]:
@@ -145,7 +159,11 @@ def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
 
 
 def _frames(meant: Sequence[Any]) -> list[Any]:
-    return [frame for job in meant if (frame := job.recorder.latest()) is not None]
+    return [frame for job in _in_kernel(meant) if (frame := job.recorder.latest()) is not None]
+
+
+def _in_kernel(meant: Sequence[Any]) -> list[Any]:
+    return [job for job in meant if job.engine != "spark"]
 
 
 _WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = {

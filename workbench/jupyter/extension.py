@@ -17,7 +17,7 @@ from workbench.errors import WorkbenchError
 from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.jupyter.comm import register_comms, unregister_comms
-from workbench.jupyter.completion import complete_stream
+from workbench.jupyter.completion import completer_of_streams
 from workbench.jupyter.docked import expect_front
 from workbench.jupyter.failures import show_failure
 from workbench.jupyter.magics import StreamMagics
@@ -65,7 +65,7 @@ def load_ipython_extension(ipython: Any) -> None:
     if id(ipython) in _loaded:
         return
     ipython.register_magics(StreamMagics)
-    completers = (complete_stream, completer_of_queries(ipython))
+    completers = (completer_of_streams(ipython), completer_of_queries(ipython))
     ipython.Completer.custom_matchers.extend(completers)
     loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs), completers)
     ipython.set_custom_exc((WorkbenchError, BodySyntaxError), show_failure)

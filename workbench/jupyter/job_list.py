@@ -22,7 +22,7 @@ class JobList:
 
     @staticmethod
     def of(jobs: Mapping[str, Any]) -> JobList:
-        """Read the newest telemetry frame of each job."""
+        """Read the newest telemetry frame of each job, and the status of those on Spark."""
         return JobList(tuple(_row(name, job) for name, job in jobs.items()))
 
     def __repr__(self) -> str:
@@ -42,6 +42,8 @@ class JobList:
 
 
 def _row(name: str, job: Any) -> tuple[str, ...]:
+    if job.engine == "spark":
+        return _row_on_spark(name, job.status())
     frame: Frame | None = job.recorder.latest()
     if frame is None:
         return (name, str(job.state), "-", "-", "-", "-")
@@ -49,3 +51,10 @@ def _row(name: str, job: Any) -> tuple[str, ...]:
     completed = frame.metrics.get("numberOfCompletedCheckpoints") or 0
     settings = ", ".join(f"{key}={value}" for key, value in frame.settings.items() if value is not None)
     return (name, str(job.state), f"{float(rate):,.0f}", format_instant(reached(frame)), str(completed), settings)
+
+
+def _row_on_spark(name: str, told: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is not measured is a dash."""
+    rate = told["rows_per_second"]
+    shown = "-" if rate is None else f"{rate:,.0f}"
+    return (name, str(told["state"]), shown, told["watermark"] or "-", str(told["batches"]), f"tier={told['tier']}")

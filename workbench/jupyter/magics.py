@@ -19,6 +19,7 @@ from workbench.api.job.registry import make_room
 from workbench.api.kept.job_record import RECORD, Cell, started_from
 from workbench.api.launching.refusals import RunRequest, check_beginning, check_directory, planned
 from workbench.api.running.found_jobs import FoundJob
+from workbench.api.running.pipeline import on_spark
 from workbench.dashboard.page.carrier import cell_id
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
@@ -30,10 +31,13 @@ from workbench.jupyter.queries.cell import run_query, run_views
 from workbench.jupyter.verbs import RUN, about_verbs, run_verb
 from workbench.jupyter.words import words_of
 from workbench.once import Once
+from workbench.packages import needed
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
 from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.settings import OF_RUN, Settings
+from workbench.spark.engine.directory import check_unused
+from workbench.spark.jobs.absent import check_settings
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
 """The flags of an option, and its arguments for argparse."""
@@ -51,6 +55,7 @@ def _option(setting: Setting) -> Option:
 OPTIONS: tuple[Option, ...] = (
     *map(_option, OF_RUN.values()),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
+    (("--engine",), {"help": "kernel (the default), or spark: on Spark Structured Streaming, with the same rows"}),
     (("--driver",), {"help": "live (the default), or stepping: the job advances only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
@@ -90,7 +95,7 @@ class StreamMagics(Magics):
 
     @line_magic("stream")
     def verb(self, line: str) -> Any:
-        return run_verb(words_of(line), self._offer)
+        return run_verb(words_of(line), self._offer, self.shell.user_ns)
 
     def _offer(self, job: FoundJob, cell: Cell, run: bool) -> Any:
         """Show the cell of a job of an earlier kernel, and put it into the next input, or run it from the job's latest
@@ -173,19 +178,23 @@ class StreamMagics(Magics):
             return self._show(running, options, begin)
         refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
-        docked = not options.no_dashboard and dock(options.name)
+        docked = not options.no_dashboard and not is_for_spark(options) and dock(options.name)
         return self._show(self._begin(pipeline, options, cell), options, docked=docked)
 
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
         """Start the job; a running job of the same name is replaced."""
-        prepare_kernels(pipeline.logical_graph)  # slow on a machine's first run, and interruptible
+        elsewhere = is_for_spark(options)
+        if elsewhere:
+            needed("workbench.spark.session", "Spark").session()  # slow where none is active, and interruptible
+        else:
+            prepare_kernels(pipeline.logical_graph)  # slow on a machine's first run, and interruptible
         running = wb.jobs().get(options.name)
-        if running is not None and not running.over:
+        if not elsewhere and running is not None and not running.over:
             asked = request(options, pipeline)
             check_beginning(asked, running, planned(asked))  # the running job would be lost for nothing
             make_room(running)
         with interrupts_held(), started_from(cell):
-            job = run(pipeline, options)
+            job = run(pipeline, options, replace=elsewhere)
             if options.output:
                 self.shell.user_ns[options.output] = job
         return job
@@ -195,13 +204,16 @@ class StreamMagics(Magics):
     ) -> Any:
         """The job, or its dashboard where that can be drawn and is not docked; `begin` starts one in its place, if it
         was running."""
-        if options.no_dashboard or not hasattr(self.shell, "kernel"):  # a terminal has nothing to draw it on
-            if begin is not None:
-                name = job.name
-                magic = "stream" if job._run.cell is None else job._run.cell.magic
-                what = f"'%%{magic} {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
-                display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
+        drawn = not options.no_dashboard and hasattr(self.shell, "kernel")  # a terminal has nothing to draw it on
+        if begin is not None and (not drawn or job.engine == "spark"):
+            name = job.name
+            magic = "stream" if job._run.cell is None else job._run.cell.magic
+            what = f"'%%{magic} {name} --replace' starts it from the beginning, '%stream stop {name}' ends it"
+            display(Advice(f"This cell started the job {name!r}, which is still running: {what}."))
+        if not drawn:
             return job
+        if job.engine == "spark":
+            return job.dashboard()
         if docked:
             where = f"The dashboard of {job.name!r} is docked next to the notebook"
             return Advice(f"{where}: '%stream dashboard {job.name}' shows it here, '%stream display cell' always does.")
@@ -263,13 +275,26 @@ def own_job(name: str, cell: Cell) -> wb.types.Job | None:
     return running
 
 
+def is_for_spark(options: Any) -> bool:
+    """Whether the line asks for Spark.
+
+    Raises:
+        SettingError: for an engine that there is not.
+    """
+    return on_spark(options.engine or "kernel")
+
+
 def refuse_options(options: Any) -> None:
     """Reject an invalid line, as far as possible before the cell runs and before a running job is stopped for it.
 
     Raises:
-        SettingError: an invalid value. CheckpointError:
-        the job cannot start in the checkpoint directory.
+        SettingError: an invalid value.
+        CheckpointError: the job cannot start in the checkpoint directory.
     """
+    if is_for_spark(options):
+        check_settings(given(options, OF_RUN))
+        check_unused(options.checkpoint_dir, options.resume)
+        return
     Settings().with_values(given(options, OF_RUN))
     check_directory(request(options), wb.jobs().get(options.name))
 
@@ -315,11 +340,13 @@ def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
     )
 
 
-def run(pipeline: wb.types.Pipeline, options: Any) -> wb.types.Job:
+def run(pipeline: wb.types.Pipeline, options: Any, *, replace: bool = False) -> wb.types.Job:
     """Start the pipeline with the options of the line, and the defaults of ``Pipeline.run`` for the rest."""
-    beginning = ("checkpoint_dir", "driver", "restore", "incremental")
+    beginning = ("checkpoint_dir", "driver", "restore", "incremental", "engine")
     switches = [name for name in ("standby", "allow_non_restored_state") if getattr(options, name)]
     arguments = {**given(options, (*OF_RUN, *beginning)), **dict.fromkeys(switches, True)}
+    if replace:
+        arguments["replace"] = True
     return pipeline.run(options.name, resume=options.resume, **arguments)
 
 

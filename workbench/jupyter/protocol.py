@@ -136,8 +136,10 @@ def summarise(name: str, job: Job) -> JobSummary:
     A job that cannot be read becomes a line that says so, so that it does not hide the others.
     """
     try:
-        paused = bool(job.status().get("paused"))
-        return _summary_of_frame(name, job.state, paused, job.recorder.latest())
+        told = job.status()
+        if job.engine == "spark":
+            return _summary_on_spark(name, job.state, told)
+        return _summary_of_frame(name, job.state, bool(told.get("paused")), job.recorder.latest())
     except Exception as error:  # noqa: BLE001
         return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence_of(error)}")
 
@@ -160,6 +162,19 @@ def success_reply(request: str, jobs: Iterable[JobSummary]) -> dict[str, Any]:
 def failure_reply(request: str, error: BaseException) -> dict[str, Any]:
     """The answer to a rejected request; ``error`` is one sentence for the user."""
     return {"id": request, "ok": False, "version": PROTOCOL_VERSION, "error": sentence_of(error)}
+
+
+def _summary_on_spark(name: str, state: str, told: Mapping[str, Any]) -> JobSummary:
+    """What Spark measures; the rest is not known."""
+    return JobSummary(
+        name=name,
+        state=state,
+        paused=bool(told["paused"]),
+        numRecordsInPerSecond=_number(told["rows_per_second"]),
+        numLateRecordsDropped=_whole(told["late_records"]),
+        lastCompletedCheckpointId=told["batches"] - 1 if told["batches"] else None,
+        failure=told["failure"],
+    )
 
 
 def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) -> JobSummary:

@@ -18,6 +18,7 @@ from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
 from workbench.runtime.settings.architecture import CHOICES, KNOBS
 from workbench.runtime.settings.settings import TABLE
+from workbench.spark.watching.variables import watch_variable
 
 LANE_SETTINGS = tuple(name for name in TABLE if name != "fault_tolerance")
 """The settings that all lanes of ``compare`` may share."""
@@ -186,6 +187,8 @@ def _fork(job: Any, words: Sequence[str]) -> Any:
 
 def _compare(job: Any, words: Sequence[str]) -> Any:
     """``compare delays other``, or ``compare delays snapshots acks task-dies:at=2000 checkpoint_interval=1s``."""
+    if job.engine == "spark":
+        raise JobError("a job on Spark cannot be compared: run its pipeline in the kernel")
     if len(words) == 1 and words[0] in wb.jobs():
         return wb.compare(job, wb.job(words[0]))
     kinds: dict[str, list[str]] = {"architecture": [], "fault": [], "setting": []}
@@ -317,6 +320,7 @@ WITHOUT_JOB = {
     "list": ("list", "every job"),
     "display": ("display [dock|cell]", "where %%stream shows dashboards: docked beside the notebook, or in the cell"),
     "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
+    "watch": ("watch [NAME]", "streaming queries written in PySpark: a variable with a query or a session"),
 }
 """The usage and help of the verbs that parse their own words."""
 
@@ -379,8 +383,23 @@ def resume(words: Sequence[str], offer: Offer) -> Any:
     return offer(job, job.record.cell, run)
 
 
-def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
-    """Run ``%stream`` with these words, the verb first; without any, list the jobs.
+def watch(words: Sequence[str], variables: Mapping[str, object]) -> Any:
+    """``%stream watch``: a job on Spark by its name, or a query or session in a variable.
+
+    Raises:
+        SettingError: there is nothing of that name to watch, or it is unclear which one is meant.
+    """
+    if len(words) > 1:
+        raise SettingError(f"%stream watch takes [NAME], not {len(words)} words")
+    name = words[0] if words else None
+    job = None if name is None or name in variables else wb.jobs().get(name)
+    if job is not None and job.engine == "spark":
+        return job.dashboard()
+    return watch_variable(name, variables)
+
+
+def run_verb(words: Sequence[str], offer: Offer = show_cell, variables: Mapping[str, object] | None = None) -> Any:
+    """Run ``%stream`` with these words, the verb first; without any, list the jobs. `variables` are the user's.
 
     Raises:
         SettingError: no such verb, or a word that the verb cannot use.
@@ -393,6 +412,8 @@ def run_verb(words: Sequence[str], offer: Offer = show_cell) -> Any:
         return resume(rest, offer)
     if verb == "display":
         return choose_display(rest)
+    if verb == "watch":
+        return watch(rest, variables or {})
     if verb == "help":
         if len(rest) > 1:
             raise SettingError(f"%stream help takes [VERB], not {len(rest)} words")

@@ -106,6 +106,14 @@ class Job:
         return not isinstance(self._run.driver, SteppingDriver)
 
     @property
+    def engine(self) -> str:
+        """Where it runs: ``"kernel"``, in this process; the handle of a job on Spark says ``"spark"``.
+
+        Source: Flink's execution environments, local or remote.
+        """
+        return "kernel"
+
+    @property
     def recorder(self) -> Recorder:
         """The job's flight recorder: its telemetry frames, from which dashboard and report are drawn.
 

@@ -30,6 +30,8 @@ os.register_at_fork(after_in_child=_begin_anew)
 def jobs() -> dict[str, Job]:
     """All jobs of this process, in the order of their start; an ended job stays until its name is used again.
 
+    Jobs on Spark are among them: ``job.engine`` is ``"spark"``, and what Spark does not have raises a JobError.
+
     Example:
         >>> "no such job" in jobs()
         False
@@ -81,7 +83,7 @@ def make_room(job: Job) -> None:
     try:
         job.stop(timeout=f"{REPLACE_PATIENCE_S:g}s")
     except JobError as error:
-        if job.over and job._run.driver.ended.is_set():
+        if job.over and (job.engine == "spark" or job._run.driver.ended.is_set()):
             return  # it failed while it was stopping, so the name is free
         raise JobError(f"{error.message}; job.cancel() ends it without a final checkpoint") from None
 

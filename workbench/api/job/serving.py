@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.api.job.job import Job
 from workbench.api.job.registry import jobs
+from workbench.errors import JobError
 from workbench.packages import needed
 
 
@@ -27,6 +28,7 @@ def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
 
     Raises:
         SettingError: the port cannot be opened, or a host is not a valid name.
+        JobError: a chosen job runs on Spark.
 
     Source: Flink's web dashboard (F2-1).
 
@@ -37,7 +39,15 @@ def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
         >>> pages.stop(); pages
         <ServedPages, stopped>
     """
+    for job in chosen:
+        if job.engine == "spark":
+            raise JobError(f"the job {job.name!r} runs on Spark and has no page of its own: see job.dashboard()")
     named = {job.name: job for job in chosen}
     return needed("workbench.dashboard.shown.serve", "a dashboard").ServedPages(
-        (lambda: named) if named else jobs, port, hosts
+        (lambda: named) if named else _in_the_kernel, port, hosts
     )
+
+
+def _in_the_kernel() -> dict[str, Job]:
+    """The jobs that have a dashboard of the kernel's."""
+    return {name: job for name, job in jobs().items() if job.engine == "kernel"}

@@ -213,5 +213,7 @@ def _named(checkpoint_dir: str, savepoint: str) -> Manifest | None:
 
 def _is_of(job: Job | None, checkpoint_dir: str) -> bool:
     """Whether a running job keeps its checkpoints in this directory, where it writes its last one."""
-    storage = None if job is None or job.over else job._run.master.storage
+    if job is None or job.over or job.engine == "spark":  # Spark's jobs lock their directories
+        return False
+    storage = job._run.master.storage
     return isinstance(storage, DirectoryStorage) and storage.place_of(folder_in(checkpoint_dir, "x")) == "x"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Engine = Literal["kernel", "spark"]
 """Where a pipeline runs."""
+ENGINES: tuple[str, ...] = get_args(Engine)
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -38,9 +39,18 @@ def with_the_settings_of(
     return lambda method: method
 
 
-def _on_spark(engine: str) -> bool:
-    if engine not in get_args(Engine):
-        raise SettingError(unknown("engine", engine, get_args(Engine)))
+def on_spark(engine: str) -> bool:
+    """Whether an engine is Spark.
+
+    Raises:
+        SettingError: there is no such engine.
+
+    Example:
+        >>> on_spark("kernel")
+        False
+    """
+    if engine not in ENGINES:
+        raise SettingError(unknown("engine", engine, ENGINES))
     return engine == "spark"
 
 
@@ -133,7 +143,7 @@ class Pipeline:
             >>> sorted(plan.slots)
             ['tm-0/slot-0', 'tm-0/slot-1', 'tm-1/slot-0', 'tm-1/slot-1']
         """
-        if _on_spark(engine):
+        if on_spark(engine):
             return needed("workbench.spark.engine.tiers", "Spark").tiers(self.logical_graph())
         from workbench.api.pictures.plan_view import PlanView
         from workbench.plan.physical import build_physical_graph
@@ -211,12 +221,25 @@ class Pipeline:
             >>> job.wait("60s"), len(job.table())
             ('FINISHED', 2)
         """
-        if _on_spark(engine):
-            if restore is not None or standby or replace or driver != "live":
-                raise SettingError("restore, standby, replace and driver cannot be set with engine='spark': leave out")
+        if on_spark(engine):
+            beginning = {
+                "restore": restore is not None,
+                "allow_non_restored_state": allow_non_restored_state,
+                "standby": standby,
+                "incremental": not incremental,
+                "driver": driver != "live",
+            }
+            if wrong := [word for word, is_given in beginning.items() if is_given]:
+                raise SettingError(f"{wrong[0]} cannot be set with engine='spark': leave it out")
             launch = needed("workbench.spark.jobs.launch", "Spark")
             job: Job = launch.start_on_spark(
-                self.logical_graph(), name, settings, spark=spark, checkpoint_dir=checkpoint_dir, resume=resume
+                self.logical_graph(),
+                name,
+                settings,
+                spark=spark,
+                checkpoint_dir=checkpoint_dir,
+                resume=resume,
+                replace=replace,
             )
             return job
         if spark is not None:

@@ -140,17 +140,30 @@ class Directory:
                 )
             write_durably(file, json.dumps(asdict(identity), indent=2).encode())
             return identity.run
-        if not resume:
-            raise CheckpointError(
-                f"the checkpoint directory {str(self.root)!r} holds the checkpoints of a job: add resume=True to "
-                "continue from the latest, or choose another"
-            )
+        check_unused(self.root, resume)
         try:
             saved = made(Identity, parsed(file.read_bytes()), _PIPELINE)
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{file} cannot be read: {error}") from error
         _check_same(saved, identity, str(self.root))
         return saved.run
+
+
+def check_unused(place: str | Path | None, resume: bool) -> None:
+    """Reject a run from the beginning where a job has left its checkpoints.
+
+    Args:
+        place: the checkpoint directory, or None.
+        resume: the run continues from them.
+
+    Raises:
+        CheckpointError: there are checkpoints.
+    """
+    if place is not None and not resume and Path(place, _PIPELINE).exists():
+        raise CheckpointError(
+            f"the checkpoint directory {str(place)!r} holds the checkpoints of a job: add resume=True (--resume in a "
+            "cell) to continue from the latest, or choose another"
+        )
 
 
 def _check_same(saved: Identity, now: Identity, place: str) -> None:

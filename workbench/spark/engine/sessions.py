@@ -47,7 +47,11 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
         connect = "; with Spark Connect it would run in another process" if "connect" in kind else ""
         raise SettingError(f"spark is a {kind}: pass a SparkSession of classic PySpark{connect}")
     context = base.sparkContext
-    if context._jsc is None or context._jsc.sc().isStopped():
+    try:
+        stopped = context._jsc is None or context._jsc.sc().isStopped()
+    except Exception as error:  # whatever Py4J raises where nobody answers
+        raise SettingError(f"the JVM of the Spark session has ended ({error}): restart the kernel") from error
+    if stopped:
         raise SettingError("the Spark session has been stopped: make a new one, or leave spark out")
     own = base.newSession()
     for name, value in _SETTINGS.items():

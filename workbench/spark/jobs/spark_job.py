@@ -6,14 +6,16 @@ import threading
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from workbench.api.kept.job_record import Cell
 from workbench.api.pictures.status import Status, Table
 from workbench.connectors.contract.base import Held
 from workbench.connectors.tables.tables import Tables
-from workbench.durations import Duration, parse_duration
+from workbench.durations import Duration, format_instant, parse_duration
 from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.plan.physical import PhysicalGraph
 from workbench.spark.carried.plan import CarriedPlan
@@ -21,11 +23,14 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
+from workbench.spark.engine.failures import sentence_of, sentence_of_question
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
+from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
 from workbench.spark.jobs.batch_record import BatchRecord
-from workbench.spark.jobs.failures import sentence_of
 from workbench.spark.jobs.figures import Figures
+from workbench.spark.watching.watch import SparkWatch
+from workbench.telemetry.whole_file import replaced
 
 if TYPE_CHECKING:
     from workbench.spark.session import SparkSession
@@ -39,7 +44,7 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SparkRun:
-    """What a job on Spark consists of."""
+    """What a job on Spark consists of; `cell` is the one that started it."""
 
     name: str
     graph: PhysicalGraph
@@ -49,13 +54,14 @@ class SparkRun:
     interval_us: int
     clocked: bool
     held: tuple[Held, ...] = ()
+    cell: Cell | None = None
 
 
 class SparkJob:
     """A running or ended job on Spark; made by ``pipeline.run(engine="spark")``.
 
     What Spark does not have raises a `JobError` that says what to do instead: `tune`, `rescale`, `seek`, `restore`,
-    fault injection and stepping.
+    fault injection and stepping. While the job runs, ``wb.jobs()`` has it with the jobs of the kernel.
 
     Source: Spark's ``StreamingQuery``, by the names of `Job`.
     """
@@ -64,13 +70,13 @@ class SparkJob:
     live = True
 
     def __init__(self, run: SparkRun) -> None:
-        self.run = run
+        self._run = run
         self.tables = Tables()
         self.failure = ""
         self.batches: deque[BatchRecord] = deque(maxlen=_KEPT)
         self.figures = Figures()
         self._state = "CREATED"
-        self._query: Any = None
+        self._queries: list[Any] = []
         self._error: Exception | None = None
         self._wanted = "RUNNING"
         self._complete = False
@@ -87,7 +93,7 @@ class SparkJob:
     @property
     def name(self) -> str:
         """The job's name."""
-        return self.run.name
+        return self._run.name
 
     @property
     def state(self) -> str:
@@ -106,8 +112,8 @@ class SparkJob:
 
     @property
     def query(self) -> Any:
-        """Spark's own handle, a ``StreamingQuery``."""
-        return self._query
+        """Spark's own handle, a ``StreamingQuery``; another one after `resume`."""
+        return self._queries[-1] if self._queries else None
 
     def status(self) -> Status:
         """State, progress and health in one dictionary; what Spark does not measure is absent."""
@@ -115,14 +121,15 @@ class SparkJob:
         return Status(
             job=self.name,
             engine="spark",
-            tier=self.run.plan.tier,
+            tier=self._run.plan.tier,
             state=self._state,
             paused=self._state == "SUSPENDED",
             batches=0 if last is None else last.checkpoint_id + 1,
             last_batch_ms=None if last is None else last.duration_ms,
-            rows_per_second=None if last is None else last.rows_per_second,
+            watermark=self._watermark(),
+            rows_per_second=None if last is None or self._is_carried else last.rows_per_second,
             committed_rows=dict(self._epochs.rows),
-            late_records=self.figures.late if self.run.plan.tier == "carried" else None,
+            late_records=self.figures.late if self._is_carried else None,
             state_bytes=None if last is None else last.state_bytes,
             failure=self.failure or None,
         )
@@ -132,7 +139,7 @@ class SparkJob:
 
         Buffers, back-pressure and load of a subtask are absent: Spark does not measure them.
         """
-        if self.run.plan.tier == "carried":
+        if self._is_carried:
             return Table(self.figures.rows())
         return Table([asdict(record) for record in self.batches])
 
@@ -162,8 +169,44 @@ class SparkJob:
             raise JobError(unknown("table", name, names))
         return self.tables.read(name)
 
+    def graph(self) -> SparkPlan:
+        """The operators and the tier of each, as ``pipeline.explain(engine="spark")`` gives them."""
+        return self._run.plan
+
+    def dashboard(self) -> SparkWatch:
+        """What Spark measures of its query, drawn again every second in a notebook; see `watch`.
+
+        After `resume` there is a picture of each query.
+        """
+        return SparkWatch(self, lambda: self.over)
+
+    def report(self, path: str | Path) -> Path:
+        """Write the picture of `dashboard` to one HTML file that needs no network.
+
+        Args:
+            path: of the file; an existing one is replaced.
+
+        Raises:
+            SettingError: the file cannot be written.
+        """
+        watched = SparkWatch(self)
+        watched.stop()
+        with replaced(Path(path)) as draft:
+            draft.write_text(f"<!DOCTYPE html><meta charset='utf-8'>{watched.html()}", encoding="utf-8")
+        return Path(path)
+
+    @property
+    def streams(self) -> SparkJob:
+        """The job in the place of a session of its own, for `watch`."""
+        return self
+
+    @property
+    def active(self) -> list[Any]:
+        """Its queries, of which the last one may be active."""
+        return self._queries
+
     def __repr__(self) -> str:
-        return f"<SparkJob {self.name!r}: {self._state}, {self.run.plan.tier}>"
+        return f"<SparkJob {self.name!r}: {self._state}, {self._run.plan.tier}>"
 
     # control -----------------------------------------------------------------------------------------------------
 
@@ -184,8 +227,23 @@ class SparkJob:
             raise error from self._error
         return self._state
 
+    def tune(self, **settings: object) -> Status:
+        """Not while it runs on Spark.
+
+        Raises:
+            SettingError: a setting that has no meaning on Spark, or that there is not.
+            JobError: any other; says what to do.
+        """
+        check_settings(settings)
+        if settings:
+            raise JobError(
+                f"{', '.join(settings)} cannot be changed while a job runs on Spark: stop it, and run it again with "
+                "the new value and resume=True; it continues from its last batch"
+            )
+        return self.status()
+
     def pause(self) -> None:
-        """Stop the query behind its present batch; state and position stay in the checkpoint.
+        """Stop the query; state and position stay in the checkpoint. `resume` repeats the batch in progress.
 
         Raises:
             JobError: the job has ended.
@@ -193,7 +251,8 @@ class SparkJob:
         self._check_running()
         self._wanted = "SUSPENDED"
         self._stop_query()
-        self._state = "SUSPENDED"
+        if not self.over:  # it may have ended meanwhile
+            self._state = "SUSPENDED"
 
     def resume(self) -> None:
         """Start the query again where `pause` stopped it.
@@ -203,11 +262,15 @@ class SparkJob:
         """
         self._check_running()
         if self._state == "SUSPENDED":
-            self._start()
+            try:
+                self._start()
+            except BaseException:
+                self._state = "SUSPENDED"  # it can be tried again
+                raise
             self._wanted = "RUNNING"
 
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """End the job behind its present batch, FINISHED; the next run can continue from there.
+        """End the job, FINISHED; the next run can continue from the last batch that was committed.
 
         Args:
             wait: until it has ended.
@@ -222,7 +285,7 @@ class SparkJob:
             self.wait(timeout)
 
     def cancel(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """End the job at once; the batch in progress is repeated by the next run."""
+        """End the job, CANCELED; otherwise as `stop`."""
         if not self.over:
             self._wanted = "CANCELED"
         if wait:
@@ -236,40 +299,54 @@ class SparkJob:
         """
         raise JobError(
             "Spark keeps its last batches in the checkpoint directory and has no savepoints: stop the job, copy "
-            f"{str(self.run.directory.root)!r}, and run from the copy with resume=True"
+            f"{str(self._run.directory.root)!r}, and run from the copy with resume=True"
         )
 
     def __getattr__(self, name: str) -> Any:
-        if name in _ABSENT:
-            raise JobError(f"a job on Spark has no {name}: {_ABSENT[name]}")
+        if name in METHODS:
+            raise method_missing(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # the run -----------------------------------------------------------------------------------------------------
 
+    @property
+    def _is_carried(self) -> bool:
+        return self._run.plan.tier == "carried"
+
+    def _watermark(self) -> str | None:
+        """As UTC text; None: none yet."""
+        if self._is_carried:
+            known = [row["currentOutputWatermark"] for row in self.figures.rows()]
+            return format_instant(min(known)) if known and None not in known else None
+        return (self.batches[-1].watermark if self.batches else "") or None
+
     def _open_epochs(self) -> Epochs:
-        directory = self.run.directory
+        directory = self._run.directory
         folder = directory.root if directory.kept else None
         return Epochs(self._plan.sinks, self.name, directory.run, folder, self.tables)
 
     def _start(self) -> None:
-        run = self.run
+        run = self._run
         interval = f"{max(0, run.interval_us // 1000)} milliseconds"
         self._state = "INITIALIZING"
         where = run.session, self._plan, run.directory.root
-        if run.plan.tier == "carried":
-            self._query = start_carried(
+        if self._is_carried:
+            query = start_carried(
                 *where, batch_rows=BATCH_ROWS, clocked=run.clocked, interval=interval, write=self._write
             )
         else:
             parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
-            self._query = start_native(*where, batch_rows=BATCH_ROWS, parts=parts, interval=interval, write=self._write)
+            query = start_native(*where, batch_rows=BATCH_ROWS, parts=parts, interval=interval, write=self._write)
+        self._queries.append(query)
         self._state = "RUNNING"
 
     def _write(self, batch: Batch) -> None:
         """Called by Spark with each batch, on a thread of its own."""
         try:
+            again = batch.number <= self._epochs.committed
             self._epochs.write(batch.number, batch.rows)
-            self.figures.add(batch.figures)
+            if not again:
+                self.figures.add(batch.figures)
         except Exception as error:
             self._error = error
             raise
@@ -286,41 +363,41 @@ class SparkJob:
                 if self._state == "SUSPENDED" or self._wanted == "SUSPENDED":
                     continue
                 self._note_progress()
-                if not self._query.isActive:
+                if not self.query.isActive:
                     if self._wanted == "SUSPENDED":
                         continue
-                    error = self._query.exception()
+                    error = self.query.exception()
                     self.failure = sentence_of("" if error is None else str(error))
                     if isinstance(self._error, WorkbenchError):
                         self.failure = self._error.message
                     return self._end("FAILED")
-                if self.run.directory.ended:
-                    self._query.processAllAvailable()  # and the batch without rows in which the last windows come out
+                if self._run.directory.ended:
+                    self.query.processAllAvailable()  # and the batch without rows in which the last windows come out
                     self._complete = True
                     self._note_progress()
                     self._stop_query()
                     return self._end("FINISHED")
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self._error = error
-            self.failure = sentence_of(str(error)) or type(error).__name__
+            self.failure = sentence_of_question(error)
             return self._end("FAILED")
 
     def _keep_places(self) -> None:
         """Every few seconds, as a sink expects."""
         if time.monotonic() - self._kept_s >= _KEEP_S:
             self._kept_s = time.monotonic()
-            for place in self.run.held:
+            for place in self._run.held:
                 place.keep()
 
     def _note_progress(self) -> None:
         known = self.batches[-1].checkpoint_id if self.batches else -1
-        for progress in self._query.recentProgress:
+        for progress in self.query.recentProgress:
             if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
                 self.batches.append(BatchRecord.of(progress))
 
     def _stop_query(self) -> None:
-        if self._query is not None:
-            self._query.stop()
+        if self._queries:
+            self.query.stop()
 
     def _check_running(self) -> None:
         if self.over:
@@ -329,22 +406,7 @@ class SparkJob:
     def _end(self, state: str) -> None:
         self._state = state
         self._epochs.close()
-        for place in self.run.held:
+        for place in self._run.held:
             place.release()
-        self.run.directory.close()
+        self._run.directory.close()
         self._ended.set()
-
-
-_ABSENT = {
-    "tune": "stop it and run it again with other settings and resume=True; it continues from the last batch",
-    "rescale": "Spark fixes the number of partitions for the life of a checkpoint; start it anew in another directory",
-    "seek": "a query cannot go to another offset; start it anew in another directory",
-    "restore": "copy its checkpoint directory, and run from the copy with resume=True",
-    "checkpoint": "every batch is a checkpoint",
-    "savepoints": "copy its checkpoint directory instead",
-    "fail": "kill a worker of Spark; it repeats the task",
-    "faults": "kill a worker of Spark; it repeats the task",
-    "stepper": "run the pipeline in the kernel with driver='stepping'",
-    "audit": "every batch is exactly once",
-    "operator_state": "read it with spark.read.format('statestore')",
-}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from workbench.errors import SettingError
 from workbench.packages import needed
-from workbench.spark.jobs.failures import sentence_of
+from workbench.spark.engine.failures import sentence_of
 from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
 from workbench.spark.watching.picture import page
 
@@ -77,15 +78,20 @@ class WatchedQuery:
 class SparkWatch:
     """The picture of one query, or of all of a session; made by `watch`.
 
+    Args:
+        target: the query or the session.
+        over: whether no other query will come; None: when those that were seen have ended.
+
     Attributes:
         queries: what was seen of each, oldest first.
 
     In a notebook it is drawn again while the queries run.
     """
 
-    def __init__(self, target: Any) -> None:
+    def __init__(self, target: Any, over: Callable[[], bool] | None = None) -> None:
         self.queries: list[WatchedQuery] = []
         self._target = target
+        self._is_over = over
         self._many = not hasattr(target, "recentProgress")
         self._ended = threading.Event()
         self._look_once = threading.Lock()
@@ -103,8 +109,9 @@ class SparkWatch:
 
     @property
     def over(self) -> bool:
-        """Whether all queries seen so far have ended."""
-        return all(query.state != "RUNNING" for query in self.queries)
+        """Whether all queries seen so far have ended, and no other one will come."""
+        ended = all(query.state != "RUNNING" for query in self.queries)
+        return ended and (self._is_over is None or self._is_over())
 
     def stop(self) -> None:
         """Look no more; the queries go on."""
@@ -172,5 +179,5 @@ def _follow(watched: weakref.ref[SparkWatch], ended: threading.Event) -> None:
             one.look()
         except Exception:  # noqa: BLE001  the session may be gone; what was seen stays
             return
-        if one.over and one.queries and not one._many:
+        if one.over and one.queries and (one._is_over is not None or not one._many):
             return

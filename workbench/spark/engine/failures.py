@@ -7,6 +7,7 @@ import re
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _MEMORY = "java.lang.OutOfMemoryError"
+_GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
@@ -30,3 +31,15 @@ def sentence_of(text: str) -> str:
         kind, said = python[-1]
         return f"{kind}: {said}"
     return text.partition("\n")[0]
+
+
+def sentence_of_question(error: Exception) -> str:
+    """Why a question to Spark's JVM was not answered.
+
+    Example:
+        >>> sentence_of_question(ConnectionRefusedError(111, "Connection refused"))
+        'the JVM of Spark has ended: run the pipeline again in a new process, with resume=True'
+    """
+    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError" or _GONE.search(str(error)):
+        return "the JVM of Spark has ended: run the pipeline again in a new process, with resume=True"
+    return sentence_of(str(error)) or type(error).__name__

@@ -1,0 +1,61 @@
+"""What a job on Spark does not have, each with the reason and what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from workbench.errors import JobError, SettingError, unknown
+from workbench.runtime.settings.settings import OF_RUN, TUNABLE
+
+METHODS = {
+    "audit": "has no audit: every batch is exactly once",
+    "checkpoint": "takes no checkpoints on request: every batch is one",
+    "delete_savepoint": "has no savepoints: delete the copy of its checkpoint directory",
+    "fail": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
+    "faults": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
+    "lecture": "has no scenes of buffers and barriers: run the pipeline in the kernel, or see job.dashboard()",
+    "operator_state": "keeps its state in Spark's state stores: read it with spark.read.format('statestore')",
+    "recording": "has no flight recorder: job.report() writes what is known of its batches",
+    "rescale": "cannot be rescaled, because Spark fixes the partitions for the life of a checkpoint: start it anew in "
+    "another directory",
+    "restore": "has no savepoints: copy its checkpoint directory, and run from the copy with resume=True",
+    "savepoints": "has no savepoints: copy its checkpoint directory instead",
+    "seek": "cannot go to another offset: start it anew in another directory",
+    "stepper": "runs in micro-batches and takes no steps: run the pipeline in the kernel with driver='stepping'",
+    "view": "has no views of the kernel's dashboard: job.dashboard() shows what Spark measures",
+}
+"""Methods and parts of `Job`, by name; the text follows ``a job on Spark``."""
+NEITHER = {
+    "buffer_timeout": "Spark has no buffers between operators: set checkpoint_interval, the time between two batches",
+    "buffer_size": "Spark has no buffers between operators: set checkpoint_interval, the time between two batches",
+    "fault_tolerance": "Spark has its own fault tolerance, micro-batches",
+    "checkpoint_mode": "Spark has no barriers: every batch is atomic",
+    "speed": "on Spark the speed of a replay is that of its stream: write it in Stream.replay(speed=)",
+}
+"""Settings that cannot be set on Spark, and the reason."""
+TAKEN = {"parallelism", "max_parallelism", "checkpoint_interval"}
+"""Settings that have a meaning on Spark."""
+
+
+def method_missing(name: str) -> JobError:
+    """The error for one of `METHODS`.
+
+    Example:
+        >>> method_missing("seek").message
+        'a job on Spark cannot go to another offset: start it anew in another directory'
+    """
+    return JobError(f"a job on Spark {METHODS[name]}")
+
+
+def check_settings(names: Iterable[str]) -> None:
+    """Reject settings that have no meaning on Spark.
+
+    Raises:
+        SettingError: one of them; says what to set instead.
+    """
+    for name in names:
+        if name not in (*OF_RUN, *TUNABLE):
+            raise SettingError(unknown("setting", name, OF_RUN))
+        if name not in TAKEN:
+            why = NEITHER.get(name, "it has no meaning on Spark")
+            raise SettingError(f"{name} cannot be set with engine='spark': {why}")
