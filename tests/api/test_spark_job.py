@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,10 +16,11 @@ import pytest
 from pipelines.expected import counted
 from pyspark.sql import SparkSession
 from query_here import run_here
+from waiting import until
 
 import workbench as wb
 from workbench.spark.engine.batch import Batch
-from workbench.spark.engine.failures import sentence_of_question
+from workbench.spark.engine.failures import sentence_of, sentence_of_question
 from workbench.spark.jobs.absent import METHODS
 
 SECOND = 1_000_000
@@ -41,16 +41,6 @@ def sessions(late: int = 0) -> Any:
     events = wb.Stream.from_table(rows, event_time="t", out_of_orderness="60s")
     windows = events.key_by("k").window(wb.session("2s")).aggregate(n=wb.count())
     return windows.sink_to(wb.TableSink("out"))
-
-
-def until(met: Callable[[], bool]) -> None:
-    """Wait until the job's thread has seen something, at most 20 s."""
-    pause = threading.Event()
-    for _ in range(2_000):
-        if met():
-            return
-        pause.wait(0.01)
-    raise AssertionError("it did not happen")
 
 
 def start(gate: threading.Semaphore, batches: int, name: str, **options: Any) -> Any:
@@ -146,6 +136,8 @@ def test_what_spark_does_not_have_is_a_sentence(gate: threading.Semaphore) -> No
             getattr(job, name)
     with pytest.raises(AttributeError):
         _ = job.nothing
+    with pytest.raises(wb.errors.JobError, match="a job on Spark cannot be compared"):
+        wb.compare(job, job)
     with pytest.raises(wb.errors.SettingError, match="buffer_timeout cannot be set with engine='spark': Spark has"):
         job.tune(buffer_timeout="5ms")
     with pytest.raises(wb.errors.SettingError, match="did you mean 'parallelism'"):
@@ -249,3 +241,23 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
     for error in gone:
         assert sentence_of_question(error).startswith("the JVM of Spark has ended: run the pipeline again")
     assert sentence_of_question(ValueError("ValueError: 7")) == "ValueError: 7"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            "job aborted\njava.lang.OutOfMemoryError: Java heap space\n at org",
+            "a JVM of Spark ran out of memory: give it",
+        ),
+        (
+            "x\nExecutorLostFailure (executor 1 exited)\n at org.apache",
+            "an executor was lost: ExecutorLostFailure (exec",
+        ),
+        ("[STREAM_FAILED] x\nTraceback\nKeyError: 'k'\n at org.apache", "KeyError: 'k'"),
+        ("[STREAM_FAILED] the first line\n at org.apache", "[STREAM_FAILED] the first line"),
+    ],
+)
+def test_an_error_of_spark_is_one_sentence(text: str, sentence: str) -> None:
+    assert sentence_of(text).startswith(sentence)
+    assert "\n" not in sentence_of(text)

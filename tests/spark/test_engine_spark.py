@@ -21,6 +21,7 @@ from pipelines.expected import counted
 from pipelines.generator import draw
 from pipelines.running import with_files
 from pyspark.sql import SparkSession
+from waiting import until
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
@@ -86,6 +87,20 @@ def squares(first: int, n: int) -> pa.RecordBatch:
 
 AIRPORTS = pa.table({"k": ["a", "b"], "city": ["Aachen", "Bonn"]})
 
+
+def of_all_kinds(read: wb.Stream) -> Pipeline:
+    """Timers, sessions, count windows and rolling sums over one source, and a generator."""
+    keyed = read.key_by("k")
+    generated = wb.Stream.from_generator(squares, {"n": pa.int64()}, event_time="n", limit=100)
+    return (
+        keyed.process(AlternateSums(), {"k": pa.string(), "at": pa.int64()}).sink_to(wb.TableSink("timers"))
+        + keyed.window(wb.session("3s")).aggregate(n=wb.count()).sink_to(wb.TableSink("sessions"))
+        + keyed.window(wb.windows.count_tumbling(7)).aggregate(n=wb.count()).sink_to(wb.TableSink("sevens"))
+        + keyed.aggregate(n=wb.count(), s=wb.sum("v")).sink_to(wb.TableSink("rolling"))
+        + generated.sink_to(wb.TableSink("squares"))
+    )
+
+
 PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
     "tumbling": (
         "native",
@@ -117,19 +132,7 @@ PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
             + events(log).join(AIRPORTS, on="k").select("city", "v").sink_to(wb.TableSink("out"))
         ),
     ),
-    "carried": (
-        "carried",
-        lambda log: (
-            events(log).key_by("k").process(AlternateSums(), {"k": pa.string(), "at": pa.int64()})
-            .sink_to(wb.TableSink("timers"))
-            + events(log).key_by("k").window(wb.session("3s")).aggregate(n=wb.count()).sink_to(wb.TableSink("sessions"))
-            + events(log).key_by("k").window(wb.windows.count_tumbling(7)).aggregate(n=wb.count())
-            .sink_to(wb.TableSink("sevens"))
-            + events(log).key_by("k").aggregate(n=wb.count(), s=wb.sum("v")).sink_to(wb.TableSink("rolling"))
-            + wb.Stream.from_generator(squares, {"n": pa.int64()}, event_time="n", limit=100)
-            .sink_to(wb.TableSink("squares"))
-        ),
-    ),
+    "carried": ("carried", lambda log: of_all_kinds(events(log))),
 }  # fmt: skip
 
 
@@ -201,16 +204,6 @@ def test_a_job_is_paused_resumed_stopped_and_continued_from_a_copy(
     here = whole.run("whole")
     here.wait("60s")
     assert counted(rest.table()) == counted(here.table())
-
-
-def until(met: Callable[[], bool]) -> None:
-    """Wait until a job's thread has seen something, at most a minute."""
-    pause = threading.Event()
-    for _ in range(1_200):
-        if met():
-            return
-        pause.wait(0.05)
-    raise AssertionError("it did not happen")
 
 
 def test_a_checkpoint_of_another_pipeline_is_rejected_and_unchanged(spark: Any, log: Path, tmp_path: Path) -> None:

@@ -96,6 +96,8 @@ def compare(
     if begins and len(what) == 1:
         return LiveComparison(_run(what[0], name or "compared", lanes))
     for job in what:
+        if getattr(job, "engine", "") == "spark":
+            raise JobError("a job on Spark cannot be compared: run its pipeline in the kernel")
         if not isinstance(job, Job):
             raise JobError(
                 f"compare got {as_given(job)}, which is not a job: pass two jobs, such as wb.job('a'), wb.job('b')"

@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import asdict, dataclass
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 200_000
 """Records of a batch, about: a batch costs a second or so, whatever its size."""
+_HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
 _LOOK_S = 0.05
 _KEEP_S = 3.0
 _KEPT = 1_000
@@ -192,7 +194,7 @@ class SparkJob:
         watched = SparkWatch(self)
         watched.stop()
         with replaced(Path(path)) as draft:
-            draft.write_text(f"<!DOCTYPE html><meta charset='utf-8'>{watched.html()}", encoding="utf-8")
+            draft.write_text(f"{_HEAD}<title>{escape(self.name)}</title>{watched.html()}", encoding="utf-8")
         return Path(path)
 
     @property
