@@ -14,7 +14,7 @@ from workbench.elements import Records
 from workbench.spark.carried.parcels import unpacked
 from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
-from workbench.spark.engine.data_source import FORMAT, ROWS, CarriedDataSource
+from workbench.spark.engine.data_source import ROWS, CarriedDataSource
 from workbench.spark.engine.processor import CarriedProcessor
 from workbench.spark.engine.sent import sent
 from workbench.spark.engine.sessions import register
@@ -51,9 +51,9 @@ def start_carried(
     file = root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
     file.write_bytes(content)
     spark.sparkContext.addFile(str(file))  # not within the processor: Spark broadcasts what exceeds a megabyte
-    register(spark, CarriedDataSource)
+    source = register(spark, CarriedDataSource)
     frame: DataFrame = (
-        spark.readStream.format(FORMAT)
+        spark.readStream.format(source)
         .option("folder", str(root / "source"))
         .option("plan", str(file))
         .option("rows", str(batch_rows))

@@ -23,7 +23,7 @@ from workbench.plan.pruning import travelling
 from workbench.spark.carried.parcels import packed, unpacked
 from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
-from workbench.spark.engine.native_source import MARK, NATIVE_FORMAT, TICK, TIME, NativeDataSource
+from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSource
 from workbench.spark.engine.sent import sent
 from workbench.spark.engine.sessions import active_kept, register
 
@@ -56,7 +56,7 @@ class NativePlan:
         self._file.write_bytes(content)
         self._frames: dict[Node, DataFrame] = {}
         self._windows = [node.spec for node in self._graph.nodes if isinstance(node.spec, WindowAggregate)]
-        register(spark, NativeDataSource)
+        self._format = register(spark, NativeDataSource)
 
     def frame(self, node: Node) -> DataFrame:
         """The rows of a node's main output."""
@@ -114,7 +114,7 @@ class NativePlan:
         folder = self._root / "source" / uid
         folder.mkdir(parents=True, exist_ok=True)
         frame = (
-            self._spark.readStream.format(NATIVE_FORMAT)
+            self._spark.readStream.format(self._format)
             .option("folder", str(folder))
             .option("plan", str(self._file))
             .option("source", uid)

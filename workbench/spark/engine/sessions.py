@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.errors import SettingError
 from workbench.packages import needed
@@ -78,12 +79,16 @@ def active_kept() -> Iterator[None]:
             Session._get_j_spark_session_class(before._jvm).setActiveSession(before._jsparkSession)
 
 
-def register(spark: SparkSession, source: type) -> None:
-    """Make a data source known to a session; sessions of one context share what they know, so it may be already."""
-    from pyspark.errors import AnalysisException
+def register(spark: SparkSession, source: Any) -> str:
+    """Make a data source known to a session; returns the name under which it is known.
 
-    try:
-        spark.dataSource.register(source)
-    except AnalysisException as error:
-        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
-            raise
+    Each query has a name of its own: Spark says of a name that it exists if the active session knows it, which may be
+    another one than the session that registers.
+
+    Args:
+        spark: the session of the query.
+        source: a class of ``DataSource``.
+    """
+    name = f"{source.name()}-{secrets.token_hex(4)}"
+    spark.dataSource.register(type("Registered", (source,), {"name": classmethod(lambda cls: name)}))
+    return name

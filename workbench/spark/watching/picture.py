@@ -12,7 +12,7 @@ _SHOWN = 40
 _BAR, _HEIGHT = 14, 110
 _STYLE = (
     "<style>.wbw{font:13px system-ui,sans-serif;max-width:900px;color:inherit}.wbw h4{margin:14px 0 4px}"
-    ".wbw{margin-bottom:24px}.wbw table{border-collapse:collapse;font:inherit}"
+    ".wbw{margin-bottom:24px}.wbw table{border-collapse:collapse;font:inherit;margin:0;table-layout:auto}"
     ".wbw td,.wbw th{padding:2px 12px 2px 0;text-align:left;color:inherit;"
     "background:none}.wbw svg text{font:11px system-ui,sans-serif;fill:currentColor}"
     ".wbw .error{border-left:4px solid #d65f5f;padding-left:8px}.wbw .note{opacity:.75}</style>"
