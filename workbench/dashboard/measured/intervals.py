@@ -15,7 +15,7 @@ from workbench.dashboard.charts.static import page
 from workbench.dashboard.charts.theme import Paint
 
 WIDTH, HEIGHT = 420, 190
-ABOVE = 1.35
+ABOVE = 1.6
 """The height of the axis, of the highest answer; there is room for the legend."""
 
 
