@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context, parent_process
 from typing import TypeVar
@@ -36,16 +37,26 @@ def in_processes(
     with _heard_here_alone():  # this starts Python's resource tracker, which unblocks SIGINT
         pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_end_with_parent)
     finished = False
+    due: deque[Future[list[Result]]] = deque()
     try:
-        with _heard_here_alone():
-            results = pool.map(work, pieces, chunksize=at_once)
-        yield from results
+        for at in range(0, len(pieces), at_once):
+            with _heard_here_alone():
+                due.append(pool.submit(_each, work, pieces[at : at + at_once]))
+            if len(due) > 2 * jobs:
+                yield from due.popleft().result()
+        while due:
+            yield from due.popleft().result()
         finished = True
     finally:
-        if not finished:
+        if not finished:  # none is canceled: when its processes end, the pool would fail on those that are
             for process in set(active_children()) - others:
                 process.terminate()
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown()
+
+
+def _each(work: Callable[[Piece], Result], pieces: Sequence[Piece]) -> list[Result]:
+    """What another process does."""
+    return [work(piece) for piece in pieces]
 
 
 @contextmanager
