@@ -287,8 +287,8 @@ def test_a_cell_is_put_before_the_person_and_not_run(shell: InteractiveShell) ->
     assert shell.rl_next_input == cell
     run(shell, cell)
     assert wb.job("cells").wait("60s") == "FINISHED"
-    assert "--run" in candidates(["resume"])
-    assert "--run" not in candidates(["resume", "cells", "--run"])
+    assert "--run" in candidates(["resume"], {})
+    assert "--run" not in candidates(["resume", "cells", "--run"], {})
 
 
 def test_what_is_not_seen_in_a_cell_is_written_out(shell: InteractiveShell) -> None:
@@ -360,8 +360,8 @@ def test_a_damaged_job_is_named_and_the_others_can_be_resumed(shell: Interactive
     assert "'bad' cannot be resumed: the manifest " in run(shell, "%stream resume bad")
     assert "'whole' cannot be resumed: finished" in run(shell, "%stream resume whole")
     assert "pipeline.run('good'" in run(shell, "%stream resume good")
-    assert "good" in candidates(["resume"])
-    assert "bad" not in candidates(["resume"])
+    assert "good" in candidates(["resume"], {})
+    assert "bad" not in candidates(["resume"], {})
 
 
 def test_a_paused_job_goes_on_as_before(shell: InteractiveShell, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_recording_shows_it(added, job):
 
 
 def test_completion_and_the_front_end_offer_it(added, job):
-    assert "rates" in candidates(["show", "added"])
+    assert "rates" in candidates(["show", "added"], {})
     assert jobs_message(())["views"][-1] == {"name": "rates", "title": "Rates", "help": "Records of every vertex"}
 
 

@@ -110,6 +110,13 @@ class Job:
         """Where it runs: ``"kernel"``, in this process; the handle of a job on Spark says ``"spark"``.
 
         Source: Flink's execution environments, local or remote.
+
+        Example:
+            >>> job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("n")).run("n")
+            >>> job.engine
+            'kernel'
+            >>> job.wait()
+            'FINISHED'
         """
         return "kernel"
 
