@@ -598,8 +598,9 @@ class Job:
 
     @remembered()
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
-        """Take a last checkpoint, so that everything processed is committed, then end FINISHED, and wait for that: the
-        next run can use its name and its checkpoint directory. A stepping job takes the steps to its end.
+        """Take a last checkpoint, which commits everything before it, then end FINISHED, and wait for that: the next
+        run can use its name and its checkpoint directory. What sources have read behind that checkpoint is read again
+        by a run that resumes. A stepping job takes the steps to its end.
 
         An interrupt, or the end of `timeout`, ends the waiting; the job stops anyway. A call from one of the job's own
         functions, sinks or sources, which the job is waiting for, returns at once.
@@ -608,8 +609,7 @@ class Job:
         it, and `cancel` ends the job without it.
 
         If a part of the job fails before that checkpoint is complete, it restarts as its restart strategy allows, and
-        takes
-        the checkpoint then: it ends FAILED only if the strategy gives up.
+        takes the checkpoint then: it ends FAILED only if the strategy gives up.
 
         A job that is restarting after a failure has no running state to take a checkpoint of: it ends as with `cancel`,
         and a run with ``resume=True`` resumes from its latest checkpoint.
