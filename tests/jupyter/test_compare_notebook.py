@@ -17,7 +17,7 @@ def test_each_failure_does_what_the_text_says(tmp_path):
         for long, short in (
             ("60_000", "12_000"),
             ("at=20000", "at=4000"),
-            ("at=12000,records=9000", "at=3000,records=9000"),
+            ("at=12000,records=9000,rest=500ms", "at=3000,records=9000,rest=1s"),
             ("wakes=10000", "wakes=2000"),
         ):
             cell.source = cell.source.replace(long, short)
