@@ -426,8 +426,8 @@ def test_an_order_that_differs_has_a_reason_that_was_measured() -> None:
     )
     assert (acks.holds, late.holds, little.holds) == (True, False, False)
     assert late.why == "At full speed records queue before the task that limits it: snapshots (250 ms)."
-    assert little.found == "90.0% per CPU second, from 90.0% to 90.0% in 1 pairs of runs"
-    assert little.why == "The runs without a mechanism differ by 0% among themselves."
+    assert little.found == "90.0% per CPU second, medians of 1 and 1 runs"
+    assert little.why == "The runs differ by 0% and 0% among themselves."
     few = [replace(each, eps_cpu_s=50) if each.architecture == "transactions" else each for each in speeds()]
     acks = next(orderings.orderings(few))
     assert not acks.holds

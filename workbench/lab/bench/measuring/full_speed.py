@@ -26,8 +26,8 @@ NONE = "none"
 """No mechanism: no checkpoints at all."""
 SNAPSHOTS = "snapshots"
 ACKS = "acks:granularity=record"
-COMPARED = (*(NONE, SNAPSHOTS) * 3, *(name for name in ARCHITECTURES if name != SNAPSHOTS), ACKS)
-"""Runs without a mechanism and with snapshots alternate, because they differ by less than the noise of a machine."""
+COMPARED = (*(NONE, SNAPSHOTS, SNAPSHOTS, NONE) * 3, *(name for name in ARCHITECTURES if name != SNAPSHOTS), ACKS)
+"""Runs without a mechanism and with snapshots take turns, each as often first: they differ by less than the noise."""
 KEYS = 10_000
 SECONDS = 2.5
 WARM_UP = 0.4
@@ -93,13 +93,18 @@ class _Work(Protocol):
 
 
 class _Filtered:
-    """E1: lines of 100 bytes go to a filter by a regular expression; those that match are kept."""
+    """E1: lines of 100 bytes go to a filter by a regular expression; the sink gets the length of those that match.
+
+    An exactly-once sink holds its rows back until their checkpoint has completed, so wide rows would be copied once
+    more: a price of the sink, and not of the mechanism. A sink that counts cannot take part in transactions.
+    """
 
     def __init__(self) -> None:
         self._grep = Grep()
 
     def pipeline(self) -> wb.types.Pipeline:
-        return self._grep.lines(None).rebalance().filter(CONDITION).uid(_COUNTED).sink_to(wb.TableSink("found"))
+        lines = self._grep.lines(None).rebalance().filter(CONDITION).uid(_COUNTED)
+        return lines.with_columns(length="length(line)").drop("line").sink_to(wb.TableSink("found"))
 
     def exact(self, job: wb.types.Job) -> bool:
         found: int = job.table("found").num_rows

@@ -137,20 +137,23 @@ def _transactions_call_the_store(work: str, runs: Sequence[FullSpeed]) -> Iterat
 
 
 def _snapshots_cost_little(work: str, runs: Sequence[FullSpeed]) -> Iterator[Ordering]:
-    parts = [run.part for run in runs if run.architecture == SNAPSHOTS and run.part is not None]
+    kept = [run.eps_cpu_s for run in runs if run.architecture == SNAPSHOTS]
     alone = [run.eps_cpu_s for run in runs if run.architecture == NONE]
-    if not parts or not alone:
+    if not kept or not alone:
         return
-    part = statistics.median(parts)
-    spread = (max(alone) - min(alone)) / max(statistics.median(alone), 1)
+    part = statistics.median(kept) / max(statistics.median(alone), 1)
     holds = part >= SNAPSHOTS_LEAVE
     yield Ordering(
         work,
         "snapshots stay within 4 % of no mechanism",
         holds,
-        f"{part:.1%} per CPU second, from {min(parts):.1%} to {max(parts):.1%} in {len(parts)} pairs of runs",
-        "" if holds else f"The runs without a mechanism differ by {spread:.0%} among themselves.",
+        f"{part:.1%} per CPU second, medians of {len(kept)} and {len(alone)} runs",
+        "" if holds else f"The runs differ by {_spread(kept):.0%} and {_spread(alone):.0%} among themselves.",
     )
+
+
+def _spread(found: Sequence[int]) -> float:
+    return (max(found) - min(found)) / max(statistics.median(found), 1)
 
 
 def _one(runs: Sequence[FullSpeed], name: str) -> FullSpeed | None:
