@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons docs pictures reference bench simulate kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,6 +17,7 @@ PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 pyth
 ARGS ?=
 BENCH ?= grouping
 KILLS ?= 300
+RESTARTS ?= 50
 INTERRUPTS ?= 200
 FUZZ ?= 50000
 SOAK ?= 1800
@@ -97,6 +98,9 @@ interrupts: install-dev  ## interrupt cells that handle jobs at random moments; 
 
 kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/system/test_kills.py $(ARGS)
+
+connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka and NATS, which also restart (KILLS=300 RESTARTS=50)
+	@WORKBENCH_KILLS=$(KILLS) WORKBENCH_RESTARTS=$(RESTARTS) $(BIN)/python -m pytest tests/system/test_connector_kills.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)

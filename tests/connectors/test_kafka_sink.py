@@ -6,7 +6,6 @@ import datetime as dt
 import json
 import threading
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from waiting import until
 import workbench as wb
 from workbench.connectors.kafka.tail import MessageId
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
-from workbench.lab.connectors import check_kills, check_sink
+from workbench.lab.connectors import check_sink
 from workbench.lab.connectors.sink_run import SinkRun
 
 TABLE = pa.table({"key": [n % 7 for n in range(600)], "value": list(range(600))})
@@ -169,21 +168,3 @@ def test_columns_that_messages_cannot_hold() -> None:
     binary = wb.Stream.from_table(pa.table({"b": pa.array([b"x"])}))
     with pytest.raises(SinkError, match="messages of json cannot hold these rows: column 'b' is binary"):
         binary.sink_to(wb.KafkaSink("localhost:9092", "a"))
-
-
-PROGRAM = """
-import pyarrow as pa
-import workbench as wb
-
-def pipeline(folder):
-    numbers = wb.Stream.from_table(pa.table({{"key": [n % 7 for n in range(900)], "value": range(900)}}), rate=450)
-    return numbers.rebalance().sink_to(wb.KafkaSink({servers!r}, {topic!r}, key="key", delivery="exactly-once"))
-"""
-
-
-@pytest.mark.slow
-def test_killed_processes_lose_and_double_no_message(broker: KafkaProcess, tmp_path: Path) -> None:
-    program, topic = tmp_path / "killed.py", broker.topic()
-    program.write_text(PROGRAM.format(servers=broker.servers, topic=topic))
-    check_kills(program, tmp_path / "work", kills=3)
-    assert values_of(broker, topic) == list(range(900))

@@ -159,5 +159,7 @@ def test_options_of_feeds() -> None:
     assert (events.url, events.headers, events.event_time) == ("http://h", {"X": "1"}, "at")
     socket: Any = named_source({"connector": "websocket", "url": "ws://h", "subscribe": "a"}, TABLE)
     assert socket.subscribe == ["a"]
+    nats: Any = named_source({"connector": "nats", "url": "nats://h", "stream": "a; b", "start": "7"}, TABLE)
+    assert (nats.streams, nats.start, nats.subject) == (("a", "b"), 7, "")
     mqtt: Any = named_source({"connector": "mqtt", "url": "mqtt://h", "topic": "t", "retries": "0"}, TABLE)
     assert (mqtt.topic, mqtt.retries) == ("t", 0)

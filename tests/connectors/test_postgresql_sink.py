@@ -20,7 +20,7 @@ from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.row_store import Epoch
 from workbench.errors import CommittedRowsError, MissingPackageError, SinkError
-from workbench.lab.connectors import check_kills, check_sink
+from workbench.lab.connectors import check_sink
 
 TABLE = pa.table({"key": [n % 7 for n in range(600)], "value": list(range(600))})
 
@@ -182,21 +182,3 @@ def test_no_server_and_no_package_are_named_without_the_password(
     monkeypatch.setattr(packages, "import_module", missing)
     with pytest.raises(MissingPackageError, match="writing to PostgreSQL needs the package adbc_driver_postgresql"):
         stream.sink_to(sink)
-
-
-PROGRAM = """
-import pyarrow as pa
-import workbench as wb
-
-def pipeline(folder):
-    numbers = wb.Stream.from_table(pa.table({{"key": [n % 7 for n in range(900)], "value": range(900)}}), rate=900)
-    return numbers.rebalance().sink_to(wb.SqlSink({url!r}, "numbers"))
-"""
-
-
-@pytest.mark.slow
-def test_killed_processes_lose_and_double_no_row(server: PostgresProcess, tmp_path: Path) -> None:
-    program = tmp_path / "killed.py"
-    program.write_text(PROGRAM.format(url=server.url))
-    check_kills(program, tmp_path / "work", kills=4)
-    assert values_of(server) == list(range(900))

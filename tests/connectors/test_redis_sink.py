@@ -21,7 +21,7 @@ from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.row_store import Epoch
 from workbench.connectors.redis.store import RedisStore
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
-from workbench.lab.connectors import check_kills, check_sink
+from workbench.lab.connectors import check_sink
 
 TABLE = pa.table({"key": [n % 7 for n in range(600)], "value": list(range(600))})
 
@@ -241,23 +241,3 @@ def test_columns_without_a_text_are_refused_before_anything_starts() -> None:
         nested.sink_to(wb.RedisSink("redis://localhost", "rows"))
     with pytest.raises(PlanError, match="unknown column 'm'"):
         nested.select("k").sink_to(wb.RedisSink("redis://localhost", "rows", upsert_key="k", value="m"))
-
-
-PROGRAM = """
-import sys
-import pyarrow as pa
-import workbench as wb
-
-def pipeline(folder):
-    url = {url!r}
-    numbers = wb.Stream.from_table(pa.table({{"key": [n % 7 for n in range(900)], "value": range(900)}}), rate=900)
-    return numbers.rebalance().sink_to(wb.RedisSink(url, "killed"))
-"""
-
-
-@pytest.mark.slow
-def test_killed_processes_lose_and_double_no_entry(server: RedisProcess, tmp_path: Path) -> None:
-    program = tmp_path / "killed.py"
-    program.write_text(PROGRAM.format(url=server.url))
-    check_kills(program, tmp_path / "work", kills=4)
-    assert sorted(values_of(server, "killed")) == list(range(900))

@@ -56,6 +56,7 @@ TITLES = {
         "ServerEventSource",
         "WebSocketSource",
         "MqttSource",
+        "NatsSource",
         "RedisSource",
         "SqlSource",
         "RedisSink",

@@ -55,6 +55,7 @@ WITHOUT_EXAMPLE = {
     *(
         "KafkaSink",
         "MqttSource",
+        "NatsSource",
         "ServerEventSource",
         "SqlSource",
         "WebSocketSource",

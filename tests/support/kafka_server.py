@@ -98,11 +98,11 @@ class KafkaProcess:
         )
         until(lambda: _answers(port))
 
-    def topic(self, partitions: int = 4) -> str:
+    def topic(self, partitions: int = 4, name: str = "") -> str:
         """A new topic."""
         from confluent_kafka.admin import AdminClient, NewTopic
 
-        name = f"topic-{next(_TOPICS)}"
+        name = name or f"topic-{next(_TOPICS)}"
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
         return name

@@ -44,9 +44,8 @@ class PostgresProcess:
         """What another program reads."""
         import adbc_driver_postgresql.dbapi as driver
 
-        with driver.connect(self.url, autocommit=True) as connection, connection.cursor() as cursor:
-            cursor.execute(sql)
-            return list(cursor.fetchall()) if cursor.description else []
+        with driver.connect(self.url, autocommit=True) as connection:
+            return rows_of(connection, sql)
 
     def _place(self) -> list[str]:
         return ["-D", str(self.folder / "data")]
@@ -55,6 +54,13 @@ class PostgresProcess:
         command = [*self._as, str(self._programs / program), *arguments]
         with (self.folder / "out").open("ab") as out:
             subprocess.run(command, check=True, stdout=out, stderr=out, cwd=self.folder, timeout=60)
+
+
+def rows_of(connection: Any, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of a statement, if it has any."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 @contextmanager

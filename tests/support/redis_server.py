@@ -40,6 +40,11 @@ class RedisProcess:
             client.sendall(b"PING\r\n")
             return not client.recv(100).startswith(b"-LOADING")
 
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait(timeout=30)
+        self.socket.unlink(missing_ok=True)
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(timeout=30)

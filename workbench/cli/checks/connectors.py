@@ -25,6 +25,7 @@ _PROGRAMS = {
     "Redis": ("redis-server", ""),
     "PostgreSQL": ("pg_ctl", "/usr/lib/postgresql/*/bin/pg_ctl"),
     "MQTT": ("mosquitto", "/usr/sbin/mosquitto"),
+    "NATS": ("nats-server", "/usr/sbin/nats-server"),
 }
 
 

@@ -59,6 +59,8 @@ class EventWire:
         headers: further ones of the request.
     """
 
+    wants_tls = False
+
     def __init__(self, host: str, target: str, headers: Mapping[str, str]) -> None:
         self._h11 = needed("h11", "reading server-sent events")
         self._connection: Any = self._h11.Connection(our_role=self._h11.CLIENT)

@@ -16,6 +16,8 @@ from workbench.errors import told_by
 
 _RECEIVED_MAX = 1 << 18
 _MESSAGES_MAX = 10_000
+_KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""Seconds of silence before a probe, seconds between probes, and how many without an answer are too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,13 @@ class Address:
 
 
 class Wire(Protocol):
-    """A protocol: bytes in, messages and bytes out."""
+    """A protocol: bytes in, messages and bytes out.
+
+    Attributes:
+        wants_tls: the open connection is to be encrypted before anything else is sent; the link sets it to False then.
+    """
+
+    wants_tls: bool
 
     def opened(self, position: str) -> None:
         """The connection is open; the first bytes to send may be waiting now."""
@@ -80,6 +88,10 @@ class TcpLink:
         family, kind, protocol, _, place = found[0]
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # finds a server that vanished
+        for option, value in _KEEP_ALIVE.items():
+            if (number := getattr(socket, option, None)) is not None:
+                self._socket.setsockopt(socket.IPPROTO_TCP, number, value)
         self._socket.connect_ex(place)  # select reports the outcome
         self._state = "connecting"
 
@@ -114,19 +126,26 @@ class TcpLink:
         if code := self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise LinkError(os.strerror(code))
         if self._address.tls:
-            context = ssl.create_default_context()
-            self._socket = context.wrap_socket(
-                self._socket, server_hostname=self._address.host, do_handshake_on_connect=False
-            )
-            self._state = "greeting"
+            self._secure()
         else:
             self._open()
+
+    def _secure(self) -> None:
+        assert self._socket is not None
+        context = ssl.create_default_context()
+        self._socket = context.wrap_socket(
+            self._socket, server_hostname=self._address.host, do_handshake_on_connect=False
+        )
+        self._state = "greeting"
 
     def _greet(self) -> None:
         assert isinstance(self._socket, ssl.SSLSocket)
         with suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
             self._socket.do_handshake()
-            self._open()
+            if self._wire.wants_tls:
+                self._wire.wants_tls, self._state = False, "open"
+            else:
+                self._open()
 
     def _open(self) -> None:
         self._wire.opened(self._position)
@@ -144,6 +163,9 @@ class TcpLink:
                 break
             try:
                 found += self._wire.take(data)
+                if self._wire.wants_tls:
+                    self._secure()
+                    break
                 if not data:
                     raise LinkError("the server has closed the connection")
             except LinkError:

@@ -19,6 +19,8 @@ class WebSocketWire:
         subscribe: messages to send when the connection is open.
     """
 
+    wants_tls = False
+
     def __init__(self, url: str, headers: Mapping[str, str], subscribe: Sequence[str]) -> None:
         client = needed("websockets.client", "reading WebSockets")
         uri = needed("websockets.uri", "reading WebSockets").parse_uri(url)

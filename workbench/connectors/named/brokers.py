@@ -9,6 +9,7 @@ from workbench.connectors.messages.choosing import FORMAT_NAMES
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
+from workbench.connectors.nats.source import NatsSource
 from workbench.operators.functions.dead_letters import POLICIES
 
 _METADATA, _PROPERTIES = "metadata.", "properties."
@@ -66,4 +67,39 @@ KAFKA = NamedConnector(
     },
     _kafka_source,
     _kafka_sink,
+)
+
+
+def _nats_source(options: Options, table: Declared) -> Source:
+    start = options.text("start", "earliest")
+    return NatsSource(
+        options.text("url"),
+        options.names("stream"),
+        table.schema,
+        subject=options.text("subject", ""),
+        format=options.one_of("format", FORMAT_NAMES, "json"),
+        metadata=options.below(_METADATA),
+        event_time=table.event_time,
+        start=int(start) if start.isdecimal() else start,
+        bounded=options.flag("bounded"),
+        on_error=options.one_of("on_error", POLICIES, "fail"),
+        retries=options.whole("retries", 8) or 0,
+    )
+
+
+NATS = NamedConnector(
+    "nats",
+    "streams of NATS JetStream",
+    {
+        "url": "such as 'nats://ann:${NATS_PASSWORD}@localhost'",
+        "stream": "one or several, separated by ';'",
+        "subject": "of the messages to read, such as 'sensors.>'; all by default",
+        "format": "'json' (the default), 'csv' or 'raw'",
+        "metadata.*": "a column that holds a part of the message: 'metadata.sent' = 'timestamp'",
+        "start": "'earliest' (the default), 'latest', a time or a sequence number",
+        "bounded": "'true': end at the messages that are there",
+        "on_error": ON_ERROR,
+        "retries": "how often in a row to try again while the server is away; 8 by default",
+    },
+    _nats_source,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from workbench.connectors.contract.base import Sink, Source
-from workbench.connectors.named.brokers import KAFKA
+from workbench.connectors.named.brokers import KAFKA, NATS
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.feeds import EVENTS, MQTT, WEB_SOCKET
 from workbench.connectors.named.files import BLACKHOLE, FILES, MEMORY, PRINT, REPLAY, SOCKET
@@ -15,7 +15,9 @@ from workbench.errors import SettingError, unknown
 
 CONNECTORS: Mapping[str, NamedConnector] = {
     connector.name: connector
-    for connector in (FILES, SOCKET, REPLAY, KAFKA, REDIS, SQL, EVENTS, WEB_SOCKET, MQTT, PRINT, BLACKHOLE, MEMORY)
+    for connector in (
+        *(FILES, SOCKET, REPLAY, KAFKA, NATS, REDIS, SQL, EVENTS, WEB_SOCKET, MQTT, PRINT, BLACKHOLE, MEMORY),
+    )
 }
 """By the names that ``'connector' = '...'`` takes."""
 _CHOICE = "connector"

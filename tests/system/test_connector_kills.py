@@ -1,0 +1,144 @@
+"""Connectors of real servers under ``kill -9`` of the job's process and restarts of the server, at random moments.
+
+A few run with the slow tests; ``make connector-kills`` runs 200 kills and 50 restarts for each server.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+from killed_systems import KEYS, SYSTEMS, System
+
+KILLS = int(os.environ.get("WORKBENCH_KILLS", "3"))
+RESTARTS = int(os.environ.get("WORKBENCH_RESTARTS", "1"))
+SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
+KILLS_PER_JOB = 20
+LIFE_S_MIN, LIFE_S_MAX = 0.2, 1.0
+DOWN_S_MAX = 0.4
+ROWS_AT_ONCE = 7
+STEP_S = 0.02
+
+
+class Processes:
+    """One process after the other, each of which continues the job in a folder."""
+
+    def __init__(self) -> None:
+        program = Path(__file__).parents[1] / "support" / "connector_kill_job.py"
+        self._program = subprocess.Popen(
+            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def start(self, **job: object) -> None:
+        self._tell(job)
+
+    def kill(self) -> int:
+        """Kill the process; returns the negative number of the signal that ended it, or its exit status."""
+        return self._tell("kill")
+
+    def wait(self) -> int:
+        return self._tell("wait")
+
+    def _tell(self, what: object) -> int:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.write(f"{json.dumps(what)}\n")
+        self._program.stdin.flush()
+        return int(self._program.stdout.readline())
+
+    def close(self) -> None:
+        assert self._program.stdin is not None
+        assert self._program.stdout is not None
+        self._program.stdin.close()
+        self._program.stdout.close()
+        self._program.wait()
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.close()
+
+
+class Auditor:
+    """Compares what the output of one job has with what its input was given, and with what was seen before."""
+
+    def __init__(self, system: System, number: int) -> None:
+        self._system, self._number = system, number
+        self._seen: Counter[int] = Counter()
+        self.fed = 0
+
+    def feed(self) -> None:
+        self._system.feed(self._number, range(self.fed, self.fed + ROWS_AT_ONCE))
+        self.fed += ROWS_AT_ONCE
+
+    def audit(self, moment: str) -> None:
+        """Nothing is there twice, nothing was never fed, and nothing that was seen is gone."""
+        now = self._system.written(self._number)
+        assert max(now.values(), default=1) == 1, f"{moment}: {[n for n in now if now[n] > 1][:5]} are there twice"
+        assert not set(now) - set(range(self.fed)), f"{moment}: {sorted(set(now) - set(range(self.fed)))[:5]}"
+        assert not self._seen - now, f"{moment}: {sorted(self._seen - now)[:5]} are gone"
+        self._seen = now
+
+    def audit_end(self, moment: str) -> None:
+        """Everything is there once."""
+        self.audit(moment)
+        assert sorted(self._seen) == list(range(self.fed)), f"{moment}: {self.fed - len(self._seen)} rows are lost"
+        if (latest := self._system.latest(self._number)) is not None:
+            assert latest == {n % KEYS: n for n in range(self.fed)}, moment
+
+
+def live(system: System, auditor: Auditor, chance: Random, *, restart: bool) -> None:
+    """Feed the job for a while; at some moment the server goes down and comes back, if it restarts."""
+    end_s = time.monotonic() + chance.uniform(LIFE_S_MIN, LIFE_S_MAX)
+    down_s = time.monotonic() + chance.uniform(0, LIFE_S_MIN) if restart else end_s + 1
+    while (now_s := time.monotonic()) < end_s or restart:
+        if restart and now_s >= down_s:
+            system.down()
+            time.sleep(chance.uniform(0, DOWN_S_MAX))
+            system.up()
+            restart = False
+            end_s = time.monotonic() + chance.uniform(0, LIFE_S_MAX)
+        auditor.feed()
+        time.sleep(STEP_S)
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_killed_processes_and_restarted_servers_lose_and_double_nothing(
+    name: str, processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chance = Random(f"{name} {SEED}")
+    restarting = set(chance.sample(range(KILLS), min(RESTARTS, KILLS)))
+    jobs = rows = 0
+    with SYSTEMS[name]() as system:
+        for begin in range(0, KILLS, KILLS_PER_JOB):
+            number, jobs = jobs, jobs + 1
+            system.create(number)
+            auditor = Auditor(system, number)
+            job = {"system": name, "place": system.place, "folder": str(tmp_path / str(number)), "number": number}
+            for kill in range(begin, min(begin + KILLS_PER_JOB, KILLS)):
+                moment = f"seed {SEED}, kill {kill}"
+                processes.start(**job, parallelism=chance.choice((1, 2, 3)), bounded=False)
+                live(system, auditor, chance, restart=kill in restarting)
+                assert processes.kill() == -signal.SIGKILL, f"{moment}: the job had ended by itself"
+                auditor.audit(moment)
+            processes.start(**job, parallelism=2, bounded=True)
+            assert processes.wait() == 0
+            auditor.audit_end(f"seed {SEED}, the end of job {number}")
+            rows += auditor.fed
+    with capsys.disabled():
+        if "WORKBENCH_RESTARTS" in os.environ:
+            sys.stdout.write(
+                f"{name}: {KILLS} kills, {len(restarting)} restarts, {jobs} jobs, {rows:,} rows, seed {SEED}: "
+                "nothing lost, nothing twice\n"
+            )

@@ -1,0 +1,230 @@
+"""Reads the streams of one subtask: each over a connection of its own, with bounded retries."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.retries import Outage, Retries
+from workbench.connectors.contract.secrets import hidden
+from workbench.connectors.feeds.link import LinkError
+from workbench.connectors.feeds.tcp_link import TcpLink
+from workbench.connectors.messages.sorting import sorted_out
+from workbench.connectors.nats.stream_wire import NatsMessage, StreamWire, Wanted
+from workbench.elements import Records, event_times
+from workbench.errors import SourceError
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.functions.dead_letters import as_records
+from workbench.operators.snapshots.pieces import value_in
+from workbench.redaction import redacted
+
+if TYPE_CHECKING:
+    from workbench.connectors.nats.source import NatsSource
+
+_REST_US_MIN, _REST_US_MAX = 1_000, 16_000
+_ANSWER_US = 10_000_000
+"""How long a server may take to answer a new connection."""
+
+
+@dataclass(slots=True)
+class _Split:
+    """A stream.
+
+    Attributes:
+        stream: its name.
+        retries: of its connection.
+        position: the sequence number of the last message that was delivered; None: not known.
+        end: the sequence number of the last message to deliver; None: there is none, or it is not known.
+        received: the sequence number of the last message that was received; None: not known.
+        waiting: messages that are received and not delivered.
+        pending: how many messages follow those that are received.
+        link, wire: of the connection; None: there is none.
+        started_us: when it was begun.
+    """
+
+    stream: str
+    retries: Retries
+    position: int | None = None
+    end: int | None = None
+    received: int | None = None
+    waiting: deque[NatsMessage] = field(default_factory=deque)
+    pending: int | None = None
+    link: TcpLink | None = None
+    wire: StreamWire | None = None
+    started_us: int = 0
+
+    def close(self) -> None:
+        if self.link is not None:
+            self.link.close()
+        self.link = self.wire = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether everything is delivered."""
+        return self.end is not None and self.position is not None and self.position >= self.end
+
+
+class NatsReader(SourceReader):
+    """A position counts what was delivered: messages that were received and not delivered are received again."""
+
+    shares_event_time = False
+
+    def __init__(self, source: NatsSource) -> None:
+        self._source = source
+        self._splits: dict[str, _Split] = {}
+        self._turns: list[str] = []
+        self._rest_us = _REST_US_MIN
+        self._connections = 0
+
+    def open(self, context: OperatorContext) -> None:
+        self._context = context
+        self._clock = context.clock
+        own = self._source.streams[context.subtask :: context.parallelism]
+        self._splits = {stream: _Split(stream, Retries(self._source.retries)) for stream in own}
+        self._turns = list(own)
+
+    def splits(self) -> Sequence[str]:
+        return tuple(stream for stream, split in self._splits.items() if not split.is_over)
+
+    @property
+    def outage(self) -> Outage | None:
+        outages = [split.retries.outage for split in self._splits.values() if split.retries.outage is not None]
+        return max(outages, key=lambda outage: outage.attempts, default=None)
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        return {
+            stream: SplitProgress(
+                str(split.position), None if split.pending is None else split.pending + len(split.waiting)
+            )
+            for stream, split in self._splits.items()
+            if split.position is not None
+        }
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        now_us = self._clock.now_us()
+        for stream in self._turns:
+            if (split := self._splits[stream]).is_over:
+                continue
+            if not split.waiting and now_us >= split.retries.retry_us:
+                try:
+                    self._receive(split, now_us)
+                except LinkError as error:
+                    self._failed(split, error, now_us)
+            if split.waiting:
+                self._rest_us = _REST_US_MIN
+                self._turns.remove(stream)
+                self._turns.append(stream)  # the next one is another stream's turn
+                return self._deliver(split, max_records)
+        if not (left := self.splits()):
+            return Exhausted()
+        due_us = min(self._splits[stream].retries.retry_us for stream in left)
+        rest_us = self._rest_us
+        self._rest_us = min(2 * rest_us, _REST_US_MAX)
+        return WaitUntil(max(due_us, now_us + rest_us))
+
+    def snapshot(self) -> Snapshot:
+        return {
+            "positions": dict(self._known("position")),
+            "ends": dict(self._known("end")),
+        }
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            for stream, position in value_in(snapshot, "positions", dict[str, int]).items():
+                if (split := self._splits.get(stream)) is not None:
+                    split.position = split.received = position
+            for stream, end in value_in(snapshot, "ends", dict[str, int]).items():
+                if (split := self._splits.get(stream)) is not None and self._source.bounded:
+                    split.end = end
+
+    def close(self) -> None:
+        for split in self._splits.values():
+            split.close()
+            split.waiting.clear()
+
+    def _known(self, name: str) -> Iterator[tuple[str, int]]:
+        for stream in sorted(self._splits):
+            if (value := getattr(self._splits[stream], name)) is not None:
+                yield stream, value
+
+    def _receive(self, split: _Split, now_us: int) -> None:
+        """Take what has arrived, and connect first if need be."""
+        if split.link is None:
+            self._connect(split, now_us)
+        assert split.link is not None
+        assert split.wire is not None
+        was_located = split.wire.located is not None
+        messages = cast("Sequence[NatsMessage]", split.link.receive())
+        located = split.wire.located
+        if located is None:
+            if now_us > split.started_us + _ANSWER_US:
+                raise LinkError("it does not answer")
+            return
+        if not was_located:
+            split.retries.succeeded()
+            split.pending = located.pending
+            if split.position is None:
+                split.position = split.received = located.position
+            if self._source.bounded and split.end is None:
+                split.end = max(located.last, split.position)
+            self._end_of(split)
+        if messages:
+            split.received, split.pending = messages[-1].sequence, messages[-1].pending
+            split.waiting.extend(each for each in messages if split.end is None or each.sequence <= split.end)
+            self._end_of(split)
+
+    def _end_of(self, split: _Split) -> None:
+        """Other messages of the stream may follow the last one of its subject."""
+        assert split.received is not None
+        if split.end is not None and (not split.pending or split.received > split.end):
+            split.end = split.waiting[-1].sequence if split.waiting else split.position
+
+    def _connect(self, split: _Split, now_us: int) -> None:
+        source = self._source
+        split.started_us = now_us
+        self._connections += 1
+        identity = (self._context.run, self._context.uid, split.stream, self._connections, now_us)
+        inbox = f"_INBOX.{blake2b(repr(identity).encode(), digest_size=16).hexdigest()}"
+        wanted = Wanted(split.stream, source.subject, source.policy)
+        split.wire = wire = StreamWire(source.server.login(), wanted, inbox)
+        split.link = TcpLink(source.server.address, lambda: wire)
+        split.link.start("" if split.received is None else str(split.received))
+
+    def _deliver(self, split: _Split, count: int) -> Fetched:
+        source = self._source
+        taken = list(islice(split.waiting, count))
+        for _ in taken:
+            split.waiting.popleft()
+        values = [message.value for message in taken]
+        place = f"{split.stream} of {source.server}, message"
+        result = sorted_out(
+            values,
+            lambda begin, end: source.decode(taken[begin:end]),
+            lambda at: f"{place} {taken[at].sequence}",
+            source.schema,
+            source.event_time,
+            lenient=source.on_error == "dead_letter",
+        )
+        split.position = taken[-1].sequence
+        column, letters, kept = source.event_time, result.letters, result.kept
+        times = None if column is None else event_times(result.batch.column(column), column)
+        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
+
+        def where(row: int) -> str:
+            return f"{place} {taken[row if kept is None else kept[row]].sequence}"
+
+        return Fetched(Records(result.batch, times), split.stream, dead, where=where)
+
+    def _failed(self, split: _Split, error: LinkError, now_us: int) -> None:
+        """Wait before the next attempt, or give up."""
+        split.close()
+        source = self._source
+        fact = redacted(hidden(str(error), source.url))
+        if error.fatal or split.retries.failed(now_us, fact) is None:
+            tries = "" if error.fatal or not source.retries else f" {source.retries + 1} times in a row"
+            raise SourceError(f"cannot read {split.stream!r} of {source.server}{tries}: {fact}") from error

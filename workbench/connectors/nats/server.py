@@ -1,0 +1,77 @@
+"""A NATS server: its URL, and what a connection to it needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import unquote, urlsplit
+
+from workbench.arguments import text_of
+from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.feeds.tcp_link import Address
+from workbench.errors import SettingError
+from workbench.redaction import redacted
+
+_PORT = 4222
+_SCHEMES = ("nats", "tls")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """How a client introduces itself; never shown.
+
+    Attributes:
+        user, password: of the client; empty: none.
+        token: instead of both.
+        tls: whether the connection must be encrypted.
+    """
+
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+    tls: bool = False
+
+
+@dataclass(frozen=True)
+class NatsServer:
+    """A server.
+
+    Attributes:
+        url: ``nats://[user:password@]host:port`` or ``nats://token@host:port``, ``tls://`` for TLS; ``${NAME}`` in it
+            is an environment variable.
+
+    Raises:
+        SettingError: not such a URL; the message masks its password.
+
+    Example:
+        >>> str(NatsServer("nats://ann:pa55@db.example")), NatsServer("nats://localhost").address.port
+        ('nats://***@db.example', 4222)
+    """
+
+    url: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            parts = urlsplit(text_of(self.url, "url", "nats://localhost:4222"))
+            usable = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise SettingError(f"url is {redacted(self.url)!r}: write nats://host:port or tls://host:port")
+        revealed_url(self.url)
+
+    def __str__(self) -> str:
+        return redacted(self.url)
+
+    @property
+    def address(self) -> Address:
+        """Where it is. A server greets before a connection is encrypted."""
+        parts = urlsplit(self.url)
+        return Address(parts.hostname or "", parts.port or _PORT)
+
+    def login(self) -> Login:
+        """With its secrets."""
+        parts = urlsplit(revealed_url(self.url))
+        user, tls = unquote(parts.username or ""), parts.scheme == "tls"
+        if parts.password is None:
+            return Login(token=user, tls=tls)
+        return Login(user, unquote(parts.password), tls=tls)

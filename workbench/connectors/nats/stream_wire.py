@@ -1,0 +1,264 @@
+"""Reads a stream of JetStream over one connection, from a sequence number on, with a consumer that the server forgets.
+
+Source: the NATS documentation, JetStream wire API reference; ADR-15 for the subjects of acknowledgements.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.connectors.feeds.link import FeedMessage, LinkError
+from workbench.connectors.nats.protocol import Delivered, NatsProtocol
+from workbench.connectors.nats.server import Login
+from workbench.from_json import made, parsed
+
+_INFO, _CREATED, _NEXT = 1, 2, 3
+"""Subscriptions: answers to both requests, and messages."""
+_AT_ONCE = 1_000
+_EXPIRES_NS = 30_000_000_000
+_FORGOTTEN_NS = 300_000_000_000
+_BYTES_MIN = 1 << 24
+_STREAM_NOT_FOUND = 10_059
+_BUSY = 503
+
+
+@dataclass(frozen=True, slots=True)
+class NatsMessage(FeedMessage):
+    """A message of a stream; its position is its sequence number.
+
+    Attributes:
+        sequence: of the message, from 1.
+        subject: of the message.
+        stored_ns: when the stream stored it, in nanoseconds since 1970.
+        pending: how many messages follow.
+    """
+
+    sequence: int = 0
+    subject: str = ""
+    stored_ns: int = 0
+    pending: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read of a stream.
+
+    Attributes:
+        stream: its name.
+        subject: of the messages, with wildcards; empty: all.
+        start: a delivery policy of JetStream with its parameter, without a position.
+    """
+
+    stream: str
+    subject: str
+    start: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """Where reading begins.
+
+    Attributes:
+        position: the sequence number before the first message to read.
+        last: the sequence number of the stream's last message.
+        pending: how many messages follow the position.
+    """
+
+    position: int
+    last: int
+    pending: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    first_seq: int
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class _StreamInfo:
+    state: _State
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    stream_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ConsumerInfo:
+    name: str
+    delivered: _At
+    num_pending: int = 0
+
+
+class StreamWire:
+    """See `Wire`; the position of a connection is a sequence number.
+
+    Args:
+        login: of the client.
+        wanted: what to read.
+        inbox: a subject of its own for answers.
+
+    Attributes:
+        located: once the server has told.
+    """
+
+    def __init__(self, login: Login, wanted: Wanted, inbox: str) -> None:
+        self._protocol = NatsProtocol(login)
+        self._wanted = wanted
+        self._inbox = inbox
+        self._position = ""
+        self._last = 0
+        self._consumer = ""
+        self._due = 0
+        self._count = 0
+        self.located: Located | None = None
+
+    @property
+    def wants_tls(self) -> bool:
+        """See `Wire`."""
+        return self._protocol.wants_tls
+
+    @wants_tls.setter
+    def wants_tls(self, wants: bool) -> None:
+        self._protocol.wants_tls = wants
+
+    def opened(self, position: str) -> None:
+        self._position = position
+        for number in (_INFO, _CREATED, _NEXT):
+            self._protocol.subscribe(f"{self._inbox}.{number}", number)
+        self._request(f"STREAM.INFO.{self._wanted.stream}", None, _INFO)
+
+    def to_send(self) -> bytes:
+        return self._protocol.to_send()
+
+    def take(self, data: bytes) -> Sequence[FeedMessage]:
+        found = []
+        for message in self._protocol.take(data):
+            if message.subscription == _NEXT:
+                if (taken := self._next(message)) is not None:
+                    found.append(taken)
+            elif message.subscription == _INFO:
+                self._begin(self._answer(message, _StreamInfo))
+            elif message.subscription == _CREATED:
+                self._created(self._answer(message, _ConsumerInfo))
+        return found
+
+    def _request(self, what: str, body: Mapping[str, object] | None, answer: int) -> None:
+        value = b"" if body is None else json.dumps(body).encode()
+        self._protocol.publish(f"$JS.API.{what}", value, f"{self._inbox}.{answer}")
+
+    def _answer(self, message: Delivered, kind: type[Any]) -> Any:
+        """The answer to a request.
+
+        Raises:
+            LinkError: the server refuses it.
+        """
+        if message.status == _BUSY:
+            raise LinkError("it has no JetStream now: start it with --jetstream")
+        try:
+            told = made(dict[str, Any], parsed(message.value), "the answer")
+            if "error" not in told:
+                return made(kind, told, "the answer", ignore_unknown=True)
+            failure = made(_Failure, told["error"], "the error", ignore_unknown=True)
+        except ValueError as error:
+            raise LinkError(f"its answer cannot be read: {error}", fatal=True) from error
+        if failure.err_code == _STREAM_NOT_FOUND:
+            fact = f"there is no stream {self._wanted.stream!r}: check its name, or create it first"
+            raise LinkError(fact, fatal=True)
+        raise LinkError(f"it says: {failure.description}", fatal=failure.code != _BUSY)
+
+    def _begin(self, info: _StreamInfo) -> None:
+        """Create the consumer."""
+        start = self._wanted.start
+        self._last = info.state.last_seq
+        if self._position:
+            position = int(self._position)
+            self._check_kept(position, info.state)
+            start = {"deliver_policy": "by_start_sequence", "opt_start_seq": position + 1}
+        config: dict[str, object] = {"ack_policy": "none", "replay_policy": "instant", "max_deliver": 1, **start}
+        config |= {"inactive_threshold": _FORGOTTEN_NS, "mem_storage": True, "num_replicas": 1}
+        if self._wanted.subject:
+            config["filter_subject"] = self._wanted.subject
+        body = {"stream_name": self._wanted.stream, "config": config}
+        self._request(f"CONSUMER.CREATE.{self._wanted.stream}", body, _CREATED)
+
+    def _check_kept(self, position: int, state: _State) -> None:
+        """Raise an error if messages after the position are gone."""
+        if state.last_seq < position:
+            fact = f"it ends at {state.last_seq}, because it was created anew or restored from an older copy"
+        elif state.first_seq > position + 1:
+            fact = f"it begins at {state.first_seq}, because it keeps messages for a shorter time (its limits)"
+        else:
+            return
+        raise LinkError(
+            f"the stream {self._wanted.stream!r} no longer has the message {position + 1}: {fact}, so messages are "
+            "lost; keep them longer, or start afresh",
+            fatal=True,
+        )
+
+    def _created(self, info: _ConsumerInfo) -> None:
+        self._consumer = info.name
+        position = int(self._position) if self._position else info.delivered.stream_seq
+        self.located = Located(position, self._last, info.num_pending)
+        self._pull()
+
+    def _pull(self) -> None:
+        """Ask for the next messages."""
+        self._due = _AT_ONCE
+        size = max(_BYTES_MIN, self._protocol.max_payload + (1 << 16))
+        body = {"batch": _AT_ONCE, "expires": _EXPIRES_NS, "max_bytes": size}
+        self._request(f"CONSUMER.MSG.NEXT.{self._wanted.stream}.{self._consumer}", body, _NEXT)
+
+    def _next(self, message: Delivered) -> NatsMessage | None:
+        if message.status:
+            self._told(message)
+            return None
+        sequence, count, stored_ns, pending = _acknowledged(message.reply)
+        self._count += 1
+        if count != self._count:
+            raise LinkError(f"it has skipped {count - self._count} messages")
+        self._due -= 1
+        if not self._due:
+            self._pull()
+        return NatsMessage(message.value, str(sequence), sequence, message.subject, stored_ns, pending)
+
+    def _told(self, message: Delivered) -> None:
+        text = message.value.decode("utf-8", "replace")
+        over = message.status in (404, 408) or "maxbytes" in text.lower().replace(" ", "")
+        if not over:  # it has forgotten the consumer, or ends
+            raise LinkError(f"it says: {message.status} {text}")
+        self._pull()
+
+
+def _acknowledged(subject: str) -> tuple[int, int, int, int]:
+    """What the subject of an acknowledgement tells: the sequence numbers of the message in the stream and for the
+    consumer, when it was stored, and how many follow.
+
+    Raises:
+        LinkError: no such subject.
+
+    Example:
+        >>> _acknowledged("$JS.ACK.orders.c1.1.70.7.1700000000000000000.3")
+        (70, 7, 1700000000000000000, 3)
+    """
+    parts = subject.split(".")
+    begin = 5 if len(parts) == 9 else 7  # with a domain and an account
+    try:
+        if parts[:2] != ["$JS", "ACK"] or len(parts) < begin + 4:
+            raise ValueError
+        sequence, count, stored_ns, pending = map(int, parts[begin : begin + 4])
+    except ValueError:
+        raise LinkError(f"a message has no position, but {subject[:80]!r}", fatal=True) from None
+    return sequence, count, stored_ns, pending
