@@ -233,6 +233,39 @@ def test_results_that_later_rows_change(query: str, expected: list[tuple[object,
     assert rows(query, bid=bids()) == in_order(expected)
 
 
+_PEOPLE = pa.table({"id": [7, 9, None], "city": ["Rome", "Oslo", "Bern"], "limit": [20, 40, 60]})
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("bidder IN (SELECT id FROM person)", [10, 30, 40]),
+        ("bidder IN (SELECT id FROM person) AND price > 10", [30, 40]),
+        ("bidder NOT IN (SELECT id FROM person)", []),  # one of them is null
+        ("bidder NOT IN (SELECT id FROM person WHERE id IS NOT NULL)", [20]),
+        ("NOT bidder IN (SELECT id FROM person WHERE city = 'Oslo')", [10, 20, 30, 40]),
+        ("NULLIF(bidder, 8) NOT IN (SELECT id FROM person WHERE city = 'Oslo')", [10, 30, 40]),
+        ("NULLIF(bidder, 8) NOT IN (SELECT id FROM person WHERE city = 'Paris')", [10, 20, 30, 40]),
+        ("(bidder, price) IN (SELECT id, `limit` + 10 FROM person)", [30]),
+        ("EXISTS (SELECT * FROM person AS p WHERE p.id = bid.bidder AND p.city LIKE 'R%')", [10, 30, 40]),
+        ("NOT EXISTS (SELECT 1 FROM person WHERE id = bidder)", [20]),
+        ("EXISTS (SELECT 1 FROM person WHERE city = 'Oslo')", [10, 20, 30, 40]),
+        ("price IN (SELECT `limit` FROM person WHERE id = bidder OR 1 = 1)", None),
+        ("price IN (SELECT `limit` FROM person WHERE person.id = bid.bidder - 1)", [20]),
+        ("price NOT IN (SELECT `limit` FROM person WHERE person.id = bid.bidder - 1)", [10, 30, 40]),
+        ("auction IN (SELECT auction FROM bid GROUP BY auction HAVING COUNT(*) > 2)", [10, 20, 40]),
+    ],
+)
+def test_conditions_on_other_rows(condition: str, expected: list[int] | None) -> None:
+    people = wb.Stream.from_table(_PEOPLE)
+    query = f"SELECT price FROM bid WHERE {condition}"
+    if expected is None:
+        with pytest.raises(QueryError, match="by equal values only"):
+            wb.sql(query, bid=bids(), person=people)
+    else:
+        assert rows(query, bid=bids(), person=people) == [(price,) for price in expected]
+
+
 def test_a_script_names_views() -> None:
     script = """CREATE TEMPORARY VIEW cheap (p, at) AS SELECT price, ts FROM bid WHERE price < 30;
         CREATE OR REPLACE VIEW dear AS SELECT p FROM cheap WHERE p > 10;
@@ -276,6 +309,10 @@ _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
         "WHERE place <= 3",
         lambda bid: bid.key_by("auction").top_n(3, "price", rank="place"),
     ),
+    "semi join": (
+        "SELECT * FROM bid WHERE bidder IN (SELECT person FROM other)",
+        lambda bid: bid.join(_other(bid).select("person").distinct("person"), {"bidder": "person"}, how="semi"),
+    ),
     "union": ("SELECT * FROM bid UNION ALL SELECT * FROM bid", lambda bid: bid.union(bid)),
 }
 
@@ -297,6 +334,10 @@ _ERRORS = [
     ("SELECT prise FROM bid", "prise", "unknown column 'prise': did you mean 'price'?"),
     ("SELECT price\nFROM bidd", "bidd", "unknown table 'bidd': did you mean 'bid'?"),
     ("SELECT c.price FROM bid AS b", "c.price", "unknown table 'c'"),
+    ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price FROM bid) OR price = 1", "price IN", "alone or connected by"),
+    ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price, ts FROM bid)", "price IN", "1 values with 2 columns"),
+    ("SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)", "COUNT(*)", "an aggregate in a condition"),
+    ("SELECT 1 AS a FROM bid WHERE price > (SELECT MAX(price) FROM bid)", "MAX(price)", "join with it in FROM"),
     ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
     ("SELECT price FROM bid a, bid b WHERE a.auction = b.auction AND a.ts = b.ts", "price", "a.price or b.price"),
     ("SELECT price > 'x' FROM bid", "price > 'x'", "cannot compare price (bigint) and 'x' (string)"),

@@ -78,7 +78,8 @@ class Queries:
         kinds = (self._plain, self._plain, self._grouped, self._grouped, self._again, self._session, self._interval)
         bounded = (*kinds, self._interval, self._windows_joined, self._groups_joined, self._united)
         updated = (self._updated, self._updated_again, self._distinct, self._top, self._top, self._joined, self._outer)
-        return self._random.choice((*bounded, *updated, self._half, self._joined))()
+        asked = (self._asked, self._asked, self._over)
+        return self._random.choice((*bounded, *updated, *asked, self._half, self._joined))()
 
     # expressions --------------------------------------------------------------------------------------------------
 
@@ -319,6 +320,44 @@ class Queries:
                 f"FROM {source}) WHERE place <= {limit}"
             )
         return Both(*texts)
+
+    def _asked(self) -> Both:
+        """Rows, or groups, that are or are not among others."""
+        of_groups = self._random.random() < 0.4
+        source, columns, number = (self._counts("x"), "k, s, n", "n") if of_groups else ("a AS x", "k, s, v", "v")
+        others = self._random.choice(("b AS y", self._counts("y")))
+        other = self._random.choice(("k", "v" if others == "b AS y" else "n"))
+        where = self._random.choice(("", f" WHERE {other} IS NOT NULL", f" WHERE {other} > 2"))
+        conditions = (
+            f"{self._random.choice(('k', number))} {{no}} IN (SELECT {other} FROM {others}{where})",
+            f"(k, s) IN (SELECT y.{other}, s FROM {others}{where})",
+            f"{{no}} EXISTS (SELECT 1 FROM {others} WHERE y.k = x.k AND y.{other} > {self._random.randint(-5, 5)})",
+            f"{{no}} EXISTS (SELECT 1 FROM {others} WHERE y.{other} = 99)",
+            f"x.k {{no}} IN (SELECT {other} FROM {others} WHERE y.s = x.s)",
+        )
+        condition = self._random.choice(conditions).format(no=self._random.choice(("", "NOT")))
+        more = self._random.choice(("", "", f" AND {number} > 0", " AND k IS NOT NULL"))
+        text = f"SELECT {columns} FROM {source} WHERE {condition}{more}"
+        return Both(text, text)
+
+    def _over(self) -> Both:
+        """Aggregates of the rows before each row; times that are equal come in no order, so rows have none."""
+        back, key = self._random.randint(0, 15), self._random.choice(("k", "s", "v % 3", None))
+        by = f"PARTITION BY {key} " if key else ""
+        frame = self._random.choice(
+            (
+                "",
+                f"RANGE BETWEEN INTERVAL '{back}' SECOND PRECEDING AND CURRENT ROW",
+                "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+            )
+        )
+        value = self._random.choice(("f", self._number()))
+        calls = ("COUNT(*)", f"COUNT({value})", f"SUM({value})", f"MIN({value})", f"MAX({value})", f"AVG({value})")
+        made = [
+            f"{call} OVER ({by}ORDER BY ts {frame}) AS m{at}" for at, call in enumerate(self._random.sample(calls, 2))
+        ]
+        where = f" WHERE {self._condition()}" if self._random.random() < 0.4 else ""
+        return _of_spark(f"SELECT ts, v, {', '.join(made)} FROM {self._named()}{where}")
 
     def _joined(self) -> Both:
         """A join without bounds, of rows or of groups."""

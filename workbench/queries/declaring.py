@@ -17,9 +17,9 @@ from workbench.errors import PlanError, WorkbenchError
 from workbench.expressions import Expression, col
 from workbench.expressions.tree.sql import Tree
 from workbench.expressions.tree.types import CAST_TYPES, type_name
-from workbench.queries.binding import constant_us
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Relation
+from workbench.queries.reading.binding import constant_us
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
 
 _TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
 """Types of other systems by the nearest one here."""

@@ -14,16 +14,17 @@ from workbench.expressions import Expression, col, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.expressions.tree.types import CAST_TYPES, common_type, operand_type, type_name
 from workbench.operators.changelogs.row_kinds import KIND
-from workbench.queries.binding import bound, key_of
-from workbench.queries.dialect import WINDOWS
-from workbench.queries.grouping import Items, aggregates_in, grouped
-from workbench.queries.joining import conjuncts, joined
-from workbench.queries.overs import overs_in, with_overs
-from workbench.queries.places import Text
-from workbench.queries.ranking import is_row_number, limited, numbered
-from workbench.queries.recognizing import recognized
-from workbench.queries.relation import Column, Relation
-from workbench.queries.table_functions import assigned, free_name, is_clock, materialized, window_call
+from workbench.queries.clauses.grouping import Items, aggregates_in, grouped
+from workbench.queries.clauses.joining import conjuncts, joined
+from workbench.queries.clauses.overs import overs_in, with_overs
+from workbench.queries.clauses.ranking import is_row_number, limited, numbered
+from workbench.queries.clauses.recognizing import recognized
+from workbench.queries.clauses.subqueries import Scope, check_not_nested, chosen, is_nested
+from workbench.queries.reading.binding import bound, key_of
+from workbench.queries.reading.dialect import WINDOWS
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.table_functions import assigned, free_name, is_clock, materialized, window_call
 
 _CLAUSES = {
     "order": "ORDER BY is not supported, because a stream has no end at which it could be sorted: sort job.table()",
@@ -167,7 +168,11 @@ class Planner:
             raise self.text.error(tree, "the query has no FROM: name a stream, as in SELECT * FROM flights")
         where = tree.args.get("where")
         pool = conjuncts(None if where is None else where.this)
-        whole = pool if len(pool) > 1 else []
+        nested = [condition for condition in pool if is_nested(condition)]
+        pool = [condition for condition in pool if not is_nested(condition)]
+        for condition in pool:
+            check_not_nested(condition, self.text)
+        whole = pool if len(pool) > 1 and not nested else []
         rows = self._source(source.this)
         recognizes = tree.args.get("match") or source.this.args.get("match")
         if recognizes is not None:
@@ -183,8 +188,17 @@ class Planner:
             raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
         condition = where.this if whole else None
         rows = self._filtered(rows, [condition] if condition is not None else pool)
+        for test in nested:
+            rows = chosen(rows, test, pool, Scope(self.query, self._offered, self.text))
         rows = self._projected(rows, tree)
         return self._distinct(rows, tree) if tree.args.get("distinct") else rows
+
+    def _offered(self, tree: Tree) -> Relation:
+        """The columns of all that a SELECT names in FROM."""
+        source = tree.args["from_"].this
+        joins = [*(source.args.get("joins") or ()), *(tree.args.get("joins") or ())]
+        sources = [self._source(part) for part in (source, *(join.this for join in joins))]
+        return Relation(None, tuple(column for rows in sources for column in rows.columns))
 
     def _limited(
         self, rows: Relation, tree: Tree, pool: list[Tree], whole: list[Tree]

@@ -16,12 +16,12 @@ from workbench.errors import QueryError, unknown
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.origin import caller
 from workbench.queries.declaring import Table, inserted, source_of, table_of
-from workbench.queries.dialect import Statement, statements
-from workbench.queries.event_time import event_times
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Relation
+from workbench.queries.reading.dialect import Statement, statements
+from workbench.queries.reading.event_time import event_times
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.table_functions import materialized
 from workbench.queries.selecting import Planner
-from workbench.queries.table_functions import materialized
 
 
 def sql(query: str, **tables: Stream | pa.Table) -> Stream:

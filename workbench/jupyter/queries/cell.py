@@ -10,7 +10,7 @@ from IPython.display import display
 import workbench as wb
 from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError
-from workbench.queries.places import Text
+from workbench.queries.reading.places import Text
 from workbench.queries.sql import Script, script
 
 

@@ -10,9 +10,9 @@ from IPython.core.completer import CompletionContext, SimpleCompletion, SimpleMa
 
 from workbench.expressions.evaluation.compiling import FUNCTIONS
 from workbench.jupyter.queries.cell import tables_of
-from workbench.queries.binding import AGGREGATES
-from workbench.queries.dialect import WINDOWS
-from workbench.queries.table_functions import BOUNDS
+from workbench.queries.reading.binding import AGGREGATES
+from workbench.queries.reading.dialect import WINDOWS
+from workbench.queries.reading.table_functions import BOUNDS
 
 _CELL = re.compile(r"\s*%%stream_sql\b[^\n]*\n")
 _TOKEN = re.compile(r"(?:(\w+)\.)?(\w*)$")

@@ -13,7 +13,7 @@ from workbench.api.streams.stream import Stream
 from workbench.errors import unknown
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.sortable import Order
-from workbench.queries.places import Text
+from workbench.queries.reading.places import Text
 from workbench.windows import WindowAssigner
 
 Bound = Literal["window_start", "window_end", "window_time", "proctime"]

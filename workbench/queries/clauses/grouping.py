@@ -15,12 +15,12 @@ from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
 from workbench.operators.changelogs.row_kinds import is_changelog
-from workbench.queries.binding import AGGREGATES, bound, key_of
-from workbench.queries.dialect import WINDOWS
-from workbench.queries.event_time import window_times
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Relation
-from workbench.queries.table_functions import INSTANT, free_name, intervals_of, with_windows
+from workbench.queries.reading.binding import AGGREGATES, bound, key_of
+from workbench.queries.reading.dialect import WINDOWS
+from workbench.queries.reading.event_time import window_times
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.table_functions import INSTANT, free_name, intervals_of, with_windows
 from workbench.windows import WindowAssigner
 from workbench.windows.schedule import TimeKind
 from workbench.windows.session import Session

@@ -16,11 +16,11 @@ from workbench.errors import WorkbenchError, unknown
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.windows.columns import TIME
-from workbench.queries.binding import constant_us
-from workbench.queries.dialect import WINDOWS
-from workbench.queries.event_time import window_times
-from workbench.queries.places import Text
-from workbench.queries.relation import Bound, Column, Relation, Windows
+from workbench.queries.reading.binding import constant_us
+from workbench.queries.reading.dialect import WINDOWS
+from workbench.queries.reading.event_time import window_times
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Bound, Column, Relation, Windows
 from workbench.windows import WindowAssigner, cumulative, session, sliding, tumbling
 from workbench.windows.session import Session
 

@@ -14,7 +14,7 @@ from sqlglot.tokens import TokenType
 
 from workbench.errors import QueryError
 from workbench.expressions.tree.sql import Tree
-from workbench.queries.places import Text
+from workbench.queries.reading.places import Text
 
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """The window table functions."""

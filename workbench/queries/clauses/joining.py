@@ -14,10 +14,10 @@ from workbench.errors import PlanError, QueryError, SettingError
 from workbench.expressions import Expression, col, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
-from workbench.queries.binding import bound, check_part, constant_us
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Relation
-from workbench.queries.table_functions import INSTANT, free_name, materialized
+from workbench.queries.reading.binding import bound, check_part, constant_us
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.table_functions import INSTANT, free_name, materialized
 
 _LEFT, _RIGHT = 0, 1
 _FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}

@@ -12,10 +12,10 @@ from workbench.errors import PlanError
 from workbench.expressions import Expression, lit, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.sortable import Order
-from workbench.queries.binding import bound
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Ranking, Relation
-from workbench.queries.table_functions import free_name
+from workbench.queries.reading.binding import bound
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Ranking, Relation
+from workbench.queries.reading.table_functions import free_name
 
 _FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
 _MOST = 100_000

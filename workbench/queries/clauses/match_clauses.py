@@ -11,7 +11,7 @@ from sqlglot.errors import TokenError
 
 from workbench.errors import unknown
 from workbench.expressions.tree.sql import Tree
-from workbench.queries.places import Text
+from workbench.queries.reading.places import Text
 
 _BEGINS: dict[str, tuple[str, ...]] = {
     "partition": ("PARTITION BY",),

@@ -11,9 +11,9 @@ from workbench.expressions import Expression, compile_expression
 from workbench.expressions.evaluation.compiling import FUNCTIONS
 from workbench.expressions.tree.expression import identifier
 from workbench.expressions.tree.sql import Tree
-from workbench.queries.dialect import WINDOWS
-from workbench.queries.places import Text
-from workbench.queries.relation import Relation
+from workbench.queries.reading.dialect import WINDOWS
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Relation
 
 AGGREGATES = ("avg", "count", "max", "min", "sum")
 """The aggregate functions of a query."""
@@ -22,7 +22,8 @@ _UNFIT = {
     exp.Window: "OVER belongs in the SELECT list: filter by its value in a query around this one",
     exp.Subquery: "a query inside an expression is not supported: join with it in FROM",
     exp.Select: "a query inside an expression is not supported: join with it in FROM",
-    exp.Exists: "EXISTS is not supported: join with the other table in FROM",
+    exp.Exists: "EXISTS stands in WHERE, alone or connected by AND: elsewhere, join with the other table in FROM",
+    exp.In: "IN (SELECT ...) stands in WHERE, alone or connected by AND: elsewhere, join with the query in FROM",
     exp.Placeholder: "a parameter has no value here: write the value",
     exp.Parameter: "a parameter has no value here: write the value",
 }
@@ -67,7 +68,7 @@ def check_part(part: Tree, text: Text) -> None:
         QueryError: an aggregate, a query, or an unknown function; with the nearest name.
     """
     for kind, message in _UNFIT.items():
-        if isinstance(part, kind):
+        if isinstance(part, kind) and (kind is not exp.In or part.args.get("query") is not None):
             raise text.error(part, message)
     if isinstance(part, exp.AggFunc):
         raise text.error(

@@ -20,10 +20,10 @@ from workbench.patterns.automaton import CONDITIONS_MAX, row_automaton
 from workbench.patterns.reading import PatternSyntaxError, read_pattern
 from workbench.patterns.shape import Shape, names_in
 from workbench.patterns.terms import Term, TermError, Terms, parse_term
-from workbench.queries.binding import constant_us
-from workbench.queries.match_clauses import Clauses, Part, clauses, items, named, words
-from workbench.queries.places import Text
-from workbench.queries.relation import Column, Relation
+from workbench.queries.clauses.match_clauses import Clauses, Part, clauses, items, named, words
+from workbench.queries.reading.binding import constant_us
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Column, Relation
 
 _UNMATCHED = "WITH UNMATCHED ROWS is not supported: select the rows without MATCH_RECOGNIZE beside it"
 

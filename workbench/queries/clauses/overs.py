@@ -14,11 +14,11 @@ from workbench.expressions.tree.sql import Tree
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.windows.over import Unit
-from workbench.queries.binding import bound, constant_us, key_of
-from workbench.queries.grouping import over_aggregate
-from workbench.queries.places import Text
-from workbench.queries.relation import Relation
-from workbench.queries.table_functions import free_name
+from workbench.queries.clauses.grouping import over_aggregate
+from workbench.queries.reading.binding import bound, constant_us, key_of
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Relation
+from workbench.queries.reading.table_functions import free_name
 
 
 def overs_in(trees: Sequence[Tree]) -> list[Tree]:
