@@ -400,7 +400,6 @@ _ERRORS = [
         "its rows replace earlier ones",
     ),
     ("SELECT price FROM bid EXCEPT SELECT price FROM bid", None, "write a SELECT or UNION ALL"),
-    ("SELECT price FROM bid WHERE price IN (SELECT price FROM bid)", None, "join with it in FROM"),
     ("SELECT price FROM bid WHERE MAX(price) > 3", "MAX(price", "is an aggregate"),
     ("SELECT price AS a, ts AS a FROM bid", "ts", "two columns are named 'a'"),
     ("SELECT price FROM bid WHERE\n  price >", ">", "the query is incomplete at '>'"),
