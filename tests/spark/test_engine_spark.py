@@ -234,7 +234,7 @@ def test_what_spark_does_not_have_says_so(spark: Any, log: Path) -> None:
     with pytest.raises(wb.errors.SettingError, match="buffer_timeout cannot be set with engine='spark'"):
         events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark=spark, buffer_timeout="5ms")
     with pytest.raises(wb.errors.SettingError, match="pass a SparkSession of classic PySpark"):
-        events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark="local")
+        events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark=7)
 
 
 def test_a_process_killed_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path: Path) -> None:

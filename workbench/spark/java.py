@@ -74,7 +74,7 @@ def java_for_spark(java: Java) -> Iterator[None]:
     """Within the block, JAVA_HOME points to `java` for a Spark that starts; afterwards it is restored."""
     before = os.environ.get("JAVA_HOME")
     with tempfile.TemporaryDirectory(prefix="workbench-java-") as folder:
-        os.environ["JAVA_HOME"] = str(java.home if os.name == "nt" else _wrap(java, Path(folder)))
+        os.environ["JAVA_HOME"] = str(java.home if os.name == "nt" else wrapped(java, Path(folder)))
         try:
             yield
         finally:
@@ -104,7 +104,8 @@ def _version(java: Path) -> int | None:
     return int(match[1]) if match else None
 
 
-def _wrap(java: Java, folder: Path) -> Path:
+def wrapped(java: Java, folder: Path) -> Path:
+    """Make `folder` a JAVA_HOME that starts `java` without the arguments of Spark that it does not understand."""
     wrapper = folder / "bin" / "java"
     wrapper.parent.mkdir()
     dropped = "|".join(argument for argument, version in _DROPPED.items() if java.version >= version)

@@ -203,7 +203,8 @@ class Pipeline:
                 checked before: then the running job continues.
             engine: ``"kernel"``: in this process. ``"spark"``: on Spark Structured Streaming, with the same results;
                 the handle has the same verbs where Spark has them. See `explain`.
-            spark: a session of classic PySpark, for ``engine="spark"``; None: a local one.
+            spark: for ``engine="spark"``: a session of classic PySpark, or a master URL such as
+                ``"local-cluster[2,1,1024]"``; None: a local one.
             **settings: by name, such as ``buffer_timeout="50ms"``.
 
         Raises:

@@ -30,23 +30,25 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     """A session with its own settings and the context of `given`; without one, of this process's session.
 
     Args:
-        given: the user's session, which is not changed.
+        given: the user's session, which is not changed, or a master URL.
         partitions: of shuffles.
         several: the query has several stateful operators.
 
     Raises:
-        SettingError: not a session of PySpark, a session of Spark Connect, or one that has been stopped.
+        SettingError: not a session of PySpark, a session of Spark Connect, one that has been stopped, or no master.
         HistoryError: there is no Java.
         MissingPackageError: PySpark is not installed.
     """
     needed("pyspark.sql", "Spark")
     from pyspark.sql import SparkSession as Session
 
-    base = session() if given is None else given
+    base = session(given) if given is None or isinstance(given, str) else given
     if not isinstance(base, Session):
         kind = f"{type(base).__module__}.{type(base).__name__}"
         connect = "; with Spark Connect it would run in another process" if "connect" in kind else ""
-        raise SettingError(f"spark is a {kind}: pass a SparkSession of classic PySpark{connect}")
+        raise SettingError(
+            f"spark is a {kind}: pass a SparkSession of classic PySpark{connect}, or a master such as 'local[*]'"
+        )
     context = base.sparkContext
     try:
         stopped = context._jsc is None or context._jsc.sc().isStopped()

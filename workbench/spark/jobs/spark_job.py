@@ -30,6 +30,7 @@ from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.figures import Figures
+from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.watch import SparkWatch
 from workbench.telemetry.whole_file import replaced
 
@@ -41,6 +42,7 @@ BATCH_ROWS = 200_000
 _HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
 _LOOK_S = 0.05
 _KEEP_S = 3.0
+_EXECUTORS_S = 1.0
 _KEPT = 1_000
 
 
@@ -83,6 +85,9 @@ class SparkJob:
         self._wanted = "RUNNING"
         self._complete = False
         self._kept_s = 0.0
+        self._seen_s = 0.0
+        self._executors: list[ExecutorSeen] = []
+        self._lost_before = {each.number for each in executors_of(run.session) if each.lost}
         self._ended = threading.Event()
         self._plan = CarriedPlan(run.graph, run.name, run.directory.run)
         self._epochs = self._open_epochs()
@@ -133,6 +138,8 @@ class SparkJob:
             committed_rows=dict(self._epochs.rows),
             late_records=self.figures.late if self._is_carried else None,
             state_bytes=None if last is None else last.state_bytes,
+            executors=sum(each.active for each in self._executors) or None,
+            executors_lost=losses(self._executors) or None,
             failure=self.failure or None,
         )
 
@@ -180,7 +187,7 @@ class SparkJob:
 
         After `resume` there is a picture of each query.
         """
-        return SparkWatch(self, lambda: self.over)
+        return SparkWatch(self, lambda: self.over, self._run.session)
 
     def report(self, path: str | Path) -> Path:
         """Write the picture of `dashboard` to one HTML file that needs no network.
@@ -191,7 +198,7 @@ class SparkJob:
         Raises:
             SettingError: the file cannot be written.
         """
-        watched = SparkWatch(self)
+        watched = SparkWatch(self, session=self._run.session)
         watched.stop()
         with replaced(Path(path)) as draft:
             draft.write_text(f"{_HEAD}<title>{escape(self.name)}</title>{watched.html()}", encoding="utf-8")
@@ -365,6 +372,7 @@ class SparkJob:
                 if self._state == "SUSPENDED" or self._wanted == "SUSPENDED":
                     continue
                 self._note_progress()
+                self._note_executors()
                 if not self.query.isActive:
                     if self._wanted == "SUSPENDED":
                         continue
@@ -377,6 +385,7 @@ class SparkJob:
                     self.query.processAllAvailable()  # and the batch without rows in which the last windows come out
                     self._complete = True
                     self._note_progress()
+                    self._note_executors(now=True)
                     self._stop_query()
                     return self._end("FINISHED")
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
@@ -396,6 +405,13 @@ class SparkJob:
         for progress in self.query.recentProgress:
             if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
                 self.batches.append(BatchRecord.of(progress))
+
+    def _note_executors(self, *, now: bool = False) -> None:
+        """Every second, those of the cluster, without those that were lost before this job."""
+        if now or time.monotonic() - self._seen_s >= _EXECUTORS_S:
+            self._seen_s = time.monotonic()
+            present = executors_of(self._run.session)
+            self._executors = [each for each in present if each.number not in self._lost_before]
 
     def _stop_query(self) -> None:
         if self._queries:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from workbench.spark.watching.executors import ExecutorSeen, losses
 from workbench.spark.watching.observation import PHASES, BatchSeen, SourceSeen, StateSeen
 
 _COLOURS = dict(zip(PHASES, ("#7b61ff", "#b8b8c8", "#f2a33a", "#4f9d69", "#3f7fd6", "#d65f5f"), strict=True))
@@ -78,6 +79,19 @@ def page(
         head = ("state", "rows", "updated", "removed", "dropped as late", "memory", "commit")
         parts += ["<h4>State stores</h4>", _table(head, rows)]
     return "".join([*parts, "</div>"])
+
+
+def cluster(executors: Sequence[ExecutorSeen]) -> str:
+    """The executors as a table, and what became of the lost ones; nothing where there are none."""
+    if not executors:
+        return ""
+    rows = [
+        (each.number, each.host, str(each.cores), str(each.failed_tasks), "active" if each.active else "ended")
+        for each in executors
+    ]
+    lost = "".join(f"<p class='error'>{escape(sentence)}</p>" for sentence in losses(executors))
+    head = ("executor", "host", "cores", "failed tasks", "state")
+    return f"{_STYLE}<div class='wbw'><h4>Executors</h4>{lost}{_table(head, rows)}</div>"
 
 
 def _graph(sources: Sequence[SourceSeen], states: Sequence[StateSeen], sink: tuple[str, int]) -> str:

@@ -11,11 +11,14 @@ from typing import Any
 from workbench.errors import SettingError
 from workbench.packages import needed
 from workbench.spark.engine.failures import sentence_of
+from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
-from workbench.spark.watching.picture import page
+from workbench.spark.watching.picture import cluster, page
 
 _EVERY_S = 0.5
 _KEPT = 500
+_EXECUTORS_EVERY = 4
+"""Looks; a question for executors takes some milliseconds."""
 
 
 class WatchedQuery:
@@ -81,15 +84,20 @@ class SparkWatch:
     Args:
         target: the query or the session.
         over: whether no other query will come; None: when those that were seen have ended.
+        session: whose executors are shown; None: those of the target.
 
     Attributes:
         queries: what was seen of each, oldest first.
+        executors: of the cluster, with those that were lost; none where the driver itself runs the tasks.
 
     In a notebook it is drawn again while the queries run.
     """
 
-    def __init__(self, target: Any, over: Callable[[], bool] | None = None) -> None:
+    def __init__(self, target: Any, over: Callable[[], bool] | None = None, session: Any = None) -> None:
         self.queries: list[WatchedQuery] = []
+        self.executors: list[ExecutorSeen] = []
+        self._session = target if session is None else session
+        self._looks = 0
         self._target = target
         self._is_over = over
         self._many = not hasattr(target, "recentProgress")
@@ -106,6 +114,9 @@ class SparkWatch:
             self.queries += [WatchedQuery(query) for query in present if query.runId not in known]
             for query in self.queries:
                 query.look()
+            if self._looks % _EXECUTORS_EVERY == 0:
+                self.executors = executors_of(self._session)
+            self._looks += 1
 
     @property
     def over(self) -> bool:
@@ -121,7 +132,7 @@ class SparkWatch:
         """The picture as it is now."""
         if not self.queries:
             return "<p>no streaming query is active in this session</p>"
-        return "".join(query.html() for query in self.queries)
+        return "".join([*(query.html() for query in self.queries), cluster(self.executors)])
 
     def _repr_html_(self) -> str:
         return self.html()
@@ -140,6 +151,7 @@ class SparkWatch:
             + (f"; {query.error}" if query.error else "")
             for query in self.queries
         ]
+        lines += losses(self.executors) if lines else []
         return "\n".join(lines) or "no streaming query is active in this session"
 
 

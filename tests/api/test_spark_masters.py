@@ -1,0 +1,87 @@
+"""Masters that a session can be made for, and what is shown of executors; no JVM is started."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from workbench.errors import SettingError
+from workbench.spark.cluster_home import cluster_home
+from workbench.spark.java import Java
+from workbench.spark.masters import Master
+from workbench.spark.watching.executors import executors_of, losses
+from workbench.spark.watching.picture import cluster
+
+
+@pytest.mark.parametrize(
+    ("url", "memory_mb", "starts", "here"),
+    [
+        ("local", None, False, True),
+        ("local[*]", None, False, True),
+        ("local[2, 3]", None, False, True),
+        ("local-cluster[2,1,1024]", 1024, True, True),
+        ("spark://127.0.0.1:7077", None, False, True),
+        ("spark://one.example:7077,two.example:7077", None, False, False),
+    ],
+)
+def test_a_master_url_is_understood(url: str, memory_mb: int | None, starts: bool, here: bool) -> None:
+    master = Master.of(url)
+    assert (master.executor_mb, master.starts_executors, master.here) == (memory_mb, starts, here)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "yarn", "local[0]", "local-cluster[0,1,1024]", "spark://host", "spark://host:7077/x", "local[2]\n"]
+)
+def test_another_text_is_rejected_with_those_that_there_are(url: str) -> None:
+    with pytest.raises(SettingError, match="is not a master that a session can be made for: write local"):
+        Master.of(url)
+
+
+def test_an_executor_needs_some_memory() -> None:
+    with pytest.raises(SettingError, match=r"gives each executor 64 MB.*local-cluster\[2,1,1024\]"):
+        Master.of("local-cluster[2,1,64]")
+
+
+def test_executors_start_from_a_folder_of_links(tmp_path: Path) -> None:
+    home = cluster_home(Java(tmp_path, 17, "a test"))
+    names = {entry.name for entry in Path(home["SPARK_HOME"]).iterdir()}
+    assert {"bin", "jars"} <= names
+    assert "work" not in names
+    assert os.access(Path(home["JAVA_HOME"], "bin", "java"), os.X_OK)
+
+
+class Told:
+    """An executor in the terms of Spark's status store."""
+
+    def __init__(self, number: str, reason: str | None) -> None:
+        self._values = {"id": number, "hostPort": "a<b:7", "totalCores": 2, "failedTasks": 3, "isActive": not reason}
+        self._reason = reason
+
+    def removeReason(self) -> Any:  # noqa: N802  Spark's name
+        return SimpleNamespace(isDefined=lambda: self._reason is not None, get=lambda: self._reason)
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda: self._values[name]
+
+
+def test_lost_executors_are_told_and_others_are_not() -> None:
+    told = [
+        Told("driver", None),
+        Told("1", "Command exited with code 137\nmore"),
+        Told("0", None),
+        Told("2", "Executor killed by driver."),
+    ]
+    listed = SimpleNamespace(size=lambda: len(told), apply=lambda at: told[at])
+    context = SimpleNamespace(isLocal=lambda: False, statusStore=lambda: SimpleNamespace(executorList=lambda _: listed))
+    seen = executors_of(SimpleNamespace(_jsparkSession=SimpleNamespace(sparkContext=lambda: context)))
+    assert [each.number for each in seen] == ["0", "1", "2"]
+    assert losses(seen) == ["executor 1 on a<b was lost (Command exited with code 137); its tasks run again"]
+    html = cluster(seen)
+    assert "executor 1 on a&lt;b was lost" in html
+    assert "a<b" not in html
+    assert executors_of(object()) == []
+    assert cluster([]) == ""
