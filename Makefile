@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -74,6 +74,10 @@ notebooks: install-dev  ## run every notebook from top to bottom, without a brow
 
 lessons: install  ## make the notebooks of the course from workbench/lessons/sources
 	@$(BIN)/workbench lessons --copy --replace --directory notebooks/course
+
+play: install-dev  ## play the lessons in a Chromium as a learner does (ARGS="01 04 --pauses 30 --scheme dark")
+	@echo "Playing the lessons; each takes about half a minute."
+	@PYTHONPATH=tests/support $(BIN)/python -m play $(ARGS)
 
 docs: install-docs lessons  ## build the documentation as a site, in build/docs
 	@echo "Building the documentation; it runs the lessons."

@@ -307,9 +307,11 @@ def test_an_installed_notebook_is_copied_once(monkeypatch: pytest.MonkeyPatch, t
     installed = tmp_path / "prefix" / "share" / "workbench" / "notebooks" / demo.NOTEBOOK
     installed.parent.mkdir(parents=True)
     installed.write_text("original")
+    installed.with_name("02_second.ipynb").write_text("second")
     copy = demo.notebook(tmp_path / "here")
     assert copy == tmp_path / "here" / demo.NOTEBOOK
     assert copy.read_text() == "original"
+    assert (tmp_path / "here" / "02_second.ipynb").read_text() == "second"
     copy.write_text("edited")
     assert demo.notebook(tmp_path / "here").read_text() == "edited"
 

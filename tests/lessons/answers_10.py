@@ -26,7 +26,7 @@ RIGHT = {
 }
 WRONG = {
     "matched": {
-        "before and after": (between("-10min", "10min"), "*before* the view"),
+        "before and after": (between("-10min", "10min"), "before the view"),
         "before": (between("-10min", "0min"), "came before the view"),
         "5 min": (between("0min", "5min"), "five minutes only"),
         "20 min": (between("0min", "20min"), "twenty minutes"),

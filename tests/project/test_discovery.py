@@ -15,6 +15,7 @@ from docstring_rules import members
 
 import workbench as wb
 from workbench.compiled import READY
+from workbench.lessons.course import SOURCES
 
 ROOT = Path(__file__).parents[2]
 TABLE = pa.table({"origin": ["JFK"], "delay": [20]})
@@ -30,12 +31,16 @@ def test_the_package_says_that_it_is_typed() -> None:
     assert (Path(wb.__file__).parent / "py.typed").is_file()
 
 
-def test_the_marker_is_in_the_wheel(tmp_path: Path) -> None:
+def test_the_marker_and_all_notebooks_are_in_the_wheel(tmp_path: Path) -> None:
     build = "import sys; from hatchling.builders.wheel import WheelBuilder; "
     build += "print(next(WheelBuilder(sys.argv[1]).build(directory=sys.argv[2], versions=['standard'])))"
     ran = subprocess.run([sys.executable, "-c", build, ROOT, tmp_path], capture_output=True, text=True, check=True)
     with zipfile.ZipFile(ran.stdout.strip().splitlines()[-1]) as wheel:
         assert {"workbench/py.typed", "workbench/api/streams/stream.py"} <= set(wheel.namelist())
+        shared = {name.partition("/share/workbench/")[2] for name in wheel.namelist()} - {""}
+        assert shared == {f"notebooks/{path.name}" for path in (ROOT / "notebooks").glob("*.ipynb")}
+        lessons = {Path(name).name for name in wheel.namelist() if name.startswith("workbench/lessons/sources/")}
+        assert lessons == {path.name for path in SOURCES.glob("*.md")}
         if READY is not None:
             assert "workbench/compiled/native/ready.abi3.so" in wheel.namelist()
             assert "-cp311-abi3-" in str(wheel.filename)

@@ -137,17 +137,19 @@ def open_notebook(lab_options: Sequence[str]) -> NoReturn:
 def notebook(here: Path | None = None) -> Path:
     """The first notebook: that of the checkout, or else a copy of the installed one in the current folder.
 
+    The other installed notebooks are copied beside it, unless they are there.
+
     Raises:
         HistoryError: there is neither.
     """
     checkout = CHECKOUT / "notebooks" / NOTEBOOK
     if checkout.is_file():
         return checkout
-    copy = (here or Path.cwd()) / NOTEBOOK
-    if copy.is_file():
-        return copy
-    installed = Path(sysconfig.get_path("data")) / "share" / "workbench" / "notebooks" / NOTEBOOK
-    if not installed.is_file():
+    folder = here or Path.cwd()
+    installed = Path(sysconfig.get_path("data")) / "share" / "workbench" / "notebooks"
+    for path in sorted(installed.glob("*.ipynb")):
+        if not (folder / path.name).exists():
+            shutil.copyfile(path, folder / path.name)
+    if not (folder / NOTEBOOK).is_file():
         raise HistoryError(f"the notebook {NOTEBOOK} is not installed: install streaming-workbench again")
-    shutil.copyfile(installed, copy)
-    return copy
+    return folder / NOTEBOOK

@@ -103,7 +103,7 @@ LESSON = LessonPlan(
             "cents)` and `balance(account)`, to which payments may be delivered again, in the old order or later, and whose "
             "balance is right all the same. Payments are numbered; the numbers are in no order.",
             (
-                "Doing it twice must have the effect of doing it once: that is called *idempotent*.",
+                "Doing it twice must have the effect of doing it once: that is called idempotent.",
                 "What identifies a payment? Its amount does not: two people may pay the same.",
                 "Keep the payments in a dictionary by their number. Writing one again changes nothing.",
             ),

@@ -113,7 +113,7 @@ LESSON = LessonPlan(
                 matched,
                 keys=("view", "buy"),
                 lookalikes=(
-                    (lambda v, b: matched(v, b, -600, 600), "Purchases *before* the view are in it."),
+                    (lambda v, b: matched(v, b, -600, 600), "Purchases before the view are in it."),
                     (lambda v, b: matched(v, b, -600, 0), "These purchases came before the view."),
                     (lambda v, b: matched(v, b, 0, 300), "These are five minutes only."),
                     (lambda v, b: matched(v, b, 0, 1200), "These are twenty minutes."),

@@ -110,7 +110,7 @@ LESSON = LessonPlan(
             "with at least two bids, `auction`, the number of `bids`, and the `highest` price.",
             (
                 "`FROM TUMBLE(bid, ts, INTERVAL '10' MINUTE)` gives each row its window.",
-                "Group by the auction *and* `window_start, window_end`.",
+                "Group by the auction and `window_start, window_end`.",
                 "`HAVING COUNT(*) >= 2` keeps groups; `WHERE` would keep rows.",
             ),
             JUDGE,

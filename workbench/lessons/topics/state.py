@@ -99,7 +99,7 @@ LESSON = LessonPlan(
             (
                 "You have to remember one number for each sensor: what is that in the words of this lesson?",
                 "`readings.key_by('sensor').process(function, schema, state={'last': pa.int64()})`; first it is None.",
-                "Compare `record['celsius']` with `state.last`, then *always* write `state.last`, and return the "
+                "Compare `record['celsius']` with `state.last`, then always write `state.last`, and return the "
                 "record if it is an alarm.",
             ),
             PipelineCheck(

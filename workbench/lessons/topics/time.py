@@ -89,7 +89,7 @@ LESSON = LessonPlan(
         Choice(
             "tunnel",
             "Alice plays in the subway. She taps 5 times in the first minute; 2 of the taps arrive when the train has "
-            "left the tunnel, 40 seconds later. How many taps does a window over the *arrival* count for that minute?",
+            "left the tunnel, 40 seconds later. How many taps does a window over the arrival count for that minute?",
             (
                 Option("5", lambda n: n == 5),
                 Option("3", lambda n: n == 3),
@@ -130,7 +130,7 @@ LESSON = LessonPlan(
     exercises=(
         Exercise(
             "scores",
-            "Write `scores(taps)`: the points of each player in each minute in which they were *played*. Taps arrive "
+            "Write `scores(taps)`: the points of each player in each minute in which they were played, not seen. Taps arrive "
             "up to 90 seconds late, and all of them count. A minute's first result may be at most two minutes late.",
             (
                 "The stream has no event time yet: `taps.assign_timestamps('played', ...)` gives it one.",

@@ -1,0 +1,160 @@
+"""Builds what Binder builds, as a new user of this machine, and plays a lesson in it without a network: ``make binder``.
+
+As root, because it makes a user, and a network in which this machine is alone. It follows `repo2docker`: the sources of
+the last commit, a new environment with ``binder/requirements.txt``, ``binder/postBuild``; then ``binder/start`` with
+JupyterLab. A learner plays a lesson in a Chromium (`play`), while the memory of all processes of the user is measured.
+Packages of Debian are those of this machine: ``binder/apt.txt`` is not installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+from browsing import CHROMIUM_ARGUMENTS, CHROMIUM, TOKEN
+from lab_front import Front
+from play import SIZE, Player, dress
+
+ROOT = Path(__file__).parents[2]
+USER = "binder-rehearsal"
+PORT = 8888
+MEMORY_BYTES = 2 * 1024**3
+OPENS_S = 60.0
+EVERY_S = 0.5
+
+
+class Home:
+    """The home of a new user, with an environment that holds nothing but what is built."""
+
+    def __init__(self) -> None:
+        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", USER], check=True)
+        self.path = Path(f"~{USER}").expanduser()
+        self.checkout = self.path / "checkout"
+        self.bin = self.path / "venv" / "bin"
+
+    def remove(self) -> None:
+        """Forget the user, and what it has."""
+        subprocess.run(["userdel", "--remove", USER], check=True, stderr=subprocess.DEVNULL)
+
+    def start(self, *command: str | Path, **how: object) -> subprocess.Popen[bytes]:
+        """Start a command in the checkout as the user, with nothing of the environment of this process."""
+        places = {"HOME": str(self.path), "USER": USER, "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin"}
+        kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name == "LANG"}
+        return subprocess.Popen(
+            [str(part) for part in command], cwd=self.checkout, env=kept | places, user=USER, group=USER,
+            extra_groups=[], **how,
+        )  # type: ignore[call-overload, no-any-return]  # fmt: skip
+
+    def run(self, *command: str | Path) -> None:
+        """Run a command to its end."""
+        if code := self.start(*command).wait():
+            raise SystemExit(f"{' '.join(map(str, command))} ends with {code}")
+
+    def build(self) -> None:
+        """The steps of `repo2docker`."""
+        self.checkout.mkdir()
+        packed = subprocess.run(["git", "-C", ROOT, "archive", "HEAD"], check=True, capture_output=True)
+        subprocess.run(["tar", "-x", "-C", self.checkout], input=packed.stdout, check=True)
+        subprocess.run(["chown", "-R", f"{USER}:", self.checkout], check=True)
+        python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+        self.run(python, "-m", "venv", self.bin.parent)
+        self.run(self.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
+                 "binder/requirements.txt")  # fmt: skip
+        self.run("binder/postBuild")
+
+
+class Memory(threading.Thread):
+    """Measures what the processes of a user hold together; what several share is counted once.
+
+    Attributes:
+        most: bytes.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.most = 0
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(EVERY_S):
+            self.most = max(self.most, sum(map(_held, psutil.process_iter(["username"]))))
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+
+
+def _held(process: psutil.Process) -> int:
+    try:
+        return process.memory_full_info().pss if process.info["username"] == USER else 0
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return 0
+
+
+def session(home: Home, number: str, pictures: Path | None) -> list[str]:
+    """One session of Binder, in which a lesson is played; what was wrong with it."""
+    from playwright.sync_api import sync_playwright
+
+    memory = Memory()
+    memory.start()
+    began = time.monotonic()
+    log = (home.path / "log").open("w")
+    lab = home.start(
+        "binder/start", "jupyter", "lab", "--no-browser", "--ip=127.0.0.1", f"--port={PORT}", "--LabApp.news_url=None",
+        f"--IdentityProvider.token={TOKEN}", "--LabApp.expose_app_in_browser=True",
+        stdout=log, stderr=log,
+    )  # fmt: skip
+    try:
+        url = f"http://127.0.0.1:{PORT}"
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+            page = browser.new_page(viewport=SIZE)
+            while True:
+                try:
+                    page.goto(f"{url}/api")
+                    break
+                except Exception:  # noqa: BLE001 - it does not answer yet
+                    if lab.poll() is not None or time.monotonic() - began > 2 * OPENS_S:
+                        raise SystemExit((home.path / "log").read_text()) from None
+                    time.sleep(0.2)
+            front = Front(page, url, home.checkout / "notebooks" / "course")
+            front.open("notebooks/course/01_table_in_motion.ipynb")
+            opened_s = time.monotonic() - began
+            dress(front, "light")
+            front.root = home.checkout
+            played = Player(front, shoots=pictures is not None).play(number)
+            browser.close()
+    finally:
+        lab.terminate()
+        lab.wait(30)
+        memory.end()
+    print(  # noqa: T201
+        f"The first lesson was open after {opened_s:.0f} s; lesson {number} moves {played.moved_s:.1f} s after its first cell.\n"
+        f"All processes together held at most {memory.most / 1e6:,.0f} MB."
+    )
+    faults = list(played.faults)
+    if opened_s > OPENS_S:
+        faults.append(f"the first lesson was open only after {opened_s:.0f} s")
+    if memory.most > MEMORY_BYTES:
+        faults.append(f"{memory.most / 1e6:,.0f} MB are more than Binder has")
+    return faults
+
+
+def main(given: list[str]) -> int:
+    """The command line; 1 if something is wrong."""
+    parser = argparse.ArgumentParser(prog="rehearse_binder", description=__doc__)
+    parser.add_argument("lesson", nargs="?", default="01", help="that is played (default: 01)")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args(given)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
