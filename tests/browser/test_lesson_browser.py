@@ -28,7 +28,7 @@ print("a warning", file=sys.stderr)
 ```python
 from IPython.display import HTML
 
-HTML("<svg width='5000' height='90'><circle r='9'/></svg>")
+HTML("<svg width='5000' height='90' style='max-width: none'><circle r='9'/></svg>")
 ```
 
 ```python

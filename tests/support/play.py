@@ -46,9 +46,13 @@ SEEN = """index => {
     const isLarge = one => one.getBoundingClientRect().width > 60
     const pictures = all.filter(one => ["svg", "CANVAS"].includes(one.nodeName) && isLarge(one))
     const right = area === null ? 0 : area.getBoundingClientRect().right
-    const unnamed = all.filter(one => one.nodeName === "svg" && isLarge(one)
-        && one.getAttribute("aria-label") === null && one.getAttribute("aria-hidden") !== "true"
-        && one.querySelector("title") === null && one.closest("[aria-label], button") === null)
+    const isNamed = one => {
+        for (; one && one !== area; one = one.parentElement ?? one.getRootNode().host)
+            if (one.getAttribute("aria-label") || one.getAttribute("aria-hidden") === "true"
+                || one.nodeName === "BUTTON" || one.querySelector(":scope > title") !== null) return true
+        return false
+    }
+    const unnamed = pictures.filter(one => one.nodeName === "svg" && !isNamed(one))
     return {
         errors: outputs.filter(one => one.output_type === "error").map(one => `${one.ename}: ${one.evalue}`),
         warnings: outputs.filter(one => one.name === "stderr").map(one => [one.text].flat().join("")),

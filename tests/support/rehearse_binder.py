@@ -1,4 +1,4 @@
-"""Builds what Binder builds, as a new user of this machine, and plays a lesson in it without a network: ``make binder``.
+"""Builds what Binder builds, as a new user, and plays a lesson in it without a network: ``make binder``.
 
 As root, because it makes a user, and a network in which this machine is alone. It follows `repo2docker`: the sources of
 the last commit, a new environment with ``binder/requirements.txt``, ``binder/postBuild``; then ``binder/start`` with
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -18,12 +17,18 @@ import time
 from pathlib import Path
 
 import psutil
-from browsing import CHROMIUM_ARGUMENTS, CHROMIUM, TOKEN
+from browsing import CHROMIUM, CHROMIUM_ARGUMENTS, TOKEN
 from lab_front import Front
 from play import SIZE, Player, dress
 
+from workbench.lessons.course import numbered
+
 ROOT = Path(__file__).parents[2]
 USER = "binder-rehearsal"
+PYTHON = Path("/usr/bin/python3.11")
+"""Of the system: that of this process may lie where a new user cannot read. The version is that of `runtime.txt`."""
+KEPT = ("PIP_", "LANG", "SSL_CERT_", "NODE_EXTRA_CA_")
+"""How the variables of the environment begin that the image may know: how packages are fetched on this machine."""
 PORT = 8888
 MEMORY_BYTES = 2 * 1024**3
 OPENS_S = 60.0
@@ -34,8 +39,7 @@ class Home:
     """The home of a new user, with an environment that holds nothing but what is built."""
 
     def __init__(self) -> None:
-        subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", USER], check=True)
-        self.path = Path(f"~{USER}").expanduser()
+        self.path = Path("/home", USER)
         self.checkout = self.path / "checkout"
         self.bin = self.path / "venv" / "bin"
 
@@ -46,7 +50,7 @@ class Home:
     def start(self, *command: str | Path, **how: object) -> subprocess.Popen[bytes]:
         """Start a command in the checkout as the user, with nothing of the environment of this process."""
         places = {"HOME": str(self.path), "USER": USER, "PATH": f"{self.bin}:/usr/local/bin:/usr/bin:/bin"}
-        kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name == "LANG"}
+        kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
         return subprocess.Popen(
             [str(part) for part in command], cwd=self.checkout, env=kept | places, user=USER, group=USER,
             extra_groups=[], **how,
@@ -59,12 +63,12 @@ class Home:
 
     def build(self) -> None:
         """The steps of `repo2docker`."""
+        subprocess.run(["useradd", "--create-home", "--home-dir", self.path, USER], check=True)
         self.checkout.mkdir()
         packed = subprocess.run(["git", "-C", ROOT, "archive", "HEAD"], check=True, capture_output=True)
         subprocess.run(["tar", "-x", "-C", self.checkout], input=packed.stdout, check=True)
         subprocess.run(["chown", "-R", f"{USER}:", self.checkout], check=True)
-        python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-        self.run(python, "-m", "venv", self.bin.parent)
+        self.run(PYTHON, "-m", "venv", self.bin.parent)
         self.run(self.bin / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r",
                  "binder/requirements.txt")  # fmt: skip
         self.run("binder/postBuild")
@@ -98,7 +102,7 @@ def _held(process: psutil.Process) -> int:
         return 0
 
 
-def session(home: Home, number: str, pictures: Path | None) -> list[str]:
+def session(home: Home, number: str) -> list[str]:
     """One session of Binder, in which a lesson is played; what was wrong with it."""
     from playwright.sync_api import sync_playwright
 
@@ -129,14 +133,14 @@ def session(home: Home, number: str, pictures: Path | None) -> list[str]:
             opened_s = time.monotonic() - began
             dress(front, "light")
             front.root = home.checkout
-            played = Player(front, shoots=pictures is not None).play(number)
+            played = Player(front).play(number)
             browser.close()
     finally:
         lab.terminate()
         lab.wait(30)
         memory.end()
     print(  # noqa: T201
-        f"The first lesson was open after {opened_s:.0f} s; lesson {number} moves {played.moved_s:.1f} s after its first cell.\n"
+        f"The first lesson was open after {opened_s:.0f} s; lesson {number} moves after {played.moved_s:.1f} s.\n"
         f"All processes together held at most {memory.most / 1e6:,.0f} MB."
     )
     faults = list(played.faults)
@@ -151,9 +155,26 @@ def main(given: list[str]) -> int:
     """The command line; 1 if something is wrong."""
     parser = argparse.ArgumentParser(prog="rehearse_binder", description=__doc__)
     parser.add_argument("lesson", nargs="?", default="01", help="that is played (default: 01)")
-    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--keep", action="store_true", help="keep the user and what was built, for the next rehearsal")
+    parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)  # this process has no network
     options = parser.parse_args(given)
-    return 0
+    home = Home()
+    if options.alone:
+        faults = session(home, numbered(options.lesson))
+        print(*(faults or ["Nothing is wrong."]), sep="\n", flush=True)  # noqa: T201
+        return bool(faults)
+    if os.geteuid() != 0:
+        parser.error("it makes a user and a network: run it as root")
+    began = time.monotonic()
+    if not home.path.exists():
+        home.build()
+        print(f"The image was built in {time.monotonic() - began:.0f} s.", flush=True)  # noqa: T201
+    again = f"ip link set lo up && exec {sys.executable} -m rehearse_binder {options.lesson} --alone"
+    try:
+        return subprocess.run(["unshare", "--net", "sh", "-c", again], check=False).returncode
+    finally:
+        if not options.keep:
+            home.remove()
 
 
 if __name__ == "__main__":
