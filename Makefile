@@ -5,6 +5,9 @@
 .DELETE_ON_ERROR:
 .PHONY: help demo test test-slow test-all core lint format types notebooks lessons play docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
+# Many processes import the workbench: one compiles it to bytecode for all.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet

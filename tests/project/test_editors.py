@@ -28,6 +28,23 @@ BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FROM_OTHERS = ("UnknownMemberType", "UnknownVariableType", "UnknownArgumentType", "UnknownParameterType")
 AS_IN_CELLS = (*FROM_OTHERS, "UnknownLambdaType", "MissingParameterType", "MissingTypeStubs", "UnusedExpression")
 """Cells end in expressions and use pandas, which says nothing about types; lessons declare few of their own."""
+NOT_TYPED = {"connectors.md", "gallery.md"}
+"""Documents whose programs are short, and not typed."""
+
+BEGIN = """import pyarrow as pa
+import workbench as wb
+from workbench import col
+flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "t": [0]}), event_time="t")
+"""
+JOB_OF = "job = flights.sink_to(wb.TableSink('flights')).run('flights', parallelism=2)\n"
+WRONG_SETTINGS = {
+    "job.tune(bufer_timeout='5ms')": 'No parameter named "bufer_timeout"',
+    "job.tune(buffer_timeout=5)": '"Literal[5]" cannot be assigned to parameter "buffer_timeout"',
+    "job.tune(slots_per_taskmanager=2)": 'No parameter named "slots_per_taskmanager"',
+    "job.stepper.fork(2, bufer_size=1)": 'No parameter named "bufer_size"',
+    "flights.run('f', checkpoint_mode='exactly')": 'cannot be assigned to parameter "checkpoint_mode"',
+    "job.faults.fail(tasks='late[0]')": 'No parameter named "tasks"',
+}
 
 
 def documented() -> dict[str, str]:
@@ -47,71 +64,74 @@ def lessons() -> dict[str, str]:
     return found
 
 
-def complaints(folder: Path, program: str, off: tuple[str, ...] = ()) -> list[str]:
-    """What pyright says of a program in strict mode."""
-    (folder / "program.py").write_text(program, encoding="utf-8")
+def complaints(folder: Path, programs: dict[str, str], off: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """What pyright says of programs in strict mode: of each by its name. It reads the workbench once for all."""
+    modules = {f"program{number}": name for number, name in enumerate(programs)}
+    for module, name in modules.items():
+        (folder / f"{module}.py").write_text(programs[name], encoding="utf-8")
     rules: dict[str, Any] = {f"report{rule}": False for rule in off}
-    settings = {"typeCheckingMode": "strict", "include": ["program.py"], "extraPaths": [str(ROOT)], **rules}
+    settings = {"typeCheckingMode": "strict", "include": ["program*.py"], "extraPaths": [str(ROOT)], **rules}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     told = subprocess.run(
         [SCRIPTS / "basedpyright", "--pythonpath", sys.executable, "--outputjson", "--project", folder],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=480,
         check=False,
     )
     found = json.loads(told.stdout)
-    assert found["summary"]["filesAnalyzed"] == 1
-    return [f"{item['range']['start']['line'] + 1}: {item['message']}" for item in found["generalDiagnostics"]]
+    assert found["summary"]["filesAnalyzed"] == len(programs)
+    said: dict[str, list[str]] = {name: [] for name in programs}
+    for item in found["generalDiagnostics"]:
+        name = modules[Path(item["file"]).stem]
+        said[name].append(f"{item['range']['start']['line'] + 1}: {item['message']}")
+    return said
+
+
+@pytest.fixture(scope="module")
+def of_documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    programs = {name: program for name, program in documented().items() if name not in NOT_TYPED}
+    return complaints(tmp_path_factory.mktemp("documents"), programs)
+
+
+@pytest.fixture(scope="module")
+def of_notebooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    return complaints(tmp_path_factory.mktemp("notebooks"), lessons(), AS_IN_CELLS)
+
+
+@pytest.fixture(scope="module")
+def of_mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    right = "job.tune(buffer_timeout='5ms', min_pause=timedelta(seconds=1), speed='max', rate={'t': 'max'})\n"
+    begin = "from datetime import timedelta\n" + BEGIN.replace("from workbench import col\n", "")
+    programs = {wrong: f"{begin}{JOB_OF}{right}{wrong}\n" for wrong in WRONG_SETTINGS}
+    misused = f'{BEGIN}flights.sink_to("delays")\nflights.key_by("origin").windw(wb.tumbling("1h"))\n'
+    return complaints(tmp_path_factory.mktemp("mistakes"), {"misused": misused, **programs})
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(documented().keys() - {"connectors.md", "gallery.md"}))  # short, not typed
-def test_the_programs_of_the_documents_are_right_in_strict_mode(tmp_path: Path, name: str) -> None:
-    assert complaints(tmp_path, documented()[name]) == []
+@pytest.mark.parametrize("name", sorted(documented().keys() - NOT_TYPED))
+def test_the_programs_of_the_documents_are_right_in_strict_mode(of_documents: dict[str, list[str]], name: str) -> None:
+    assert of_documents[name] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", lessons())
-def test_the_programs_of_the_notebooks_are_right(tmp_path: Path, name: str) -> None:
-    assert complaints(tmp_path, lessons()[name], AS_IN_CELLS) == []
+def test_the_programs_of_the_notebooks_are_right(of_notebooks: dict[str, list[str]], name: str) -> None:
+    assert of_notebooks[name] == []
 
 
-@pytest.mark.slow
-def test_mistakes_are_found(tmp_path: Path) -> None:
-    program = f'{BEGIN}flights.sink_to("delays")\nflights.key_by("origin").windw(wb.tumbling("1h"))\n'
-    found = "\n".join(complaints(tmp_path, program))
+def test_mistakes_are_found(of_mistakes: dict[str, list[str]]) -> None:
+    found = "\n".join(of_mistakes["misused"])
     assert 'cannot be assigned to parameter "sink" of type "Sink"' in found
     assert 'Cannot access attribute "windw"' in found
 
 
-JOB_OF = "job = flights.sink_to(wb.TableSink('flights')).run('flights', parallelism=2)\n"
+@pytest.mark.parametrize("wrong", WRONG_SETTINGS)
+def test_wrong_settings_are_found(of_mistakes: dict[str, list[str]], wrong: str) -> None:
+    assert len(of_mistakes[wrong]) == 1
+    assert WRONG_SETTINGS[wrong] in of_mistakes[wrong][0]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "complaint"),
-    [
-        ("job.tune(bufer_timeout='5ms')", 'No parameter named "bufer_timeout"'),
-        ("job.tune(buffer_timeout=5)", '"Literal[5]" cannot be assigned to parameter "buffer_timeout"'),
-        ("job.tune(slots_per_taskmanager=2)", 'No parameter named "slots_per_taskmanager"'),
-        ("job.stepper.fork(2, bufer_size=1)", 'No parameter named "bufer_size"'),
-        ("flights.run('f', checkpoint_mode='exactly')", 'cannot be assigned to parameter "checkpoint_mode"'),
-        ("job.faults.fail(tasks='late[0]')", 'No parameter named "tasks"'),
-    ],
-)
-def test_wrong_settings_are_found(tmp_path: Path, wrong: str, complaint: str) -> None:
-    right = "job.tune(buffer_timeout='5ms', min_pause=timedelta(seconds=1), speed='max', rate={'t': 'max'})\n"
-    begin = "from datetime import timedelta\n" + BEGIN.replace("from workbench import col\n", "")
-    found = complaints(tmp_path, f"{begin}{JOB_OF}{right}{wrong}\n")
-    assert len(found) == 1
-    assert complaint in found[0]
-
-
-BEGIN = """import pyarrow as pa
-import workbench as wb
-from workbench import col
-flights = wb.Stream.from_table(pa.table({"origin": ["JFK"], "t": [0]}), event_time="t")
-"""
 STREAM = {"filter", "with_columns", "key_by", "window", "map", "join", "union", "sink_to", "side_output", "columns"}
 KEYED = {"window", "aggregate", "reduce", "process"}
 WINDOWED = {"aggregate", "apply"}

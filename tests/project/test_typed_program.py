@@ -13,6 +13,9 @@ PROGRAM = Path(__file__).with_name("typed_program.py")
 REVEALED = re.compile(r":(\d+): note: Revealed type is \"(.*)\"$")
 SAID = re.compile(r"reveal_type\(.*\)  # (.*)$")
 
+pytestmark = pytest.mark.slow
+"""Where mypy has not read the package yet, it takes a minute."""
+
 
 @pytest.fixture(scope="module")
 def messages() -> list[str]:
@@ -32,7 +35,6 @@ def short(name: str) -> str:
     return re.sub(r"\b(?:builtins|workbench(?:\.\w+)*)\.", "", name)
 
 
-@pytest.mark.slow
 def test_the_program_is_right_and_every_mistake_in_it_is_found(messages: list[str]) -> None:
     assert [line for line in messages if ": error:" in line] == []
 
