@@ -440,12 +440,21 @@ def test_an_order_that_differs_has_a_reason_that_was_measured() -> None:
 
 
 def test_what_jobs_without_much_to_do_take_is_measured() -> None:
-    (found,) = idle._measure("paced", 2, 1_000, "50ms", 2, settled_s=0.5)
+    found = idle.measure(idle.Kind("paced", 1_000, "50ms"), 2, 1, settled_s=0.2)
     assert (found.jobs, found.kept_up) == (2, True)
     assert 0 < found.cpu_percent < 100
     line = json.loads(found.to_json())
     assert line["config"] == {"kind": "paced", "jobs": 2, "rate": 1_000}
     assert (line["peer"], line["workload"], line["kept_up"]) == ("workbench", "idle", True)
+
+
+@pytest.mark.slow
+def test_each_kind_of_job_with_little_to_do_has_a_process_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = idle.KINDS[0]
+    monkeypatch.setattr(idle, "KINDS", (kind,))
+    (found,) = idle.idles(seconds=1)
+    assert (found.kind, found.jobs, found.rate) == ("paused", 1, kind.rate)
+    assert found.memory_mb > 0
 
 
 def test_a_source_that_falls_behind_is_exit_code_1(
