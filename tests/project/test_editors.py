@@ -203,6 +203,7 @@ def test_pyright_completes(pyright: LanguageServer, place: str) -> None:
     assert pyright.completions(BEGIN + place) >= PLACES[place]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "settings"),
     [
