@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Iterator
@@ -41,6 +42,15 @@ BLIND = ("unseen", "headless")
 
 SECRET = "s3cr3t-pa55"
 """Of the object store."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Three processes for two cores: nearly half of the time, a test waits, for a server or until something is due."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None  # pytest-xdist reads it
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return cores + (cores + 1) // 2
 
 
 @pytest.hookimpl(optionalhook=True)
