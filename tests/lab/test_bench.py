@@ -385,7 +385,10 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
 @pytest.mark.parametrize("work", full_speed.WORKS)
 def test_full_speed_is_that_of_records_which_were_counted(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["none", "acks:granularity=record"]
-    alone, acked = full_speed.full_speeds(names, seconds=0.6, works=[work])
+    for seconds in (0.6, 3, 12, 48):  # the first will do where nothing else runs
+        alone, acked = full_speed.full_speeds(names, seconds, works=[work])
+        if min(alone.eps, acked.eps) > 0:
+            break
     assert min(alone.eps, acked.eps) > 0
     assert (alone.part, acked.part) == (1.0, acked.eps_cpu_s / alone.eps_cpu_s)
     assert acked.messages > 1 > alone.messages
