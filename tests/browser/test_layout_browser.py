@@ -103,6 +103,14 @@ def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, width):
         assert page.evaluate(WIDER) <= 0, title
 
 
+def test_a_table_that_has_the_page_for_itself_is_not_cut(page, url):
+    page.set_viewport_size({"width": 1250, "height": 900})
+    page.goto(f"{url}&view=subtasks")
+    page.wait_for_function(READY)
+    page.get_by_text("arrivals[0]", exact=True).first.wait_for()
+    assert page.evaluate(SCROLLING) == []
+
+
 def test_a_served_page_follows_the_system_between_light_and_dark(page):
     ground = f"""() => {{ {EVERY}
         return getComputedStyle(seen().find(one => one.classList.contains("wb-card"))).backgroundColor }}"""

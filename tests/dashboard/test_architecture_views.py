@@ -12,6 +12,8 @@ from telling import words_until
 
 import workbench as wb
 from workbench.api.job.job import Job
+from workbench.dashboard.contract.view_table import VIEWS
+from workbench.dashboard.shown.playback import PlaybackView
 from workbench.dashboard.views.architectures import changelog_part, transactions_part
 from workbench.telemetry.architectures.transactions import transactions_frame
 from workbench.telemetry.frames import Frame
@@ -143,6 +145,14 @@ def test_a_failure_applies_as_much_twice_as_the_view_says(start: Starts) -> None
 def test_a_job_without_it_says_how_to_get_it(start: Starts, part: object) -> None:
     job = start("snapshots")
     assert "start the job with fault_tolerance=wb." in part.html(latest(job))
+
+
+def test_a_recording_has_the_view_of_its_own_architecture_only(start: Starts) -> None:
+    job = start(wb.changelog("50ms", offset_interval="200ms"))
+    sampled_after(job, lambda: job.stepper.driver.master.coordinator.completed == 2)
+    recorded = PlaybackView(job.recording()).parts
+    assert {name for name in recorded if VIEWS[name].architecture} == {"changelog"}
+    assert "subtasks" in recorded
 
 
 def test_the_frames_are_recorded(start: Starts) -> None:

@@ -432,10 +432,11 @@ def test_an_error_names_the_place_and_the_fix(query: str, marked: str | None, me
     if marked is None:
         return
     line, caret = (text[4:] for text in error.excerpt.split("\n"))
-    assert line in query.split("\n")
-    first = caret.index("^")
+    piece, first = line.strip("…"), caret.index("^")
+    number, whole = next((n, each) for n, each in enumerate(query.split("\n"), 1) if piece in each)
     assert line[first : first + len(caret) - first].startswith(marked[: len(caret) - first])
-    assert f"line {query.split(chr(10)).index(line) + 1}, column {first + 1}: " in error.message
+    column = whole.index(piece) - line.startswith("…") + first + 1
+    assert f"line {number}, column {column}: " in error.message
 
 
 def test_a_table_alone_is_no_stream() -> None:
@@ -445,9 +446,18 @@ def test_a_table_alone_is_no_stream() -> None:
         wb.sql("SELECT * FROM t", t=3)  # type: ignore[arg-type]
 
 
-def test_a_long_line_is_cut_around_the_place() -> None:
+@pytest.mark.parametrize("terms", [0, 3, 60])
+@pytest.mark.parametrize("more", ["", ", price" * 20])
+def test_a_long_line_is_cut_around_the_place(terms: int, more: str) -> None:
+    """A notebook beside a docked dashboard wraps lines of more than some 70 characters, and a caret with them."""
+    query = f"SELECT {'price + ' * terms}prise{more} FROM bid"
     with pytest.raises(QueryError) as raised:
-        wb.sql(f"SELECT {'price + ' * 60} prise FROM bid", bid=bids())
+        wb.sql(query, bid=bids())
     line, caret = raised.value.excerpt.split("\n")
-    assert len(line) <= 164
-    assert line[caret.index("^") :].startswith("prise")
+    assert max(len(line), len(caret)) <= 64
+    first = caret.index("^")
+    assert line[first : len(caret)] == "prise"
+    piece = line[4:].strip("…")
+    assert piece in query
+    assert line[4:].startswith("…") != query.startswith(piece)
+    assert line.endswith("…") != query.endswith(piece)

@@ -178,6 +178,31 @@ def test_latency_markers_wait_with_the_records_so_they_feel_the_buffer_timeout()
     assert shown == [[1], LatencyMarker(7, "a[0]")]
 
 
+@pytest.mark.parametrize(
+    ("first", "later", "stands_for"), [(6, 8, [8, 0]), (0, 4, [4, 0]), (6, 4, [0, 4]), (2, 16, [6, 10])]
+)
+def test_a_marker_stands_for_records_that_wait_or_for_those_that_have_filled_a_buffer(
+    first: int, later: int, stands_for: list[int]
+) -> None:
+    """Of what has become due during a rest, a part has been shipped, and the others wait for the next buffer."""
+    waiting = 0
+    for turn in range(100):
+        edge, _ = output(1, size=10)
+        edge.route(records(*range(first)))
+        edge.begin_rest(turn)
+        edge.route(records(*range(later)))
+        edge.emit_marker(LatencyMarker(1_000, "a[0]", 800), turn)
+        marker = shown(edge)[-1] if edge.channels[0].elements else None
+        rows = edge.pending[0].rows
+        if type(marker) is LatencyMarker:
+            assert marker == LatencyMarker(1_000 - 800 * rows // later, "a[0]", 800 - 800 * rows // later)
+            continue
+        waiting += 1
+        edge.ship_due(1_100)
+        assert shown(edge)[-1] == LatencyMarker(1_000, "a[0]", 800 * min(rows, later) // later)
+    assert waiting == pytest.approx(100 * stands_for[0] / sum(stands_for), abs=2)
+
+
 def test_rebalance_spreads_evenly_and_hash_keeps_a_key_together() -> None:
     edge, _ = output(3, "rebalance", size=2)
     for start in range(0, 60, 6):

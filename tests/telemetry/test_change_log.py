@@ -158,6 +158,17 @@ def test_where_nothing_changes_it_says_why() -> None:
     )
 
 
+@pytest.mark.parametrize(("name", "value"), [("buffer_timeout", "5ms"), ("buffer_size", "64")])
+def test_a_queue_that_grows_is_not_blamed_on_a_changed_buffer(name: str, value: str) -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change(name, None, value)
+    told.run(3, replace(BEFORE, p50_ms=961), "sum is the cause (99 % busy): read is back-pressured, waiting for it")
+    assert told.log.changes[-1].sentence.endswith(
+        "; backpressure decides, not this setting: sum is the cause (99 % busy): read is back-pressured, waiting for it"
+    )
+
+
 def test_before_the_first_sample_nothing_is_compared() -> None:
     told = Told()
     told.change("rate", "1000", "2000")

@@ -39,17 +39,18 @@ def _live(browser: Any) -> Iterator[Path]:
     exec(FLIGHTS + DELAYS, names)
     job = names["job"]
     _until(lambda: _completed(job) >= 4)
+    job.tune(buffer_timeout="5ms")
+    _until(lambda: [one.state for one in job.recorder.latest().changes] == ["holds"])
     job.faults.slow_down("aggregate", "60ms")
     _until(lambda: "aggregate is the cause" in job.status()["backpressure"])
-    job.tune(buffer_timeout="20ms")
     enough = _completed(job) + 6
     _until(lambda: _completed(job) >= enough)
     for scheme in SCHEMES:
         yield _picture(browser, job, None, f"dashboard-{scheme}", scheme, (1500, 990))
     yield _picture(browser, job, "checkpoints", "view-checkpoints", "light", (900, 1120), tab="History")
-    yield _picture(browser, job, "subtasks", "view-subtasks", "light", (1250, 362))
+    yield _picture(browser, job, "subtasks", "view-subtasks", "light", (1250, 400))
     yield _picture(browser, job, "watermarks", "view-watermarks", "light", (900, 900))
-    yield _picture(browser, job, "graph", "view-graph-dark", "dark", (900, 420), subtasks=True)
+    yield _picture(browser, job, "graph", "view-graph-dark", "dark", (900, 600), subtasks=True)
     report = job.report("run.html")
     yield _shot(browser, report, "report-dark", "dark", (1500, 1250))
     job.cancel()
@@ -69,7 +70,7 @@ def _stepped(browser: Any) -> Iterator[Path]:
     while not any(channel.blocked for channel in job.stepper.scene().scene.channels):
         job.stepper.step()
     for scheme in SCHEMES:
-        yield _picture(browser, job, "stepper", f"stepper-{scheme}", scheme, (1200, 470))
+        yield _picture(browser, job, "stepper", f"stepper-{scheme}", scheme, (1200, 760))
     job.cancel()
     job.wait()
 

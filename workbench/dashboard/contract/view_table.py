@@ -88,19 +88,26 @@ def dashboard_views(live: bool, frame: Frame | None = None) -> list[ViewSpec]:
         live: it advances by itself.
         frame: tells its architecture of fault tolerance and its operators; None: the views of every job.
     """
-    runs = "" if frame is None else str(frame.settings.get("fault_tolerance", "")).partition(":")[0]
-    kinds = set() if frame is None else {operator.kind for operator in frame.operators}
-    mine = [
-        view
-        for view in VIEWS.values()
-        if view.in_dashboard or (runs and view.architecture == runs) or view.operator in kinds
-    ]
+    mine = [view for view in VIEWS.values() if view.in_dashboard or _is_about(view, frame)]
     return [view for view in mine if not (live and view.needs == "stepping")]
 
 
-def recorded_views() -> list[ViewSpec]:
-    """The views that a recording can show: it contains no records and cannot be queried."""
-    return [view for view in VIEWS.values() if view.needs == "frames"]
+def recorded_views(frame: Frame | None = None) -> list[ViewSpec]:
+    """The views that a recording can show: it contains no records and cannot be queried.
+
+    Args:
+        frame: as for `dashboard_views`.
+    """
+    of_every_job = (view for view in VIEWS.values() if view.needs == "frames")
+    return [view for view in of_every_job if not view.architecture or frame is None or _is_about(view, frame)]
+
+
+def _is_about(view: ViewSpec, frame: Frame | None) -> bool:
+    """Whether a view shows an architecture of fault tolerance, or an operator, that a job has."""
+    if frame is None:
+        return False
+    runs = str(frame.settings.get("fault_tolerance", "")).partition(":")[0]
+    return bool(runs and view.architecture == runs) or view.operator in {each.kind for each in frame.operators}
 
 
 for _view in (

@@ -80,7 +80,8 @@ class PlaybackView(View):
         self, recording: Recorded, moments: tuple[Frame, ...] | None = None, *, hears: bool = True, scene: str = ""
     ) -> None:
         past: Any = PastJob(recording)
-        super().__init__(past, recording.frames, views=recorded_views(), hears=hears, scene=scene)
+        views = recorded_views(recording.frames[-1])
+        super().__init__(past, recording.frames, views=views, hears=hears, scene=scene)
         self.moments = recording.frames if moments is None else moments
         self.slider = moment_slider(self.moments, "Moment of the run")
         grid = self.root.children[0]

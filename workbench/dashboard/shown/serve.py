@@ -184,7 +184,7 @@ def _entry(name: str, job: Watched) -> str:
     link = f"?job={quote(name)}"
     views = "".join(
         f'<a href="{link}&amp;view={view.name}" title="{escape(view.help)}">{escape(view.title)}</a>'
-        for view in (recorded_views() if isinstance(job, PastJob) else dashboard_views(job.live, frame))
+        for view in (recorded_views(frame) if isinstance(job, PastJob) else dashboard_views(job.live, frame))
     )
     return (
         f"<article><h2><a href='{link}'>{escape(name)}</a><span class='{colour}'>{sign} {escape(job.state)}</span></h2>"

@@ -136,8 +136,8 @@ def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
     """The three shares in words; in a narrow box only the greatest of them."""
     told = [f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed))]
     greatest = told[max(range(3), key=(idle, busy, pressed).__getitem__)]
-    fits = (text for text in (f"{' · '.join(told)} %", f"{', '.join(told)} %") if len(text) * 4.8 <= pixels)
-    return next(fits, f"{greatest} %")
+    whole = f"{', '.join(told)} %"
+    return whole if len(whole) * 4.8 <= pixels else f"{greatest} %"
 
 
 def details(vertex: VertexFrame) -> str:

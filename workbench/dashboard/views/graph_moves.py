@@ -108,15 +108,15 @@ def moves_html(frame: Frame) -> str:
     if not frame.edges or frame.state != "RUNNING":
         return ""
     each, took = shown_share(frame), crossing_ms(frame)
-    if each > EACH_MOST:
-        return (
-            f"<p>Lines flow: of {wording.short(fastest)} records per second the eye could follow one of "
-            f"{wording.count(each)}. A lower rate shows single records.</p>"
-        )
     drawn = "Every record is drawn" if each == 1 else f"One of {each:,} records is drawn"
-    slower = "" if took is None else f", {_slower(CROSSING_MS / took)}"
+    drawn += "" if took is None else f", {_slower(CROSSING_MS / took)}"
+    if each > EACH_MOST:
+        drawn = (
+            f"Lines flow: of {wording.short(fastest)} records per second the eye could follow one of "
+            f"{wording.count(each)}. A lower rate shows single records"
+        )
     marks = "▎barrier, <i>W</i> watermark"
     if barrier_of(frame) == 0 and number_of(frame.metrics, "numberOfCompletedCheckpoints"):
         told = format_duration(BARRIER_US)
         marks = f"<i>W</i> watermark; barriers come more often than every {told}, too often to be drawn"
-    return f"<p>{drawn}{slower} · {marks}</p>"
+    return f"<p>{drawn} · {marks}</p>"

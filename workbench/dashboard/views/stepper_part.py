@@ -56,7 +56,7 @@ class StepperPart(Part):
         self._furthest = 0
         self.slider = Slider(
             start=0, end=1, step=1, value=0, title="Steps taken", margin=(0, 12, 4, 12), sizing_mode="stretch_width",
-            stylesheets=[sheet("slider")], html_attributes={"role": "group", "aria-label": "Steps taken"},
+            stylesheets=[sheet("slider", "whole")], html_attributes={"role": "group", "aria-label": "Steps taken"},
         )  # fmt: skip
         self.slider.on_change("value_throttled", lambda _attribute, _old, new: self._slid(int(new)))
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)

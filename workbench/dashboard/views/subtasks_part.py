@@ -46,4 +46,4 @@ class SubtasksPart(Part):
 
 def _wide(piece: Piece, pixels: int) -> Column:
     """A table that scrolls in both directions, by the keyboard, too."""
-    return scrolled(piece.div, pixels, "focus", html_attributes={"tabindex": "0"})
+    return scrolled(piece.div, pixels, "focus", "whole", html_attributes={"tabindex": "0"})

@@ -8,8 +8,11 @@ from workbench.errors import QueryError
 from workbench.expressions.tree.sql import Tree
 from workbench.origin import Origin
 
-_LINE_MAX = 160
-"""Characters of a line that an error shows."""
+SHOWN = 60
+"""Characters of a line that an error shows: beside a docked view more would wrap, and the caret stand elsewhere."""
+_AROUND = 24
+"""Characters before the part, where the line is cut."""
+CUT = "…"
 
 
 @dataclass(frozen=True)
@@ -35,14 +38,22 @@ class Text:
         """The error for the characters from `start` to `end`, both included and counted from 0."""
         before = self.sql[:start]
         number, column = before.count("\n") + 1, start - (before.rfind("\n") + 1)
-        line = self.sql.split("\n")[number - 1]
-        first = max(0, column - _LINE_MAX // 2)
-        shown = line[first : first + _LINE_MAX].replace("\t", " ")
-        width = max(1, min(end - start + 1, len(shown) - (column - first)))
+        shown, first = _around(self.sql.split("\n")[number - 1].replace("\t", " "), column)
+        width = max(1, min(end - start + 1, len(shown.removesuffix(CUT)) - (column - first)))
         excerpt = f"    {shown}\n    {' ' * (column - first)}{'^' * width}"
         return QueryError(
             f"line {self.above + number}, column {column + 1}: {message}", excerpt=excerpt, origin=self.origin
         )
+
+
+def _around(line: str, column: int) -> tuple[str, int]:
+    """What is shown of a line, and the column at which that begins; dots stand where the line goes on."""
+    if len(line) <= SHOWN:
+        return line, 0
+    first = max(0, min(column - _AROUND, len(line) - SHOWN))
+    shown = line[first : first + SHOWN]
+    before, after = CUT if first else "", CUT if first + SHOWN < len(line) else ""
+    return f"{before}{shown[len(before) : SHOWN - len(after)]}{after}", first
 
 
 def span(tree: Tree) -> tuple[int, int] | None:

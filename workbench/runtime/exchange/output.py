@@ -26,6 +26,9 @@ from workbench.runtime.exchange.segments import Spreader
 from workbench.runtime.exchange.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
 
+_TURNS = 732
+"""Multiples of it spread evenly over a thousand."""
+
 Route = Callable[[Records], None]
 
 
@@ -53,6 +56,7 @@ class EdgeOutput:
         "_next",
         "_now_us",
         "_partitioner",
+        "_rest",
         "_spreader",
         "arrived_us",
         "channels",
@@ -89,6 +93,7 @@ class EdgeOutput:
         self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
+        self._rest = (-1, 0)  # turn of the marker, rows of its channel before
         self._spreader: Spreader | None = None
         self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
@@ -359,9 +364,27 @@ class EdgeOutput:
             else:
                 pending.channel.push(watermark)
 
+    def begin_rest(self, turn: int) -> None:
+        """The source rests; the marker of that `turn` will tell of the records that become due meanwhile."""
+        self._rest = turn, self.pending[turn % len(self.pending)].rows_ever
+
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
-        """Send a latency marker to one channel, chosen by `turn`."""
+        """Send a latency marker to one channel, chosen by `turn`.
+
+        The records that became due while the source rested may have filled a buffer, which is shipped, and the others
+        wait for the next one. Then the marker stands for the ones or the others, in turn, as often as they are many.
+        """
         pending = self.pending[turn % len(self.pending)]
+        of, begun = self._rest
+        added = pending.rows_ever - begun if of == turn else 0
+        if marker.rested_us and added > pending.rows:
+            waits = pending.rows / added
+            later_us = int(marker.rested_us * waits)
+            if turn * _TURNS % 1_000 >= 1_000 * waits:
+                shipped_us = marker.rested_us - later_us
+                pending.channel.push(LatencyMarker(marker.marked_us - later_us, marker.source, shipped_us))
+                return
+            marker = replace(marker, rested_us=later_us)
         if pending.rows or self.ship_after_us:
             pending.follow(marker)  # it waits as a record that arrives now would
             self.marks[pending.target] = 1

@@ -170,6 +170,11 @@ class PendingBuffer:
         self._arrived += rows
         self._burst = max(self._burst, rows)
 
+    @property
+    def rows_ever(self) -> int:
+        """Rows that were shipped or are in it."""
+        return self._shipped + self.rows
+
     def fitting(self, now_us: int, target_us: int, largest: int) -> int:
         """The size of the next full buffers, from recent throughput: the rate, or what arrived at once."""
         elapsed_us = now_us - self._measured_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from workbench.elements import Int64s
+from workbench.elements import Int64s, LatencyMarker
 
 KEPT = 1_024
 """The newest markers that a task keeps: those of a few seconds, from several sources."""
@@ -12,6 +12,8 @@ _FIRST = 64
 """The room that a task has for markers at first."""
 EACH = 8
 """Travel times that one marker stands for: those of records that became due while the source rested before it."""
+_TURNS = 732
+"""Multiples of it spread evenly over a thousand."""
 _SHARES = 2 * np.arange(EACH) + 1
 
 
@@ -55,6 +57,31 @@ class KeptMarkers:
         count = self.count  # before the array, which may have grown since
         arrived, travelled, rested = self._kept[:, np.arange(max(0, count - KEPT), count) % KEPT]
         return arrived, travelled, rested
+
+
+def marker_after(rested_us: int, records: int, now_us: int, source: str, turn: int) -> LatencyMarker:
+    """The marker of a source that reads again after a rest.
+
+    The first of the records became due when the rest began and the others at equal distances since, the last of them
+    half a distance ago on average. Of a few records the marker stands for one; of more for all of them, spread evenly.
+
+    Args:
+        rested_us: how long the source rested, microseconds; 0: not at all.
+        records: that it has read since.
+        now_us: processing time.
+        source: the name of the task.
+        turn: of a few records, decides for which one it stands.
+
+    Example:
+        >>> [marker_after(6_000, 2, 9_000, "read[0]", turn).marked_us for turn in (0, 1)]
+        [3000, 7000]
+        >>> marker_after(6_000, 60, 9_000, "read[0]", 0)
+        LatencyMarker(marked_us=9000, source='read[0]', rested_us=6050)
+    """
+    if not rested_us or records >= EACH:
+        return LatencyMarker(now_us, source, rested_us * 2 * records // max(1, 2 * records - 1))
+    place = turn * _TURNS % 1_000 * records // 1_000
+    return LatencyMarker(now_us - rested_us + 2 * place * rested_us // (2 * records - 1), source)
 
 
 def spread(travelled_us: Int64s, rested_us: Int64s) -> Int64s:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.live.hybrid_source import rated
 from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
-from workbench.elements import LatencyMarker, Records
+from workbench.elements import Records
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.contract.positions import Reading
 from workbench.operators.event_time.watermarks import IngestionGenerator, Marks, WatermarkGenerator, note_times
@@ -19,6 +19,7 @@ from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Command, Drained, Trigger
+from workbench.runtime.tasks.kept_markers import marker_after
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_drift import Alignment
 from workbench.runtime.tasks.task import Outcome, Task
@@ -184,6 +185,8 @@ class SourceTask(Task):
             due_us = min(due_us, now_us + since_us * smallest // (2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us
+            for output in self.outputs:
+                output.begin_rest(self._marker_turn + 1)
 
     def _next_marker_us(self, now_us: int) -> int:
         """When the next latency marker is sent: seldom while nothing is read, and at no fixed distance, because one
@@ -313,10 +316,13 @@ class SourceTask(Task):
                 return Outcome.PROGRESSED
         if self.reader.splits() is not self._live:
             self._follow_splits(now_us)
-        rested_us = now_us - self._unread_us if found and self._unread_us else 0
-        if now_us >= self._marker_due_us or self._marker_gap_us // 2 <= rested_us <= now_us - self._marked_us:
+        rested_us = max(0, now_us - self._unread_us) if self._unread_us else 0
+        count = self._found + found
+        reads_on = type(fetched) is Fetched and fetched.next_us <= now_us
+        is_due = now_us >= self._marker_due_us or self._marker_gap_us // 2 <= rested_us <= now_us - self._marked_us
+        if is_due and not (rested_us and (reads_on or not count)):  # it tells of all that a rest has left unread
             self._marker_due_us, self._marked_us = self._next_marker_us(now_us), now_us
-            self._emit_marker(LatencyMarker(now_us, self.name, max(0, rested_us)))
+            self._emit_marker(marker_after(rested_us, count, now_us, self.name, self._marker_turn))
             worked = True
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:

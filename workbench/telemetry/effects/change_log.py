@@ -207,6 +207,8 @@ class ChangeLog:
     def _reason(self, before: Measured, after: Measured, same: bool, limit: str) -> str:
         if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
             return full
+        if limit and {"buffer_timeout", "buffer_size"} & self._values.keys():
+            return f"backpressure decides, not this setting: {limit}"
         if same and limit and {"rate", "speed"} & self._values.keys():
             return limit
         if "parallelism" in self._values and after.busiest:
