@@ -9,8 +9,10 @@ import pyarrow as pa
 import pytest
 from postgresql_server import PostgresProcess, running
 from source_readers import readers
+from waiting import until
 
 import workbench as wb
+from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.lab.connectors import check_source
@@ -123,3 +125,31 @@ def test_arguments_that_cannot_be_meant(arguments: dict[str, Any], kind: type[Ex
     pytest.importorskip("adbc_driver_postgresql")
     with pytest.raises(kind, match=message):
         wb.SqlSource(**{"url": "postgresql://h/d", "table": "t", "schema": SCHEMA} | arguments)
+
+
+def test_a_notification_wakes_it(server: PostgresProcess) -> None:
+    pytest.importorskip("psycopg")
+    server.query("CREATE TABLE told (id BIGINT PRIMARY KEY)")
+    source = wb.SqlSource(server.url, "told", {"id": pa.int64()}, poll="1h", notify="rows added")
+    clock = VirtualClock()
+    (reader,) = readers(source, 1, clock)
+    assert isinstance(reader.poll(9), WaitUntil)  # it listens
+    server.query("INSERT INTO told VALUES (1)")
+    for _ in range(20):
+        polled = reader.poll(9)
+        assert isinstance(polled, WaitUntil)  # not told yet
+        clock.advance_to(polled.time_us or 0)
+    server.query('NOTIFY "rows added"')
+    until(lambda: isinstance(reader.poll(9), Fetched))
+    server.stop()  # a lost connection loses hints only
+    server.start()
+    server.query("INSERT INTO told VALUES (2)")
+
+    def fetched() -> bool:
+        polled = reader.poll(9)
+        if isinstance(polled, WaitUntil):
+            clock.advance_to(polled.time_us or 0)
+        return isinstance(polled, Fetched)
+
+    until(fetched)
+    reader.close()

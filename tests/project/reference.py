@@ -60,6 +60,8 @@ TITLES = {
         "RedisSource",
         "SqlSource",
         "RedisSink",
+        "SqlLookup",
+        "RedisLookup",
     ),
     "Jobs": ("job", "jobs", "found_jobs", "compare", "serve", "SETTINGS"),
     "The course": ("lesson",),

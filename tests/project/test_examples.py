@@ -56,6 +56,8 @@ WITHOUT_EXAMPLE = {
         "KafkaSink",
         "MqttSource",
         "NatsSource",
+        "RedisLookup",
+        "SqlLookup",
         "ServerEventSource",
         "SqlSource",
         "WebSocketSource",

@@ -21,8 +21,10 @@ from workbench.connectors.live.print_sink import PrintSink
 from workbench.connectors.nats.source import NatsSource
 from workbench.connectors.parts.file_sink import FileSink
 from workbench.connectors.parts.parquet_sink import ParquetSink
+from workbench.connectors.redis.lookup import RedisLookup
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
+from workbench.connectors.sql.lookup import SqlLookup
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.sql.source import SqlSource
 from workbench.connectors.tables.table_sink import TableSink
@@ -55,10 +57,12 @@ __all__ = [
     "ParquetSink",
     "PrintSink",
     "Recording",
+    "RedisLookup",
     "RedisSink",
     "RedisSource",
     "ServerEventSource",
     "Snapshot",
+    "SqlLookup",
     "SqlSink",
     "SqlSource",
     "Stream",

@@ -15,6 +15,7 @@ from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
 from workbench.expressions import ColumnName, Expression, column_names
 from workbench.operators.changelogs.join import Emitted, RegularJoin
+from workbench.operators.functions.lookup_table import LookupTable
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.async_lookup import AsyncLookup
 from workbench.operators.joins.columns import How, JoinColumns, On, parse_on
@@ -77,9 +78,9 @@ def by_keys(end: Input, keys: tuple[str, ...]) -> Input:
 
 def looked_up(
     end: Input,
-    function: Callable[..., Any],
+    function: Callable[..., Any] | LookupTable,
     key: ColumnName | Sequence[ColumnName],
-    schema: SchemaLike,
+    schema: SchemaLike | None,
     concurrency: int,
     timeout: Duration,
     ordered: bool,
@@ -95,8 +96,16 @@ def looked_up(
             parse_duration(timeout, "timeout"),
             0 if cache is None else parse_duration(cache, "cache"),
         )
+        if isinstance(function, LookupTable) == (schema is not None):
+            raise SettingError(
+                "schema is given, but the table declares its columns itself: leave schema out"
+                if schema is not None
+                else "schema is missing: declare the columns that the answers add, such as {'city': pa.string()}"
+            )
         keys, inner = column_names(key, "key"), how == "inner"
-        spec = AsyncLookup(function, keys, schema, concurrency, timeout_us, ordered, inner, cache_us, origin)
+        added = function.schema if isinstance(function, LookupTable) else schema
+        assert added is not None
+        spec = AsyncLookup(function, keys, added, concurrency, timeout_us, ordered, inner, cache_us, origin)
     return operator_node(spec, (end,), origin)
 
 

@@ -53,6 +53,7 @@ from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.event_time.watermarks import EventTime, EventTimeColumn
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.functions.dead_letters import OnError
+from workbench.operators.functions.lookup_table import LookupTable
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.columns import How, On, parse_on
 from workbench.operators.stateless.map import FlatMap, Map
@@ -910,10 +911,10 @@ class Stream:
 
     def lookup_async(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., Any] | LookupTable,
         *,
         key: ColumnName | Sequence[ColumnName],
-        schema: SchemaLike,
+        schema: SchemaLike | None = None,
         concurrency: int = 16,
         timeout: Duration = "5s",
         ordered: bool = True,
@@ -930,9 +931,9 @@ class Stream:
 
         Args:
             function: called with the key's value (with several keys: one argument each); returns a dict of exactly the
-                columns of `schema`, or None if it has no answer.
+                columns of `schema`, or None if it has no answer. Or a table of a server: `SqlLookup`, `RedisLookup`.
             key: the key columns; the function is not called for a record with a null key.
-            schema: the columns that the answers add.
+            schema: the columns that the answers add; a table declares them itself.
             concurrency: the maximum number of pending calls, in each subtask.
             timeout: such as ``"5s"``; a call that takes longer fails the job's attempt.
             ordered: whether results keep the order of the records; otherwise they come as answers arrive, but not

@@ -69,6 +69,7 @@ def _sql_source(options: Options, table: Declared) -> Source:
         start_after=options.whole("start_after"),
         bounded=options.flag("bounded"),
         poll=options.text("poll", "100ms"),
+        notify=options.optional("notify"),
         retries=options.whole("retries", 8) or 0,
     )
 
@@ -83,6 +84,7 @@ SQL = NamedConnector(
         "start_after": "of a source: the last key that is not read",
         "bounded": "of a source: 'true' ends at the rows that are there",
         "poll": "of a source: how long to wait for new rows; '100ms' by default",
+        "notify": "of a source: a channel whose notifications wake it",
         "retries": "of a source: how often in a row to try again; 8 by default",
         "create": "of a sink: 'false' needs an existing table",
     },

@@ -7,7 +7,7 @@ So it shows after any crash whether an epoch's rows are committed, and committin
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -191,11 +191,8 @@ class RedisStore:
             pipe.hdel(self.name, name)
 
     def _names(self, rows: pa.Table) -> list[bytes]:
-        """The text of each row's key; the values of several columns are separated by ``:``, and quoted."""
-        written = written_rows(rows.select(self.keys))
-        if len(self.keys) == 1:
-            return [row[self.keys[0]] for row in written]
-        return [":".join(quote(row[key], safe="") for key in self.keys).encode() for row in written]
+        """The text of each row's key."""
+        return [name_of(row, self.keys) for row in written_rows(rows.select(self.keys))]
 
     def _notes(self, pipe: Any, writer: str) -> Notes:
         prefix = _field(writer, None)
@@ -307,3 +304,15 @@ def _owner(pipe: Any, key: str) -> OwnerRecord | None:
 
 def _field(writer: str, subtask: int | None) -> str:
     return f"commit {writer} " + ("" if subtask is None else str(subtask))
+
+
+def name_of(row: Row, keys: Sequence[str]) -> bytes:
+    """The text of a row's key; the values of several columns are separated by ``:``, and quoted.
+
+    Example:
+        >>> name_of({"day": b"1", "city": b"a:b"}, ["day", "city"])
+        b'1:a%3Ab'
+    """
+    if len(keys) == 1:
+        return row[keys[0]]
+    return ":".join(quote(row[key], safe="") for key in keys).encode()

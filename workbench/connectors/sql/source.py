@@ -16,6 +16,7 @@ from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.contract.secrets import hidden, revealed_url
 from workbench.connectors.sql.database import quoted, quoted_list
+from workbench.connectors.sql.notices import Notices
 from workbench.connectors.sql.postgresql import PostgreSQL, may_return
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.durations import Duration, parse_duration
@@ -32,6 +33,8 @@ from workbench.redaction import redacted
 
 _LEAST = -(2**63)
 _REST_US_MIN = 2_000
+_LISTEN_US = 16_000
+"""How often to see whether a notification has arrived."""
 _ANSWER_MS = 10_000
 _SETTLED = "workbench_settled"
 
@@ -56,6 +59,8 @@ class SqlSource(Source):
         start_after: the last key that is not read, without a checkpoint.
         bounded: end at the largest key that is there at the start.
         poll: how long to wait at most before looking for new rows.
+        notify: a channel: ``NOTIFY`` on it wakes the source within 20 ms, so that `poll` can be long (package
+            ``psycopg``). A trigger can notify: ``AFTER INSERT ... FOR EACH STATEMENT``.
         retries: how often in a row to try again while the server is away.
 
     Raises:
@@ -78,6 +83,7 @@ class SqlSource(Source):
     start_after: int | None
     bounded: bool
     poll_us: int
+    notify: str | None
     retries: int
     kind: ClassVar[str] = "sql"
 
@@ -92,6 +98,7 @@ class SqlSource(Source):
         start_after: int | None = None,
         bounded: bool = False,
         poll: Duration = "100ms",
+        notify: str | None = None,
         retries: int = 8,
     ) -> None:
         if not text_of(url, "url", "postgresql://localhost/shop").startswith(f"{SCHEME}://"):
@@ -112,12 +119,15 @@ class SqlSource(Source):
             "start_after": None if start_after is None else whole_number(start_after, "start_after", _LEAST),
             "bounded": true_or_false(bounded, "bounded"),
             "poll_us": parse_duration(poll, "poll"),
+            "notify": None if notify is None else text_of(notify, "notify", "orders_added"),
             "retries": whole_number(retries, "retries", 0),
         }
         for attribute, value in values.items():
             object.__setattr__(self, attribute, value)
         check_event_time(columns, self.event_time)
         self.server.check()
+        if self.notify is not None:
+            Notices(url, self.notify)
 
     @cached_property
     def server(self) -> DatabaseServer:
@@ -144,6 +154,9 @@ class SqlReader(SourceReader):
         self._is_own = False
         self._retries = Retries(source.retries)
         self._rest_us = _REST_US_MIN
+        self._notices = None if source.notify is None else Notices(source.url, source.notify)
+        self._look_us = 0
+        self._unsettled = False
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -172,6 +185,9 @@ class SqlReader(SourceReader):
         now_us = self._clock.now_us()
         if now_us < self._retries.retry_us:
             return WaitUntil(self._retries.retry_us)
+        if now_us < self._look_us and self._notices is not None and not self._notices.arrived():
+            return WaitUntil(min(now_us + _LISTEN_US, self._look_us))
+        self._look_us = 0
         try:
             if self._source.bounded and self._end is None:
                 self._end = self._largest()
@@ -183,6 +199,9 @@ class SqlReader(SourceReader):
         if not table.num_rows:
             rest_us = self._rest_us
             self._rest_us = min(2 * rest_us, max(self._source.poll_us, 1))
+            if self._notices is not None and not self._unsettled:
+                self._look_us = now_us + self._source.poll_us
+                rest_us = min(rest_us, _LISTEN_US)
             return WaitUntil(now_us + rest_us)
         self._rest_us = _REST_US_MIN
         return self._delivered(table)
@@ -201,6 +220,8 @@ class SqlReader(SourceReader):
             with suppress(*PostgreSQL().errors):
                 self._connection.close()
             self._connection = None
+        if self._notices is not None:
+            self._notices.close()
 
     def _query(self, sql: str, parameters: tuple[int, ...] = ()) -> pa.Table:
         if self._connection is None:
@@ -210,6 +231,8 @@ class SqlReader(SourceReader):
             self._connection = driver.connect(limited, autocommit=True)
             with self._connection.cursor() as cursor:
                 cursor.execute(f"SET statement_timeout = {_ANSWER_MS}")
+        if self._notices is not None:
+            self._notices.listen()  # before the query: what is added after it is notified
         with self._connection.cursor() as cursor:
             cursor.execute(sql, parameters or None)
             return cursor.fetch_arrow_table()
@@ -230,6 +253,7 @@ class SqlReader(SourceReader):
             (self._last,),
         )
         settled = rows[_SETTLED].to_pylist()
+        self._unsettled = False in settled
         return rows.drop_columns([_SETTLED]).slice(0, settled.index(False) if False in settled else None)
 
     def _delivered(self, table: pa.Table) -> Fetched:

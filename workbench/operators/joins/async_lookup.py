@@ -25,6 +25,7 @@ from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError, SettingError
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.executor import Answer, Inline
+from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, UserFunction, declared_schema, function_name
 from workbench.operators.joins.lookup_batch import LookupBatch
 from workbench.operators.snapshots.pieces import table_in
@@ -44,7 +45,7 @@ class AsyncLookup:
 
     Attributes:
         function: called with the values of the key columns; a function or coroutine function. It returns a dict of
-            exactly the columns of `schema`, or None if it has no answer.
+            exactly the columns of `schema`, or None if it has no answer. Or a table that rows are looked up in.
         keys: the columns whose values it receives; it is not called for records with a null among them.
         schema: the columns that the answers add.
         concurrency: how many calls may be pending at a time, in each subtask.
@@ -60,7 +61,7 @@ class AsyncLookup:
     """
 
     kind: ClassVar[str] = "lookup"
-    function: Callable[..., Any]
+    function: Callable[..., Any] | LookupTable
     keys: tuple[str, ...]
     schema: SchemaLike
     concurrency: int = 16
@@ -86,6 +87,8 @@ class AsyncLookup:
         if not self.keys:
             raise PlanError("lookup_async needs at least one key column: write for example key='origin'")
         check_keys(self.keys, inputs[0])
+        if isinstance(self.function, LookupTable):
+            self.function.check_keys(len(self.keys))
         added = declared_schema(self.schema, "lookup_async", self.origin)
         for name in added.names:
             if name in inputs[0].names:
@@ -95,7 +98,10 @@ class AsyncLookup:
         return pa.schema([*inputs[0], *(pa.field(item.name, item.type) for item in added)])
 
     def describe(self) -> str:
-        return f"{function_name(self.function)}({', '.join(self.keys)}), {self.concurrency} at a time"
+        keys = ", ".join(self.keys)
+        if isinstance(self.function, LookupTable):
+            return f"{keys} in {self.function.describe()}, {self.concurrency} at a time"
+        return f"{function_name(self.function)}({keys}), {self.concurrency} at a time"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _AsyncLookup(self, inputs[0])
@@ -122,6 +128,8 @@ class _AsyncLookup(Operator):
         self._output_schema = spec.output_schema([schema])
         self._added = pa.schema(list(self._output_schema)[len(schema) :])
         self._user = UserFunction("lookup_async", spec.function, spec.origin)
+        self._table: OpenTable | None = None
+        self._find: Callable[..., Any]
         self._queue: deque[LookupBatch | int] = deque()  # batches, and watermarks behind them
         self._unasked: deque[tuple[LookupBatch, int]] = deque()
         self._calls: list[_Call] = []
@@ -134,6 +142,16 @@ class _AsyncLookup(Operator):
     def open(self, context: OperatorContext) -> None:
         self._context = context
         self._executor = context.executor or Inline()
+        if isinstance(self._spec.function, LookupTable):
+            self._table = self._spec.function.open()
+            self._find = self._table.find
+        else:
+            self._find = self._spec.function
+
+    def close(self) -> None:
+        if self._table is not None:
+            self._table.close()
+            self._table = None
 
     def ready(self) -> bool:
         """Whether it accepts further records; at the end of the input no result passes those that still wait."""
@@ -205,7 +223,7 @@ class _AsyncLookup(Operator):
         room = self._spec.concurrency - len(self._calls)
         for _ in range(min(room, len(self._unasked))):
             batch, code = self._unasked.popleft()
-            answer = self._executor.submit(self._spec.function, *batch.keys[code])
+            answer = self._executor.submit(self._find, *batch.keys[code])
             self._calls.append(_Call(batch, code, answer, self._looked_us))
         return bool(self._calls) and self._calls[-1].answer.done()
 

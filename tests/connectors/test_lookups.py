@@ -1,0 +1,122 @@
+"""Streams that look rows up in PostgreSQL and Redis: real servers, which may be away for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import postgresql_server
+import pyarrow as pa
+import pytest
+import redis_server
+from waiting import until
+
+import workbench as wb
+from workbench.errors import PlanError, SettingError, SourceError
+
+VIEWS = pa.table({"n": [0, 1, 2, 3], "ad": [7, 8, 7, None]})
+NAMES = {"name": pa.string(), "budget": pa.int32()}
+FOUND = [("shoes", 5), (None, None), ("shoes", 5), (None, None)]
+
+
+@pytest.fixture(scope="module")
+def redis() -> Iterator[redis_server.RedisProcess]:
+    with redis_server.running() as server:
+        rows = pa.table({"ad": [7, 9], "name": ["shoes", "hats"], "budget": [5, None]})
+        sink = wb.RedisSink(server.url, "ad", upsert_key="ad")
+        counts = wb.RedisSink(server.url, "counts", upsert_key="ad", value="budget")
+        stream = wb.Stream.from_table(rows)
+        assert (stream.sink_to(sink) + stream.sink_to(counts)).run("fills").wait("60s") == "FINISHED"
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[postgresql_server.PostgresProcess]:
+    with postgresql_server.running() as server:
+        server.query("CREATE TABLE ads (ad INTEGER, shop TEXT, name TEXT, budget INTEGER)")
+        server.query("INSERT INTO ads VALUES (7, 'a', 'shoes', 5), (9, 'a', 'hats', NULL), (9, 'b', 'caps', 1)")
+        yield server
+
+
+def found(lookup: Any, stream: wb.Stream | None = None, **how: Any) -> list[tuple[Any, ...]]:
+    rows = (stream or wb.Stream.from_table(VIEWS)).lookup_async(lookup, key=how.pop("key", "ad"), **how).collect()
+    return [tuple(row.values())[2:] for row in sorted(rows.to_pylist(), key=lambda row: row["n"])]
+
+
+def test_rows_that_a_sink_has_written_to_redis(redis: redis_server.RedisProcess) -> None:
+    lookup = wb.RedisLookup(redis.url, "ad", NAMES)
+    assert found(lookup) == FOUND
+    assert found(lookup, how="inner", cache="1h", concurrency=1) == [FOUND[0], FOUND[2]]
+    counts = wb.RedisLookup(redis.url, "counts", {"budget": pa.int64()}, value="budget")
+    assert found(counts) == [(5,), (None,), (5,), (None,)]
+
+
+def test_rows_of_postgresql(postgresql: postgresql_server.PostgresProcess) -> None:
+    assert found(wb.SqlLookup(postgresql.url, "ads", NAMES, key="ad")) == FOUND
+    two = wb.SqlLookup(postgresql.url, "ads", NAMES, key=["ad", "shop"])
+    shops = wb.Stream.from_table(pa.table({"n": [9, 9], "shop": ["b", "c"]}))
+    assert found(two, shops, key=["n", "shop"]) == [("caps", 1), (None, None)]
+
+
+@pytest.mark.parametrize("name", ["redis", "postgresql"])
+def test_a_server_that_comes_back_answers_later(name: str, request: pytest.FixtureRequest) -> None:
+    server = request.getfixturevalue(name)
+    table = {"redis": lambda: wb.RedisLookup(server.url, "ad", NAMES)}.get(
+        name, lambda: wb.SqlLookup(server.url, "ads", NAMES, key="ad")
+    )()
+    rows = table.open()
+    assert rows.find(7) == {"name": "shoes", "budget": 5}
+    server.stop()
+    answers: list[Any] = []
+    asking = threading.Thread(target=lambda: answers.append(rows.find(7)))
+    asking.start()
+    asking.join(0.15)
+    assert not answers
+    server.start()
+    until(lambda: not asking.is_alive())
+    assert answers == [{"name": "shoes", "budget": 5}]
+    rows.close()
+
+
+def test_what_cannot_be_looked_up_is_a_sentence(
+    redis: redis_server.RedisProcess, postgresql: postgresql_server.PostgresProcess
+) -> None:
+    for lookup, message in (
+        (wb.SqlLookup(postgresql.url, "nowhere", NAMES), r"cannot look up rows in 'nowhere' of .*: .*does not exist"),
+        (
+            wb.SqlLookup(postgresql.url, "ads", {"name": pa.int64()}, key="ad"),
+            "rows of 'ads' do not have these columns",
+        ),
+        (wb.SqlLookup(postgresql.url, "ads", NAMES, key="shop"), "has several rows with shop = 'a'"),
+        (
+            wb.RedisLookup(redis.url, "ad", {"name": pa.int64()}),
+            "the row '7' in 'ad' of .* does not have these columns",
+        ),
+    ):
+        rows = lookup.open()
+        with pytest.raises(SourceError, match=message) as raised:
+            rows.find("a" if "shop" in str(lookup) else 7)
+        assert "pa55word" not in str(raised.value)
+        rows.close()
+
+
+def test_arguments_that_cannot_be_meant_are_refused() -> None:
+    pytest.importorskip("redis")
+    pytest.importorskip("adbc_driver_postgresql")
+    stream = wb.Stream.from_table(VIEWS)
+    table = wb.SqlLookup("postgresql://h/d", "ads", NAMES, key=["ad", "shop"])
+    with pytest.raises(PlanError, match="looked up by ad, shop, and 1 key columns are given"):
+        stream.lookup_async(table, key="ad")
+    with pytest.raises(SettingError, match="the table declares its columns itself"):
+        stream.lookup_async(table, key=["ad", "n"], schema=NAMES)
+    with pytest.raises(SettingError, match="schema is missing: declare the columns"):
+        stream.lookup_async(lambda ad: None, key="ad")
+    with pytest.raises(SettingError, match="url is 'mysql://h/d': write postgresql://"):
+        wb.SqlLookup("mysql://h/d", "ads", NAMES)
+    with pytest.raises(SettingError, match="table is ''"):
+        wb.SqlLookup("postgresql://h/d", "", NAMES)
+    with pytest.raises(SettingError, match="key is ''"):
+        wb.RedisLookup("redis://h", "", NAMES)
+    with pytest.raises(PlanError, match="leave the other columns out"):
+        wb.RedisLookup("redis://h", "a", NAMES, value="name")

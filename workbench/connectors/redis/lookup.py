@@ -1,0 +1,133 @@
+"""Looks up rows in hashes of a Redis server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from workbench.arguments import text_of
+from workbench.clock import rest
+from workbench.connectors.redis.entries import records
+from workbench.connectors.redis.server import RedisServer
+from workbench.connectors.redis.store import name_of
+from workbench.connectors.redis.values import check_values, written_rows
+from workbench.errors import PlanError, RecordError, SettingError, SourceError, unknown
+from workbench.expressions import ColumnName, column_name
+from workbench.operators.functions.lookup_table import LookupTable, OpenTable
+from workbench.operators.functions.user_function import SchemaLike, declared_schema
+from workbench.origin import caller
+from workbench.raised import first_line_of
+
+_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Between attempts while the server is away."""
+
+
+@dataclass(frozen=True, init=False)
+class RedisLookup(LookupTable):
+    """Hashes of a Redis server that a stream looks rows up in, with `Stream.lookup_async`.
+
+    It reads what a `RedisSink` with an `upsert_key` writes: a hash for each key (``campaign:7``), or with `value` one
+    hash with the values by key. While the server is away, a call tries again for three seconds.
+
+    Source: E6 looks up campaigns in Redis; Flink's lookup join.
+
+    Args:
+        url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; ``${NAME}`` in
+            it is an environment variable.
+        key: of the hashes, without the part that is looked up.
+        schema: names and types of the columns to add; a missing field is null. Values are text, such as ``7``, or raw
+            bytes for ``pa.binary()``.
+        value: the column of the schema that one hash holds by key; None: each row has a hash of its own.
+
+    Raises:
+        SettingError: an invalid URL or key.
+        PlanError: no such column.
+        MissingPackageError: the package redis is not installed.
+        SourceError: while running: no connection, or a value that does not fit its column.
+
+    Example::
+
+        campaigns = wb.RedisLookup("redis://localhost:6379", "campaigns", {"campaign": pa.string()}, value="campaign")
+        views.lookup_async(campaigns, key="ad", cache="10min")
+    """
+
+    url: str = field(repr=False)
+    key: str
+    schema: pa.Schema = field(repr=False)
+    value: str | None
+
+    def __init__(self, url: str, key: str, schema: SchemaLike, *, value: ColumnName | None = None) -> None:
+        RedisServer(url)
+        if not text_of(key, "key", "campaign"):
+            raise SettingError("key is '': write the key of hashes, such as 'campaign'")
+        columns = declared_schema(schema, "the look-up", caller())
+        name = None if value is None else column_name(value, "value")
+        if name is not None and columns.names != [name]:
+            raise PlanError(unknown("column", name, columns.names) if name not in columns.names else _ONE_VALUE)
+        check_values(columns, f"the hash {key!r}")
+        for attribute, given in (("url", url), ("key", key), ("schema", columns), ("value", name)):
+            object.__setattr__(self, attribute, given)
+
+    @cached_property
+    def server(self) -> RedisServer:
+        """The server of the hashes."""
+        return RedisServer(self.url)
+
+    def describe(self) -> str:
+        return f"{self.key} of {self.server}"
+
+    def open(self) -> OpenTable:
+        return RedisRows(self)
+
+
+class RedisRows:
+    """See `OpenTable`: the client has a connection for each thread that calls."""
+
+    def __init__(self, lookup: RedisLookup) -> None:
+        self._lookup = lookup
+        self._client = lookup.server.connect()
+
+    def find(self, *key: Any) -> Mapping[str, Any] | None:
+        lookup, server = self._lookup, self._lookup.server
+        columns = {str(at): [value] for at, value in enumerate(key)}
+        name = name_of(written_rows(pa.table(columns))[0], list(columns))
+        for pause_s in (*_PAUSES_S, None):
+            try:
+                return self._row(self._fields(name), name)
+            except server.errors as error:
+                if pause_s is None or not server.may_return(error):
+                    raise server.error(error, f"look up rows in {lookup.key!r}", SourceError) from error
+                rest(pause_s)
+        raise AssertionError("the last attempt returns or raises")
+
+    def close(self) -> None:
+        with suppress(self._lookup.server.errors):
+            self._client.close()
+
+    def _fields(self, name: bytes) -> Mapping[bytes, bytes]:
+        lookup = self._lookup
+        if lookup.value is None:
+            fields: Mapping[bytes, bytes] = self._client.hgetall(b"%s:%s" % (lookup.key.encode(), name))
+            return fields
+        value = self._client.hget(lookup.key, name)
+        return {} if value is None else {lookup.value.encode(): value}
+
+    def _row(self, fields: Mapping[bytes, bytes], name: bytes) -> Mapping[str, Any] | None:
+        lookup = self._lookup
+        try:
+            row: Mapping[str, Any] = records([(b"", fields)], lookup.schema, None).to_pylist()[0]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, RecordError) as error:
+            shown = name.decode("utf-8", "replace")[:60]
+            raise SourceError(
+                f"the row {shown!r} in {lookup.key!r} of {lookup.server} does not have these columns: "
+                f"{first_line_of(error)}; declare other types"
+            ) from error
+        return row if fields else None
+
+
+_ONE_VALUE = "with value= one hash holds one column: leave the other columns out"

@@ -1,0 +1,56 @@
+"""Notifications of a PostgreSQL server, with the package ``psycopg``: hints that rows may have been added."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.sql.database import quoted
+from workbench.packages import needed
+
+_CONNECT_S = 2
+
+
+class Notices:
+    """The notifications of a channel. A lost connection only loses hints: the source looks for rows from time to time.
+
+    Args:
+        url: of the database.
+        channel: as in ``NOTIFY channel``.
+
+    Raises:
+        MissingPackageError: the package psycopg is not installed.
+    """
+
+    def __init__(self, url: str, channel: str) -> None:
+        self._url = url
+        self._channel = channel
+        self._package = needed("psycopg", "listening to PostgreSQL")
+        self._connection: Any = None
+
+    def listen(self) -> None:
+        """Listen from now on, unless it does, or the server refuses."""
+        if self._connection is not None:
+            return
+        with suppress(self._package.Error):
+            connection = self._package.connect(revealed_url(self._url), autocommit=True, connect_timeout=_CONNECT_S)
+            connection.execute(f"LISTEN {quoted(self._channel)}")
+            self._connection = connection
+
+    def arrived(self) -> bool:
+        """Whether one has arrived since the last call, or may have been lost; never waits."""
+        if self._connection is None:
+            return False
+        try:
+            return any(True for _ in list(self._connection.notifies(timeout=0)))
+        except self._package.Error:
+            self.close()
+            return True
+
+    def close(self) -> None:
+        """Close the connection; never raises."""
+        if self._connection is not None:
+            with suppress(self._package.Error):
+                self._connection.close()
+            self._connection = None
