@@ -110,9 +110,11 @@ class Model:
     def fit(self, left: Row, right: Row) -> bool:
         if None in left[:2] or left[:2] != right[:2]:
             return False
-        return not isinstance(self.spec, IntervalJoin) or (
-            self.spec.before_us <= right[3] - left[3] <= self.spec.after_us
-        )
+        if not isinstance(self.spec, IntervalJoin):
+            return True
+        if self.spec.until is not None and (left[2] is None or right[3] > left[2]):
+            return False
+        return self.spec.before_us <= right[3] - left[3] <= self.spec.after_us
 
     def add(self, port: int, row: Row) -> list[Row]:
         came = []
@@ -192,10 +194,11 @@ INTERVAL = st.builds(
     st.sampled_from(["inner", "left"]),
     st.tuples(st.integers(-25, 25), st.integers(-25, 25)),
 )
+UNTIL = st.builds(lambda before: IntervalJoin(JoinColumns(*KEYS), before, until="l"), st.integers(-25, 25))
 
 
 @settings(max_examples=100)
-@given(st.one_of(WINDOWED, INTERVAL), st.lists(ACTION, max_size=14))
+@given(st.one_of(WINDOWED, INTERVAL, UNTIL), st.lists(ACTION, max_size=14))
 def test_any_run_gives_what_nested_loops_give(spec, actions):
     model, operators, counters = Model(spec), [opened(spec)], [0, 0]
     for action, argument in [*actions, ("watermark", MAX_TIME)]:
@@ -231,6 +234,28 @@ def test_any_run_gives_what_nested_loops_give(spec, actions):
     for operator in operators:
         snapshot = written(operator.snapshot(2))
         assert snapshot["left"].num_rows + snapshot["right"].num_rows == 0
+
+
+def test_a_join_until_a_time_of_the_record_keeps_it_no_longer():
+    operator, out = opened(IntervalJoin(JoinColumns(*KEYS), 0, until="l")), Collected()
+    operator.process(records(0, [("a", 1, 9, 2), ("a", 1, 5, 2), ("a", 1, None, 2)]), 0, out)
+    operator.process(records(1, [("a", 1, 20, 5), ("a", 1, 21, 7), ("a", 1, 22, 1)]), 1, out)
+    assert sorted(out.rows) == [("a", 1, 5, 20, 5), ("a", 1, 9, 20, 5), ("a", 1, 9, 21, 7)]
+    operator.on_watermark(5, out)
+    operator.process(records(1, [("a", 1, 23, 9)]), 1, out)
+    assert out.rows[3:] == [("a", 1, 9, 23, 9)]
+    assert written(operator.snapshot(1))["left"].num_rows == 1
+    operator.on_watermark(9, out)
+    assert [len(side) for side in operator._sides] == [0, 0]
+
+
+def test_a_join_until_a_column_is_inner_and_the_column_holds_times():
+    with pytest.raises(SettingError, match="a join until l is 'inner'"):
+        IntervalJoin(JoinColumns(*KEYS, "left"), 0, until="l")
+    with pytest.raises(PlanError, match="needs a timestamp there, not string"):
+        IntervalJoin(JoinColumns(*KEYS), 0, until="k").output_schema(SCHEMAS)
+    with pytest.raises(PlanError, match="unknown column 'expires'"):
+        IntervalJoin(JoinColumns(*KEYS), 0, until="expires").output_schema(SCHEMAS)
 
 
 # by hand --------------------------------------------------------------------------------------------------------
@@ -308,7 +333,7 @@ def test_rows_are_found_in_whatever_order_they_were_added(keys):
     wanted = np.concatenate([rng.integers(0, keys, 100), codes[:100]])
     when = np.concatenate([rng.integers(0, 5_000, 100), times[:100]])
     found = {
-        (int(i), found.run.batch.column(0)[int(j)].as_py())
+        (int(i), found.run.take(np.array([j])).column(0)[0].as_py())
         for found in kept.find(wanted, when, -100, 50)
         for i, j in zip(found.wanted, found.partners, strict=True)
     }

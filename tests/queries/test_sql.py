@@ -176,6 +176,19 @@ def test_event_time_travels_through_a_query() -> None:
     assert rows(query, later=later) == [(10, 1), (20, 2)]
 
 
+def test_bounds_that_come_from_the_record_limit_the_state() -> None:
+    ads = bids().select(person="bidder", opens="ts", until="ts + INTERVAL 5 SECONDS")
+    text = "SELECT price, person FROM {} WHERE bidder = person AND ts >= opens AND ts {} until"
+    for names in ("bid, ads", "ads, bid"):
+        for test, expected in (("<=", [(10, 7), (20, 8), (30, 7), (40, 7), (40, 7)]), ("<", None)):
+            stream = wb.sql(text.format(names, test), bid=bids(), ads=ads)
+            growing = stream.sink_to(wb.DiscardSink()).explain().growing
+            assert growing == ({} if expected else {"join": "all records of both sides"})
+            assert rows(text.format(names, test), bid=bids(), ads=ads) == (
+                expected or [(10, 7), (20, 8), (30, 7), (40, 7), (40, 7)]
+            )
+
+
 _ALONE = [(10, None), (20, None), (30, None)]
 
 
@@ -299,6 +312,15 @@ _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
         "AND a.ts + INTERVAL '10' MINUTE".replace("SELECT *", "SELECT auction, bidder, price, ts, at"),
         lambda bid: bid.join(_other(bid), {"bidder": "person"}, between=("-5min", "10min")),
     ),
+    "join until": (
+        "SELECT auction, person, price, a.ts, until, at FROM bid AS b JOIN ads AS a ON b.bidder = a.person WHERE "
+        "b.ts BETWEEN a.ts AND a.until".replace("a.ts, until, at", "a.ts AS at, until"),
+        lambda bid: (
+            _ads(bid)
+            .join(bid, {"person": "bidder"}, between=("0s", wb.col("until")))
+            .select("auction", "person", "price", at="ts", until="until")
+        ),
+    ),
     "group": (
         "SELECT auction, COUNT(*) AS n, COUNT(DISTINCT bidder) AS bidders FROM bid GROUP BY auction",
         lambda bid: bid.group_by("auction").aggregate(n=wb.count(), bidders=wb.count_distinct("bidder")),
@@ -317,6 +339,10 @@ _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
 }
 
 
+def _ads(bid: wb.Stream) -> wb.Stream:
+    return bid.select(person="bidder", ts="ts", until="ts + INTERVAL 5 SECONDS")
+
+
 def _other(bid: wb.Stream) -> wb.Stream:
     return bid.select(person="bidder", at="ts")
 
@@ -325,7 +351,7 @@ def _other(bid: wb.Stream) -> wb.Stream:
 def test_a_query_has_the_plan_of_its_method_chain(name: str) -> None:
     query, chain = _CHAINS[name]
     bid = bids()
-    assert plan(wb.sql(query, bid=bid, other=_other(bid))) == plan(chain(bid))
+    assert plan(wb.sql(query, bid=bid, other=_other(bid), ads=_ads(bid))) == plan(chain(bid))
 
 
 # errors -----------------------------------------------------------------------------------------------------------

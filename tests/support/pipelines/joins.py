@@ -96,10 +96,13 @@ def interval_join(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     how = draft.chance.choice(("inner", "left"))
     low = draft.chance.choice((-20, -5, 0, 2)) * SECOND
     high = low + draft.chance.choice((0, 4, 15)) * SECOND
+    since = f"{'-' * (low < 0)}{abs(low)}us"
+    until = draft.chance.choice([None, *drawn.of("time")]) if how == "inner" else None
+    latest = f"l._et + {high}" if until is None else f"epoch_us(l.{until})"
     stream = drawn.stream.join(
         right.stream,
         on={left_key: right_key},
-        between=(f"{'-' * (low < 0)}{abs(low)}us", f"{'-' * (high < 0)}{abs(high)}us"),
+        between=(since, f"{'-' * (high < 0)}{abs(high)}us" if until is None else wb.col(until)),
         how=how,
     )
     chosen, kinds = _joined(drawn, right, left_key, right_key)
@@ -108,9 +111,9 @@ def interval_join(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
         f"CASE WHEN r._et IS NULL THEN l._et + {max(high, 0)} ELSE greatest(l._et, r._et) END AS _et "
         f"FROM (SELECT * FROM {drawn.table} WHERE _et IS NOT NULL) l {'LEFT' if how == 'left' else ''} JOIN "
         f"(SELECT * FROM {right.table} WHERE _et IS NOT NULL) r "
-        f"ON l.{left_key} = r.{right_key} AND r._et - l._et BETWEEN {low} AND {high}"
+        f"ON l.{left_key} = r.{right_key} AND r._et BETWEEN l._et + {low} AND {latest}"
     )
-    note = f"{how} join {drawn.table}.{left_key} = {right.table}.{right_key} from {low} to {high} us"
+    note = f"{how} join {drawn.table}.{left_key} = {right.table}.{right_key} from {low} us to {until or f'{high} us'}"
     return [draft.made(drawn, stream, query, note, kinds=kinds, ordered=False)]
 
 

@@ -13,7 +13,7 @@ from workbench.api.streams.building import expression, located, operator_node
 from workbench.arguments import as_given
 from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
-from workbench.expressions import ColumnName, Expression, column_names
+from workbench.expressions import ColumnName, Expression, column_names, plain_name
 from workbench.operators.changelogs.join import Emitted, RegularJoin
 from workbench.operators.functions.lookup_table import LookupTable
 from workbench.operators.functions.user_function import SchemaLike
@@ -27,8 +27,8 @@ from workbench.origin import Origin
 from workbench.plan.logical import Input, Node
 from workbench.windows import WindowAssigner
 
-Times = tuple[Duration, Duration]
-"""The bounds of an interval, relative to a record's event time; they may be negative."""
+Times = tuple[Duration, Duration | Expression]
+"""The bounds of an interval, relative to a record's event time; they may be negative. The later one can be a column."""
 
 AnyHow = How | Literal["semi", "anti"]
 """Which records a join emits: see `Stream.join`."""
@@ -62,7 +62,7 @@ def joined(
         if window is not None and between is None:
             spec: WindowJoin | IntervalJoin | RegularJoin = WindowJoin(columns, window)
         elif between is not None and window is None:
-            spec = IntervalJoin(columns, *_bounds(between))
+            spec = _interval(columns, between)
         elif window is None:
             spec = RegularJoin(columns, emitted)
         else:
@@ -121,10 +121,16 @@ def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, 
     return operator_node(spec, (end,), origin)
 
 
-def _bounds(between: Times) -> tuple[int, int]:
+def _interval(columns: JoinColumns, between: Times) -> IntervalJoin:
     if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
         raise PlanError(f"between is {as_given(between)}: write two durations, for example ('-5min', '10min')")
-    return _bound(between[0]), _bound(between[1])
+    before, after = between
+    if isinstance(after, Expression):
+        until = plain_name(after)
+        if until is None:
+            raise PlanError(f"between ends with {after.sql}: compute it before with with_columns, and name the column")
+        return IntervalJoin(columns, _bound(before), until=until)
+    return IntervalJoin(columns, _bound(before), _bound(after))
 
 
 def _bound(value: Duration) -> int:

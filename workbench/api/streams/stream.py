@@ -820,7 +820,7 @@ class Stream:
         other: Stream,
         on: On,
         *,
-        between: tuple[Duration, Duration],
+        between: tuple[Duration, Duration | Expression],
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream: ...
@@ -831,7 +831,7 @@ class Stream:
         on: On,
         *,
         window: WindowAssigner | None = None,
-        between: tuple[Duration, Duration] | None = None,
+        between: tuple[Duration, Duration | Expression] | None = None,
         how: AnyHow = "inner",
         suffix: str = "_right",
     ) -> Stream:
@@ -858,7 +858,8 @@ class Stream:
             window: of both sides, such as ``wb.tumbling("1h")``, ``wb.sliding("1h", "10min")`` or
                 ``wb.session("30min")``: records of both sides form a key's sessions together.
             between: the minimum and maximum of the right record's event time relative to the left one's: two durations
-                such as ``("-5min", "10min")``.
+                such as ``("-5min", "10min")``. In an inner join the maximum can be a column of the left side instead,
+                which holds the latest time of a partner, such as ``("0s", col("expires"))``.
             how: ``"inner"``; ``"left"``: left records without a partner are emitted with nulls, as soon as the
                 watermark shows that none will come; ``"outer"`` (not with `between`): those of both sides. With neither
                 `window` nor `between` also ``"semi"``: left records that have a partner, each once; ``"anti"``: those

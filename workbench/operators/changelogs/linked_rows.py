@@ -20,6 +20,8 @@ from workbench.state.key_groups import hash_keys
 
 _SPARE_ROWS = 16_384
 """This many removed rows are kept even if few rows are left."""
+_MERGED = 4
+"""So many batches are put together at once."""
 _MERGED_BYTES_MAX = 2**30
 """Larger batches are not put together, because a column of text has at most two gigabytes."""
 
@@ -108,14 +110,14 @@ class LinkedRows:
                 self._hashes = np.concatenate([self._hashes, more])
 
     def _merge(self) -> None:
-        """Each batch is more than twice as long as the next: there are few, and each row is copied few times."""
+        """Several batches of similar lengths become one: there are few, and each row is copied few times."""
         batches = self._batches
-        while len(batches) > 1 and batches[-2].num_rows <= 2 * batches[-1].num_rows:
-            if batches[-2].nbytes + batches[-1].nbytes > _MERGED_BYTES_MAX:
+        while len(batches) >= _MERGED and batches[-_MERGED].num_rows <= _MERGED * batches[-1].num_rows:
+            last = batches[-_MERGED:]
+            if sum(batch.nbytes for batch in last) > _MERGED_BYTES_MAX:
                 return
-            last = batches.pop()
-            self._starts.pop()
-            batches[-1] = pa.concat_batches([batches[-1], last])
+            del batches[-_MERGED:], self._starts[1 - _MERGED :]
+            batches.append(pa.concat_batches(last))
 
     def follow(self, codes: Int64s) -> tuple[Int64s, Int64s]:
         """Pair each of the codes with all rows of its key: positions in `codes`, and rows in the order of arrival."""

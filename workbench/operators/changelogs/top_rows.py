@@ -9,6 +9,7 @@ from typing import ClassVar, cast
 import numpy as np
 import pyarrow as pa
 
+from workbench.compiled import order_by_code, warm_up
 from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError
 from workbench.operators.changelogs.best_row import BestRow
@@ -129,6 +130,7 @@ class _TopRows(Operator):
         self._back = is_changelog(schema)
         self._index = KeyIndex(spec.keys, schema)
         self._rows = LinkedRows(self._input, hashed=self._back)
+        warm_up(order_by_code)
         self._touched = TouchedGroups()
         self._bounds: Int64s = np.empty(0, np.int64)  # by code of a full key, the rank of its last row
         self._ordering = list(dict.fromkeys(order.column for order in spec.order))
@@ -178,7 +180,7 @@ class _TopRows(Operator):
         stored = self._rows.take(rows, self._ordering)
         both = pa.concat_batches([stored, batch.select(self._ordering)]) if self._ordering else stored
         of = np.concatenate([of, of_rows])
-        order = self._order(both, np.arange(len(of)), of)
+        order = self._order(both, of)
         of = of[order]
         places, new = _places(of, len(groups)), order >= held
         old = order[~new]
@@ -219,15 +221,19 @@ class _TopRows(Operator):
     def _ranked(self, groups: Int64s) -> _Ranked:
         """All rows of these keys in their order."""
         of, rows = self._rows.follow(groups)
-        order = self._order(self._rows.take(rows, self._ordering), rows, of)
+        order = self._order(self._rows.take(rows, self._ordering), of)
         of = of[order]
         return _Ranked(rows[order], of, _places(of, len(groups)))
 
-    def _order(self, values: pa.RecordBatch, arrival: Int64s, of: Int64s) -> Int64s:
-        """The order of rows by key, then as the spec says, then by arrival."""
-        arrival = -arrival if self._spec.last_wins else arrival
+    def _order(self, values: pa.RecordBatch, of: Int64s) -> Int64s:
+        """The order of rows by key, then as the spec says, then by arrival; those of a key are in this last order."""
         columns = [~ranks(values.column(order.column), order) for order in reversed(self._spec.order)]
-        return np.lexsort((arrival, *columns, of))
+        if self._spec.last_wins:
+            columns.insert(0, -np.arange(len(of)))
+        first = np.lexsort(columns) if columns else np.arange(len(of))
+        order, starts = np.empty(len(of), np.int64), np.empty(int(of.max(initial=-1)) + 2, np.int64)
+        order_by_code(of[first], starts, order)
+        return first[order]
 
     def _changes(self, before: _Ranked, after: _Ranked) -> tuple[pa.RecordBatch | None, Int64s]:
         """The changes, and which of the keys each of them is of."""
@@ -249,17 +255,21 @@ class _TopRows(Operator):
     def _changed_places(self, before: _Ranked, after: _Ranked) -> tuple[pa.RecordBatch, Int64s]:
         limit, rank = self._spec.limit, self._spec.rank
         old, new = (side.groups * limit + side.places for side in (before, after))
-        places = np.union1d(old, new)
-        had, has = np.isin(places, old, assume_unique=True), np.isin(places, new, assume_unique=True)
+        places = np.sort(np.concatenate([old, new]), kind="stable")  # of two ascending parts
+        places = places[np.append(places[1:] != places[:-1], True)] if len(places) else places
         rows = np.full((2, len(places)), -1)
-        rows[0, had], rows[1, has] = before.rows, after.rows
-        sides = [self._rows.take(side.rows) for side in (before, after)]
+        rows[0, np.searchsorted(places, old)] = before.rows
+        rows[1, np.searchsorted(places, new)] = after.rows
+        changed = rows[0] != rows[1]
+        places, rows = places[changed], rows[:, changed]
+        had, has = rows >= 0
+        sides = [self._rows.take(some[there]) for some, there in zip(rows, (had, has), strict=True)]
         if rank is not None:
             sides = [
-                side.append_column(pa.field(rank, pa.int64()), pa.array(ranked.places + 1))
-                for side, ranked in zip(sides, (before, after), strict=True)
+                side.append_column(pa.field(rank, pa.int64()), pa.array(places[there] % limit + 1))
+                for side, there in zip(sides, (had, has), strict=True)
             ]
-        changes, chosen = replaced(sides[0], sides[1], had, has, rows[0] == rows[1])
+        changes, chosen = replaced(sides[0], sides[1], had, has)
         return changes, places[chosen] // limit
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:

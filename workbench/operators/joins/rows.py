@@ -29,24 +29,32 @@ class Run:
     """Rows by key code, then by time.
 
     Attributes:
-        batch: the columns, n rows.
+        batch: the columns, in the order of arrival.
+        rows: shape (n,), where each row is in the batch.
         starts: shape (groups + 1,), where each code's rows begin; empty if there are few rows for the codes.
         codes, times: shape (n,).
+        ends: shape (n,), until when each row is kept; the times themselves, or those that the rows name.
         matched: shape (n,), the rows that have had a partner or need none; changed in place.
-        last_us: the largest time.
+        last_us: the largest end.
         waiting_us: no unmatched row is earlier.
     """
 
     batch: pa.RecordBatch
+    rows: Int64s
     starts: Int64s
     codes: Int64s
     times: Int64s
+    ends: Int64s
     matched: Mask
     last_us: int
     waiting_us: int
 
     def __len__(self) -> int:
         return len(self.codes)
+
+    def take(self, rows: Int64s) -> pa.RecordBatch:
+        """The content of rows, by their numbers in the run."""
+        return self.batch.take(pa.array(self.rows[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +87,17 @@ class TimedRows:
     def __len__(self) -> int:
         return sum(map(len, self._runs))
 
-    def add(self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Mask) -> None:
-        """Keep these rows, except those that have expired."""
-        if self._forgotten_us != NO_TIME and int(times.min(initial=MAX_TIME)) <= self._forgotten_us:
-            young = times > self._forgotten_us
+    def add(
+        self, batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Mask, ends: Int64s | None = None
+    ) -> None:
+        """Keep these rows, except those that have expired; without `ends` they expire by their times."""
+        until = times if ends is None else ends
+        if self._forgotten_us != NO_TIME and int(until.min(initial=MAX_TIME)) <= self._forgotten_us:
+            young = until > self._forgotten_us
             batch, codes, times, matched = batch.filter(pa.array(young)), codes[young], times[young], matched[young]
+            ends = None if ends is None else ends[young]
         if len(codes):
-            self._runs.append(_run(batch, codes, times, matched, _order(codes, times)))
+            self._runs.append(_run(batch, codes, times, times if ends is None else ends, matched, _order(codes, times)))
         while len(self._runs) > 1 and len(self._runs[-2]) < 2 * len(self._runs[-1]):
             self._merge_last()
 
@@ -107,7 +119,7 @@ class TimedRows:
             run.matched[due] = True
             run.waiting_us = int(run.times[~run.matched].min(initial=MAX_TIME))
             if len(due):
-                yield run.batch.take(pa.array(due)), run.times[due]
+                yield run.take(due), run.times[due]
 
     def forget(self, until_us: int) -> None:
         """Let rows up to this time expire."""
@@ -128,14 +140,14 @@ class TimedRows:
     def saved(self) -> DelayedEncoding:
         """All rows that have not expired, to be copied off the data path: only ``matched`` may change in the
         meantime."""
-        runs = [(run.batch, run.times, run.matched.copy()) for run in self._runs]
+        runs = [(run, run.times, run.ends, run.matched.copy()) for run in self._runs]
         schema, after_us = self._schema, self._forgotten_us
 
         def table() -> pa.Table:
-            kept = [times > after_us for _, times, _ in runs]
-            batches = [batch.filter(pa.array(mask)) for (batch, _, _), mask in zip(runs, kept, strict=True)]
-            times = [times[mask] for (_, times, _), mask in zip(runs, kept, strict=True)]
-            matched = [matched[mask] for (_, _, matched), mask in zip(runs, kept, strict=True)]
+            kept = [ends > after_us for _, _, ends, _ in runs]
+            batches = [run.take(np.flatnonzero(mask)) for (run, *_), mask in zip(runs, kept, strict=True)]
+            times = [times[mask] for (_, times, _, _), mask in zip(runs, kept, strict=True)]
+            matched = [matched[mask] for (*_, matched), mask in zip(runs, kept, strict=True)]
             details = {
                 "time": pa.array(np.concatenate([np.empty(0, np.int64), *times])),
                 "matched": pa.array(np.concatenate([np.empty(0, np.bool_), *matched])),
@@ -147,19 +159,31 @@ class TimedRows:
     def _merge_last(self) -> None:
         last, former = self._runs.pop(), self._runs.pop()
         order = np.empty(len(former) + len(last), np.int64)
-        count = merge_rows(former.codes, former.times, last.codes, last.times, self._forgotten_us, order)
-        if count:
-            batch = pa.concat_batches([former.batch, last.batch])
+        own_ends = former.ends is not former.times or last.ends is not last.times
+        after_us = NO_TIME if own_ends else self._forgotten_us
+        count = merge_rows(former.codes, former.times, last.codes, last.times, after_us, order)
+        order = order[:count]
+        ends = np.concatenate([former.ends, last.ends]) if own_ends else None
+        if ends is not None:
+            order = order[ends[order] > self._forgotten_us]
+        if len(order):
+            content = pa.concat_batches([former.batch, last.batch])
+            rows = np.concatenate([former.rows, last.rows + len(former.batch)])
+            batch = content.take(pa.array(rows[order]))
             codes = np.concatenate([former.codes, last.codes])
             times = np.concatenate([former.times, last.times])
             matched = np.concatenate([former.matched, last.matched])
-            self._runs.append(_run(batch, codes, times, matched, order[:count]))
+            made = _run(batch, codes, times, times if ends is None else ends, matched, order)
+            made.rows = np.arange(len(order))  # the content is in this order already
+            self._runs.append(made)
 
 
-def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, matched: Mask, order: Int64s) -> Run:
+def _run(batch: pa.RecordBatch, codes: Int64s, times: Int64s, ends: Int64s, matched: Mask, order: Int64s) -> Run:
+    own_ends = ends is not times
     codes, times, matched = codes[order], times[order], matched[order]
+    ends = ends[order] if own_ends else times
     waiting_us = int(times[~matched].min(initial=MAX_TIME))
-    return Run(batch.take(pa.array(order)), _starts(codes), codes, times, matched, int(times.max()), waiting_us)
+    return Run(batch, order, _starts(codes), codes, times, ends, matched, int(ends.max()), waiting_us)
 
 
 def _order(codes: Int64s, times: Int64s) -> Int64s:

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from workbench.api.streams.joining import AnyHow
 from workbench.errors import PlanError, QueryError, SettingError
-from workbench.expressions import Expression, col, plain_name
+from workbench.expressions import Expression, col, compile_expression, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.queries.reading.binding import bound, check_part, constant_us
@@ -45,6 +45,7 @@ class _Sorted:
     keys: list[tuple[Tree, Tree, Tree]] = field(default_factory=list)  # the left value, the right value, the condition
     before_us: int | None = None
     after_us: int | None = None
+    until: Tree | None = None  # the latest time of a right record, from columns of the left one
     own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
     rest: list[Tree] = field(default_factory=list)
     bounding: list[Tree] = field(default_factory=list)
@@ -52,7 +53,7 @@ class _Sorted:
     @property
     def bounded(self) -> bool:
         """Whether the event time of one side bounds that of the other."""
-        return self.before_us is not None and self.after_us is not None
+        return self.before_us is not None and (self.after_us is not None or self.until is not None)
 
 
 def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: Text) -> tuple[Relation, list[Tree]]:
@@ -88,12 +89,56 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     else:
         left_over = pool
     plan = _sorted(own, left, right, both, text)
+    if how == "inner" and not plan.bounded and right.stream is not None:
+        plan = _record_bounds(own, left, right, both, plan, text)
+        if not plan.bounded and (other := _record_bounds(own, right, left, both, None, text)).bounded:
+            swapped = _pairs(right, left, how, other, join, text)
+            count = len(right.columns)
+            pairs = replace(swapped, columns=swapped.columns[count:] + swapped.columns[:count])
+            return _using(pairs, left, join), left_over
     pairs = _pairs(left, right, how, plan, join, text)
+    return _using(pairs, left, join), left_over
+
+
+def _using(pairs: Relation, left: Relation, join: Tree) -> Relation:
+    """The pairs without the right columns of USING."""
     hidden = {str(name.name).lower() for name in join.args.get("using") or ()}
     if hidden:
         kept = [c for at, c in enumerate(pairs.columns) if at < len(left.columns) or c.name.lower() not in hidden]
         pairs = replace(pairs, columns=tuple(kept))
-    return pairs, left_over
+    return pairs
+
+
+def _record_bounds(
+    conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, plan: _Sorted | None, text: Text
+) -> _Sorted:
+    """The conditions of a join if a left record says itself until when it has partners; otherwise the plan as it is.
+
+    Such a condition is ``right.ts <= left.expires``, with the event time of the right side and nothing added to it.
+    """
+    found = _sorted(conditions, left, right, both, text)
+    if found.before_us is None:
+        return plan or found
+    for condition in found.rest:
+        sides = (condition.this, condition.args.get("expression"))
+        if isinstance(condition, exp.GTE):
+            sides = sides[::-1]
+        elif not isinstance(condition, exp.LTE):
+            continue
+        time, until = sides
+        columns = [{_side(column, left) for column in both.stored([side], text)} for side in sides]
+        event_time = isinstance(time, exp.Column) and both.of(time, text).ahead_us == 0
+        if event_time and columns == [{_RIGHT}, {_LEFT}] and _is_time(until, left, text):
+            found.until, found.after_us = until, None
+            found.rest.remove(condition)
+            found.bounding.append(condition)
+            return found
+    return plan or found
+
+
+def _is_time(tree: Tree, side: Relation, text: Text) -> bool:
+    kind = compile_expression(bound(tree, side, text), side.records.schema).type
+    return bool(pa.types.is_timestamp(kind)) and kind.unit != "ns"
 
 
 def _how(join: Tree, text: Text) -> AnyHow:
@@ -195,7 +240,7 @@ def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | Non
 def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tree, text: Text) -> Relation:
     if right.table is None and not _is_bounded(left, right, plan, how, join, text):
         plan.rest += plan.bounding
-        plan.before_us = plan.after_us = None
+        plan.before_us = plan.after_us = plan.until = None
     if how != "inner":
         _check_outer(plan, how, text)
     sides = [_filtered(side, own, text) for side, own in zip((left, right), plan.own, strict=True)]
@@ -238,6 +283,8 @@ def _is_bounded(left: Relation, right: Relation, plan: _Sorted, how: AnyHow, joi
     if changes or not plan.bounded or how in ("semi", "anti"):
         return False
     assert plan.before_us is not None
+    if plan.until is not None:
+        return True
     assert plan.after_us is not None
     if plan.before_us > plan.after_us:
         raise text.error(join, "no pair of event times satisfies the conditions of the join: check their directions")
@@ -290,6 +337,8 @@ def _joined(
     sides: list[Relation], keys: tuple[list[str], list[str]], how: AnyHow, plan: _Sorted, join: Tree, text: Text
 ) -> Relation:
     left, right = sides
+    if plan.until is not None:
+        left, until = _with_until(left, plan.until, text)
     on = dict(zip(*keys, strict=True))
     there = left.records.columns
     columns = right.table.column_names if right.table is not None else right.records.columns
@@ -308,6 +357,10 @@ def _joined(
             stream = left.records.join(right.records, on, how=how, suffix=suffix)
         elif how == "outer":
             stream = left.records.join(right.records, on, window=INSTANT, how=how, suffix=suffix)
+        elif plan.until is not None:
+            assert plan.before_us is not None
+            since = timedelta(microseconds=plan.before_us)
+            stream = left.records.join(right.records, on, between=(since, col(until)), how=how, suffix=suffix)
         else:
             assert plan.before_us is not None
             assert plan.after_us is not None
@@ -326,9 +379,21 @@ def _joined(
     return Relation(stream, tuple(made))
 
 
+def _with_until(left: Relation, until: Tree, text: Text) -> tuple[Relation, str]:
+    """The left side with a column for the latest time of partners."""
+    value = bound(until, left, text)
+    name = plain_name(value)
+    if name is not None:
+        return left, name
+    name = free_name("$until", left.records.columns)
+    return replace(left, stream=left.records.with_columns(**{name: value})), name
+
+
 def _shifts(plan: _Sorted) -> tuple[int | None, int | None]:
     """A record's event time minus a pair's, for both sides; a pair has the later one of its records. None: unknown."""
     before, after = plan.before_us, plan.after_us
+    if before is not None and plan.until is not None:
+        return None, 0 if before >= 0 else None
     if before is None or after is None:
         return None, None
     left = 0 if after <= 0 else -after if before == after else None
