@@ -196,10 +196,6 @@ def test_the_slider_shows_the_moment_as_it_was(recording: Recording) -> None:
         "checkpoints",
         "events",
         "subtasks",
-        "roots",
-        "batches",
-        "transactions",
-        "changelog",
     ]
     restarting = next(place for place, frame in enumerate(recording.frames) if frame.state == "RESTARTING")
     head = view._header

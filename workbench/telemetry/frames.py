@@ -104,6 +104,39 @@ class LateFrame:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitFrame:
+    """How far a source has come in one of its splits.
+
+    Attributes:
+        position: of the last record, as the source writes it: an offset, an ID.
+        lag: records that are there and not read; None: not known.
+        records: that were read in this attempt.
+    """
+
+    position: str
+    lag: int | None = None
+    records: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class OutageFrame:
+    """A source's connection that is broken.
+
+    Attributes:
+        error: of the last attempt.
+        attempts, attempts_max: that have failed in a row, and after how many the task fails.
+        retry_ms: until the next attempt.
+        lasts_ms: since the first failure.
+    """
+
+    error: str
+    attempts: int
+    attempts_max: int
+    retry_ms: int
+    lasts_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class TaskFrame:
     """One subtask.
 
@@ -135,6 +168,8 @@ class TaskFrame:
         started_us, ended_us: when it was deployed, and when it ended; None before that.
         event_times: what its operators have seen of event time, sampled; only of those that have.
         quiet_ms: of a source: how long each split has had nothing to read.
+        progress: of a source that knows its place in each split: by split, at most 200.
+        outage: of a source whose server is away.
     """
 
     name: str
@@ -151,6 +186,8 @@ class TaskFrame:
     ended_us: int | None = None
     event_times: tuple[EventTimesFrame, ...] = ()
     quiet_ms: dict[str, int] = field(default_factory=dict)
+    progress: dict[str, SplitFrame] = field(default_factory=dict)
+    outage: OutageFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.plan.physical import PhysicalGraph
@@ -14,7 +15,7 @@ from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
 from workbench.telemetry.event_time.sampling import event_times_of
-from workbench.telemetry.frames import TaskFrame
+from workbench.telemetry.frames import OutageFrame, SplitFrame, TaskFrame
 from workbench.telemetry.late import LateSampler
 
 HORIZON_US = 1_000_000
@@ -119,6 +120,8 @@ class TaskSampler:
         holder: str | None = None
         splits: dict[str, int | None] = {}
         quiet: dict[str, int] = {}
+        progress: dict[str, SplitFrame] = {}
+        outage: OutageFrame | None = None
         watermark = task.output_watermark_us
         if isinstance(task, OperatorTask):
             channels = [item.channel for item in task.gate.channels]
@@ -130,9 +133,10 @@ class TaskSampler:
             holder = None if task.valve.holder is None else task.valve.holder.channel.source
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
-            if (outage := task.reader.outage) is not None:
+            progress = _progress_of(task)
+            if (outage := _outage_of(task, now_us)) is not None:
                 metrics["connectionAttempts"] = outage.attempts
-                metrics["connectionRetryInMs"] = max(outage.retry_us - now_us, 0) // 1_000
+                metrics["connectionRetryInMs"] = outage.retry_ms
             times = task.splits.copy()
             for split, time in times.items():
                 splits[split] = None if time.idle else _time(time.watermark_us)
@@ -147,6 +151,7 @@ class TaskSampler:
         return TaskFrame(
             task.name, task.vertex, task.subtask, task.slot, _state(task), metrics, holder, splits, late, task.attempt,
             task.started_us, task.ended_us, event_times_of(task), quiet,
+            progress, outage,
         )  # fmt: skip
 
     def _lag_us(self, watermark: int | None, reference_us: int) -> int | None:
@@ -250,6 +255,23 @@ def _state(task: Task) -> str:
     if task.ended_us is None:
         return "RUNNING"
     return "FAILED" if task.failed else "CANCELED"
+
+
+_SPLITS_MAX = 200
+"""Splits whose place is told: a table of more is not read."""
+
+
+def _progress_of(task: SourceTask) -> dict[str, SplitFrame]:
+    rows = task.split_rows
+    known = islice(task.reader.progress().items(), _SPLITS_MAX)
+    return {split: SplitFrame(each.position, each.lag, rows.get(split, 0)) for split, each in known}
+
+
+def _outage_of(task: SourceTask, now_us: int) -> OutageFrame | None:
+    if (outage := task.reader.outage) is None:
+        return None
+    due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
+    return OutageFrame(outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms)
 
 
 def _pending(task: SourceTask) -> int | None:

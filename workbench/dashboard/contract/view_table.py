@@ -33,7 +33,8 @@ class ViewSpec:
         knobs: settings that change what it shows: their sliders stand in its card.
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
         architecture: the dashboard of a job with this architecture of fault tolerance shows it, too.
-        operator: the dashboard of a job with an operator of this kind shows it, too.
+        operators: the dashboard of a job with an operator of one of these kinds shows it, too, such as ``"match"`` or
+            ``"kafka source"``.
     """
 
     name: str
@@ -46,7 +47,7 @@ class ViewSpec:
     in_dashboard: bool = True
     architecture: str = ""
     short: str = ""
-    operator: str = ""
+    operators: tuple[str, ...] = ()
 
     def load(self) -> Any:
         """The class of its part."""
@@ -54,6 +55,8 @@ class ViewSpec:
         return getattr(import_module(module), name)
 
 
+CONNECTED = ("kafka", "redis", "nats", "sql", "mqtt", "websocket", "server-sent events")
+"""Kinds of sources that are connected to a server."""
 _HERE = "workbench.dashboard.views"
 VIEWS: dict[str, ViewSpec] = {}
 """By name, in the order of the dashboard."""
@@ -99,7 +102,11 @@ def recorded_views(frame: Frame | None = None) -> list[ViewSpec]:
         frame: as for `dashboard_views`.
     """
     of_every_job = (view for view in VIEWS.values() if view.needs == "frames")
-    return [view for view in of_every_job if not view.architecture or frame is None or _is_about(view, frame)]
+    return [
+        view
+        for view in of_every_job
+        if not (view.architecture or view.operators) or frame is None or _is_about(view, frame)
+    ]
 
 
 def _is_about(view: ViewSpec, frame: Frame | None) -> bool:
@@ -107,7 +114,8 @@ def _is_about(view: ViewSpec, frame: Frame | None) -> bool:
     if frame is None:
         return False
     runs = str(frame.settings.get("fault_tolerance", "")).partition(":")[0]
-    return bool(runs and view.architecture == runs) or view.operator in {each.kind for each in frame.operators}
+    kinds = {each.kind if each.inputs else f"{each.kind} source" for each in frame.operators}
+    return bool(runs and view.architecture == runs) or not kinds.isdisjoint(view.operators)
 
 
 for _view in (
@@ -168,7 +176,12 @@ for _view in (
     ),
     ViewSpec(
         "matches", "Partial matches", "Of patterns: what each key has bound so far, and what it waits for",
-        f"{_HERE}.matches.matches_part:MatchesPart", "job", short="Matches", in_dashboard=False, operator="match",
+        f"{_HERE}.matches.matches_part:MatchesPart", "job", short="Matches", in_dashboard=False, operators=("match",),
+    ),
+    ViewSpec(
+        "sources", "Sources", "Where sources are in every split, their lag and rate, and lost connections",
+        f"{_HERE}.sources.sources_part:SourcesPart", in_dashboard=False,
+        operators=tuple(f"{kind} source" for kind in CONNECTED),
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",

@@ -97,6 +97,7 @@ class SourceTask(Task):
         self._reading = reading
         self.idle = False
         self.splits: dict[str, SplitTime] = {}
+        self.split_rows: dict[str, int] = {}
         self._times: tuple[SplitTime, ...] = ()
         self._live: tuple[str, ...] | None = None  # the reader's splits, if it reports changes of them
         self._schema = schema
@@ -300,6 +301,7 @@ class SourceTask(Task):
                     for output in self.outputs:
                         output.arrived_us = min(self._unread_us, now_us)
                     self._take(records, split, now_us)
+                    self.split_rows[split] = self.split_rows.get(split, 0) + found
                     for output in self.outputs:
                         output.arrived_us = 0
                     self._reading.where = None

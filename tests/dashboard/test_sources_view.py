@@ -1,0 +1,114 @@
+"""The view of sources: their places in splits, lag and rate, and lost connections with the attempt that is due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from bokeh.models import Div
+from waiting import until
+
+import workbench as wb
+from workbench.connectors.contract.base import Fetched, Source, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.retries import Retries
+from workbench.dashboard.contract.view_table import dashboard_views
+from workbench.dashboard.views.sources.sources_part import html
+from workbench.elements import Records
+from workbench.telemetry.frames import OutageFrame
+
+SCHEMA = pa.schema({"n": pa.int64()})
+
+
+@dataclass(frozen=True)
+class Lost(Source):
+    """Gives three rows of each split, and then has no connection."""
+
+    schema: Any = SCHEMA
+    kind = "kafka"
+
+    def create(self) -> SourceReader:
+        return LostReader(self)
+
+
+class LostReader(SourceReader):
+    shares_event_time = False
+
+    def __init__(self, source: Lost) -> None:
+        self._source = source
+        self._count = 0
+        self._retries = Retries(8)
+
+    def open(self, context: Any) -> None:
+        self._clock = context.clock
+
+    def splits(self) -> tuple[str, ...]:
+        return ("orders/0", "<b>orders/1</b>")
+
+    def poll(self, max_records: int) -> Any:
+        if self._count < 6:
+            self._count += 1
+            batch = pa.record_batch([[self._count]], schema=self._source.schema)
+            return Fetched(Records(batch, None), self.splits()[self._count % 2])
+        now_us = self._clock.now_us()
+        if now_us >= self._retries.retry_us and self._retries.failed(now_us, "<i>refused</i>") is None:
+            self._retries = Retries(8)
+        return WaitUntil(max(self._retries.retry_us, now_us + 1_000))
+
+    @property
+    def outage(self) -> Any:
+        return self._retries.outage
+
+    def progress(self) -> dict[str, SplitProgress]:
+        first, second = self.splits()
+        return {first: SplitProgress("1526919030474-55", 1234), second: SplitProgress("7")}
+
+    def snapshot(self) -> Any:
+        return {}
+
+    def restore(self, snapshots: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+@pytest.fixture(scope="module")
+def job() -> Any:
+    job = wb.Stream.from_source(Lost()).sink_to(wb.DiscardSink()).run("lost")
+    until(lambda: job.recorder.latest() is not None and any(task.outage for task in job.recorder.latest().tasks))
+    yield job
+    job.cancel()
+
+
+def test_it_shows_places_and_lost_connections(job: Any) -> None:
+    frame = job.recorder.latest()
+    [task] = [task for task in frame.tasks if task.progress]
+    assert [each.records for each in task.progress.values()] == [3, 3]
+    assert task.outage.error == "<i>refused</i>"
+    shown = html(frame, {(task.name, "orders/0", task.attempt): 1500.0})
+    assert "<td>orders/0</td><td class='n'>1526919030474-55</td><td class='n'>1,234</td>" in shown
+    assert "<td class='n'>1,234</td><td class='n'>1.5k</td>" in shown
+    assert "&lt;b&gt;orders/1&lt;/b&gt;" in shown
+    assert "<td class='n'>not known</td><td class='n'>–</td>" in shown
+    lost = replace(task, outage=OutageFrame("<i>refused</i>", 2, 8, 800, 1_500))
+    shown = html(replace(frame, tasks=(lost,)), {})
+    assert "has had no connection for 1.5 s: &lt;i&gt;refused&lt;/i&gt;; attempt 3 of 9 is due in 800 ms</p>" in shown
+
+
+def test_it_is_in_the_dashboards_of_jobs_with_such_sources(job: Any) -> None:
+    assert "sources" in [view.name for view in dashboard_views(True, job.recorder.latest())]
+    assert "sources" not in [view.name for view in dashboard_views(True)]
+    alone = job.view("sources").view()
+    texts = "".join(div.text for div in alone.root.select({"type": Div}))
+    assert "orders/0" in texts
+    other = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("other")
+    other.wait("60s")
+    assert "No source has told its place yet." in html(other.recorder.latest(), {})
+
+
+def test_a_recording_shows_the_rates(job: Any) -> None:
+    from workbench.dashboard.shown.playback import PlaybackView
+
+    recorded = PlaybackView(job.recording())
+    texts = "".join(div.text for div in recorded.root.select({"type": Div}))
+    assert "orders/0" in texts

@@ -1,0 +1,104 @@
+"""Where sources are in each split, how fast they read, and connections that are lost with the attempt that is due."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+
+from workbench.dashboard.charts import wording
+from workbench.dashboard.charts.html import CLASS_NUMBER, none, scrolled, table
+from workbench.dashboard.contract.part import Easel, Part
+from workbench.telemetry.frames import Frame, OutageFrame, TaskFrame
+
+HEADS = ("source", "split", "position", "lag", "records/s", "watermark", "nothing to read for")
+_RIGHT = ("position", "lag", "records/s")
+_RATED_US = 2_000_000
+"""Rates are means of this long."""
+_POSITION_LETTERS = 40
+
+Counts = Mapping[tuple[str, str, int], int]
+"""Records that were read, by task, split and attempt."""
+
+
+def html(frame: Frame, rates: Mapping[tuple[str, str, int], float]) -> str:
+    """The lost connections, and a row for each split.
+
+    Args:
+        frame: of the job.
+        rates: records per second of each split, as far as they are known.
+    """
+    tasks = [task for task in frame.tasks if task.progress or task.outage is not None]
+    if not tasks:
+        return none("No source has told its place yet.")
+    lost = "".join(_lost(task.name, task.outage) for task in tasks if task.outage is not None)
+    rows = [row for task in tasks for row in _rows(task, rates)]
+    return lost + (table(HEADS, rows, _RIGHT) if rows else "")
+
+
+def counts_of(frame: Frame) -> Counts:
+    """The records that each split has given."""
+    return {
+        (task.name, split, task.attempt): each.records for task in frame.tasks for split, each in task.progress.items()
+    }
+
+
+def _lost(task: str, outage: OutageFrame) -> str:
+    due = wording.milliseconds(outage.retry_ms) if outage.retry_ms else "now"
+    text = (
+        f"{task} has had no connection for {wording.milliseconds(outage.lasts_ms)}: {outage.error.rstrip('.')}; "
+        f"attempt {outage.attempts + 1} of {outage.attempts_max + 1} is due {'in ' if outage.retry_ms else ''}{due}"
+    )
+    return f"<p class='bad'><b>✗</b> {wording.html_text(text)}</p>"
+
+
+def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Iterator[str]:
+    for split, each in task.progress.items():
+        rate = rates.get((task.name, split, task.attempt))
+        quiet_ms = task.quiet_ms.get(split)
+        cells = (
+            *(task.name, split, wording.plain(each.position, _POSITION_LETTERS)),
+            "not known" if each.lag is None else f"{each.lag:,}",
+            "–" if rate is None else wording.short(rate),
+            wording.instant(task.splits.get(split)),
+            "–" if quiet_ms is None else wording.milliseconds(quiet_ms),
+        )
+        yield f"<tr>{''.join(map(_cell, HEADS, cells))}</tr>"
+
+
+def _cell(head: str, text: str) -> str:
+    return f"<td{CLASS_NUMBER if head in _RIGHT else ''}>{wording.html_text(text)}</td>"
+
+
+class SourcesPart(Part):
+    """A line for each lost connection, and a table of splits."""
+
+    hint = "offsets as the source writes them; records/s over two seconds"
+
+    def __init__(self, easel: Easel) -> None:
+        super().__init__(easel)
+        self._piece = easel.texts.piece("Sources")
+        self._past: deque[tuple[int, Counts]] = deque()
+        self.models = [scrolled(self._piece.div, 600 if easel.alone else 280, html_attributes={"tabindex": "0"})]
+
+    def remember(self, frame: Frame) -> None:
+        self._note(frame.time_us, counts_of(frame))
+
+    def update(self, frame: Frame) -> None:
+        self._piece.write(html(frame, self._rates(frame.time_us, counts_of(frame))))
+
+    def _note(self, now_us: int, counts: Counts) -> None:
+        if self._past and now_us <= self._past[-1][0]:  # a recording was wound back
+            self._past.clear()
+        self._past.append((now_us, counts))
+        while len(self._past) > 2 and self._past[1][0] <= now_us - _RATED_US:
+            self._past.popleft()
+
+    def _rates(self, now_us: int, counts: Counts) -> dict[tuple[str, str, int], float]:
+        if not self._past or now_us != self._past[-1][0]:
+            self._note(now_us, counts)
+        since_us, before = self._past[0]
+        if since_us == now_us:
+            return {}
+        return {
+            key: (count - before[key]) * 1e6 / (now_us - since_us) for key, count in counts.items() if key in before
+        }
