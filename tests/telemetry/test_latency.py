@@ -75,9 +75,10 @@ def test_a_vertex_that_no_marker_has_reached_has_none() -> None:
     assert list(frames(task("sum", []), task("sink", [1_500]))) == ["sink"]
 
 
+@pytest.mark.slow
 def test_three_seconds_after_a_change_of_the_buffer_timeout_markers_say_what_records_wait() -> None:
-    """Live, with event time: within a tenth of the timeout of how long the records themselves took since they were due
-    (their numbers tell when that was: the source keeps to a rate, and reads none before it is due)."""
+    """Live, with event time: within a tenth of how long the records themselves took since they were due (their numbers
+    tell when that was: the source keeps to a rate, and reads none before it is due)."""
     rate = 300
     arrived: list[tuple[int, int, int]] = []
 
@@ -99,21 +100,23 @@ def test_three_seconds_after_a_change_of_the_buffer_timeout_markers_say_what_rec
             job.tune(buffer_timeout=f"{timeout_ms}ms")
             tuned_us = time.time_ns() // 1_000
             time.sleep(3)
-            [latency] = job.recorder.frames()[-1].latency
-            later = np.array([each for each in list(arrived) if each[1] >= tuned_us])
+            frame = job.recorder.frames()[-1]
+            [latency] = frame.latency
+            recent_us = frame.time_us - RECENT_US
+            later = np.array(
+                [one for one in list(arrived) if one[1] >= tuned_us and recent_us < one[2] <= frame.time_us]
+            )
             assert len(later) > 200
             schedule_us = later[:, 0] * (1_000_000 / rate)
             due_us = schedule_us + np.min(later[:, 1] - schedule_us)
             exact_ms = float(np.median(later[:, 2] - due_us)) / 1_000
             assert exact_ms == pytest.approx(timeout_ms / 2, abs=0.1 * timeout_ms + 5)
-            assert latency.p50_ms == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
-            status, change = job.status(), job.recorder.frames()[-1].changes[-1]
-            assert status["latency_p50_ms"] == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
+            status, change = job.status(), frame.changes[-1]
+            for told_ms in (latency.p50_ms, status["latency_p50_ms"], change.after.p50_ms):
+                assert told_ms == pytest.approx(exact_ms, rel=0.1, abs=5)
             assert job.metrics()[-1]["latency_p99_ms"] >= status["latency_p50_ms"]
             assert change.state == "holds"
             assert status["last_change"] == change.sentence
-            assert change.after is not None
-            assert change.after.p50_ms == pytest.approx(exact_ms, abs=0.1 * timeout_ms + 2)
     finally:
         job.cancel()
 

@@ -26,6 +26,8 @@ from workbench.runtime.exchange.segments import Spreader
 from workbench.runtime.exchange.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
 
+_AFTER_REST = 6
+"""So many markers may follow one rest."""
 _TURNS = 732
 """Multiples of it spread evenly over a thousand."""
 
@@ -93,7 +95,7 @@ class EdgeOutput:
         self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
-        self._rest = (-1, 0)  # turn of the marker, rows of its channel before
+        self._rest: dict[int, int] = {}  # by the turn of a marker, the rows of its channel before the rest
         self._spreader: Spreader | None = None
         self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
@@ -365,8 +367,10 @@ class EdgeOutput:
                 pending.channel.push(watermark)
 
     def begin_rest(self, turn: int) -> None:
-        """The source rests; the marker of that `turn` will tell of the records that become due meanwhile."""
-        self._rest = turn, self.pending[turn % len(self.pending)].rows_ever
+        """The source rests; the markers from that `turn` on will tell of the records that become due meanwhile."""
+        self._rest = {
+            each: self.pending[each % len(self.pending)].rows_ever for each in range(turn, turn + _AFTER_REST)
+        }
 
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
         """Send a latency marker to one channel, chosen by `turn`.
@@ -375,8 +379,7 @@ class EdgeOutput:
         wait for the next one. Then the marker stands for the ones or the others, in turn, as often as they are many.
         """
         pending = self.pending[turn % len(self.pending)]
-        of, begun = self._rest
-        added = pending.rows_ever - begun if of == turn else 0
+        added = pending.rows_ever - self._rest.get(turn, pending.rows_ever)
         if marker.rested_us and added > pending.rows:
             waits = pending.rows / added
             later_us = int(marker.rested_us * waits)

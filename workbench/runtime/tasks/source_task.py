@@ -110,10 +110,11 @@ class SourceTask(Task):
         self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
         self._rested_us, self._found, self._handled_us = now, 0, 0
         self._unread_us = 0  # from when on there may be records that were left for the end of the rest
+        self._look_us, self._crowds = 0, False  # whether the first of them may have become due at any time before
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
-        self._marker_due_us, self._marked_us = now, now
+        self._marker_due_us = now
         self._marker_gap_us = self.settings.latency_interval_us
         self._markers, self._read_at_marker = 0, 0
 
@@ -149,7 +150,7 @@ class SourceTask(Task):
     def look_every(self, us: int) -> None:
         """Poll for due records at this interval where the source keeps to a rate, and rest while records would only
         wait in buffers."""
-        self._rest_max_us = max(2 * us, LONGEST_REST_US)
+        self._look_us, self._rest_max_us = us, max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
             part.rate.look_us = us
 
@@ -186,22 +187,32 @@ class SourceTask(Task):
             due_us = min(due_us, now_us + since_us * smallest // (2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us
+            self._crowds = wait_us < now_us + 2 * self._look_us
             for output in self.outputs:
                 output.begin_rest(self._marker_turn + 1)
 
-    def _next_marker_us(self, now_us: int) -> int:
-        """When the next latency marker is sent: seldom while nothing is read, and at no fixed distance, because one
-        that is a multiple of the buffer timeout would find every buffer equally full."""
-        interval_us = self.settings.latency_interval_us
-        read = self.root.counters.numRecordsIn
+    def _send_markers(self, now_us: int, rested_us: int, records: int) -> None:
+        """Send the latency markers that are due; several may have become due during a rest, so that as many markers
+        tell of a rest as it is long."""
+        self._space_markers()
+        while self._marker_due_us <= now_us:
+            self._marker_due_us = self._next_marker_us(max(self._marker_due_us, now_us - rested_us))
+            self._emit_marker(marker_after(rested_us, records, now_us, self.name, self._marker_turn))
+
+    def _space_markers(self) -> None:
+        """Send markers seldom while nothing is read."""
+        interval_us, read = self.settings.latency_interval_us, self.root.counters.numRecordsIn
         if read == self._read_at_marker:
             self._marker_gap_us = min(2 * self._marker_gap_us, max(interval_us, LONGEST_MARKER_GAP_US))
         else:
-            self._read_at_marker = read
-            self._marker_gap_us = max(interval_us, self._rest_max_us)
+            self._read_at_marker, self._marker_gap_us = read, interval_us
+
+    def _next_marker_us(self, before_us: int) -> int:
+        """When the next latency marker is due: at no fixed distance, because one that is a multiple of the buffer
+        timeout would find every buffer equally full."""
         self._markers += 1
         turn = self._markers * 618 % 1_000  # spreads evenly over the thousand
-        return now_us + (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000
+        return before_us + max(1_000, (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000)
 
     def _ships_between(self, after_us: int, until_us: int) -> bool:
         """Whether a buffer, with which a watermark can be sent, is due then; the first bound is exclusive."""
@@ -319,12 +330,11 @@ class SourceTask(Task):
         if self.reader.splits() is not self._live:
             self._follow_splits(now_us)
         rested_us = max(0, now_us - self._unread_us) if self._unread_us else 0
-        count = self._found + found
+        if rested_us and self._crowds:
+            rested_us = now_us - self._rested_us
         reads_on = type(fetched) is Fetched and fetched.next_us <= now_us
-        is_due = now_us >= self._marker_due_us or self._marker_gap_us // 2 <= rested_us <= now_us - self._marked_us
-        if is_due and not (rested_us and (reads_on or not count)):  # it tells of all that a rest has left unread
-            self._marker_due_us, self._marked_us = self._next_marker_us(now_us), now_us
-            self._emit_marker(marker_after(rested_us, count, now_us, self.name, self._marker_turn))
+        if now_us >= self._marker_due_us and not (rested_us and (reads_on or not self._found + found)):
+            self._send_markers(now_us, rested_us, 0 if self._crowds else self._found + found)
             worked = True
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:
