@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql.types import ArrayType, TimeType
 
 from workbench.connectors.replay.log import ROW_GROUP_ROWS, ReplayLog
-from workbench.errors import HistoryError
+from workbench.errors import HistoryError, SettingError
 from workbench.spark.history import History
 from workbench.spark.java import find_java, java_for_spark
 from workbench.spark.prepare import check_type
@@ -234,6 +234,41 @@ def test_a_column_of_times_may_have_any_name(spark: SparkSession, tmp_path: Path
     odd = "a.b`c; {ü}"
     history = write(rides(spark, 10).withColumnRenamed("ended", odd), tmp_path / "a.log", arrival_time=odd, channels=1)
     assert [row[odd].second for row in records(history.log, 0)] == sorted(n * 7919 % 10 + n % 5 for n in range(10))
+
+
+@pytest.mark.spark
+def test_records_are_appended_and_read_back(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "my data, 20%20 #1?/*[a]{b}"
+    folder.mkdir(parents=True)
+    frame = rides(spark, 300)
+    path = folder / "a.log"
+    early, late = frame.where("ended < timestamp_seconds(150)"), frame.where("ended >= timestamp_seconds(150)")
+    first = write(early, path, append=True, source={"data": "early"}, notes=["made for a test"])
+    assert first.notice.endswith("written")
+    whole = write(late, path, append=True, source={"data": "late"}, channels=5)
+    assert whole.notice == f"history {path}: {late.count()} records appended"
+    assert (whole.rows, whole.channels, whole.notes) == (300, 2, ("made for a test",))
+    assert whole.log.manifest.grown_from == (first.log.manifest.identity,)
+    whole.log.verify()
+    for channel in (0, 1):
+        found = records(whole.log, channel)
+        assert [row["ended"] for row in found] == sorted(row["ended"] for row in found)
+        old = records(first.log, channel)  # which was opened before
+        assert found[: len(old)] == old
+    assert write(late, path, append=True, source={"data": "late"}).notice.endswith("were appended before, unchanged")
+    files = sorted(path.rglob("*"))
+    with pytest.raises(HistoryError, match=r"begin at 1970-01-01.* ends at .* ordered by arrival"):
+        write(early, path, append=True, source={"data": "again"})
+    with pytest.raises(HistoryError, match=r"other columns: more \(int32 instead of none\)"):
+        write(late.selectExpr("*", "1 AS more"), path, append=True)
+    with pytest.raises(HistoryError, match="use the columns of the log"):
+        write(late, path, append=True, event_time="ended")
+    with pytest.raises(SettingError, match="both given"):
+        write(late, path, append=True, overwrite=True)
+    assert sorted(path.rglob("*")) == files
+    back = whole.to_spark(spark)
+    assert back.schema.simpleString() == frame.schema.simpleString()
+    assert sorted(map(tuple, back.collect())) == sorted(map(tuple, frame.collect()))
 
 
 @pytest.fixture

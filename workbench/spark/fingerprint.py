@@ -27,6 +27,7 @@ _REASONS = {
     "files": "its source files have changed",
     "content": "its records have changed",
     "data": "the data set has changed",
+    "appended": "records were appended to it",
 }
 """Why a log is stale, by the part of the fingerprint that differs."""
 

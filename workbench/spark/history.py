@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +20,20 @@ from workbench.durations import format_instant
 from workbench.errors import HistoryError, SettingError
 from workbench.expressions import ColumnName, column_names
 from workbench.spark.fingerprint import difference, fingerprint
-from workbench.spark.prepare import check_columns, write_with_spark
+from workbench.spark.frame import frame_of
+from workbench.spark.prepare import check_columns, check_like, write_with_spark
 from workbench.spark.progress import say, shown
 from workbench.spark.reading import read_recording, read_to_its_end
+from workbench.spark.session import session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
     from workbench.connectors.kafka.source import KafkaSource
+
+
+_APPENDED = "appended"
+"""Entry of a log's fingerprint that tells what was appended last."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,6 +78,7 @@ class History:
         notes: Sequence[str] = (),
         source: Mapping[str, str] | None = None,
         overwrite: bool = False,
+        append: bool = False,
         progress: bool | Progress = True,
     ) -> History:
         """Let Spark order the records of a frame by arrival and write them for replay.
@@ -92,6 +100,8 @@ class History:
             notes: sentences for readers of the history.
             source: a name for the origin of the records, used instead of examining the frame.
             overwrite: rewrite it even if nothing has changed.
+            append: add the records to the log at `path`, if there is one, in its channels. A job that was stopped
+                continues on the longer log. The same records are not appended twice in a row.
             progress: show a progress bar, or call this with the stage, the steps done and the total number of steps.
 
         Timestamps without a zone (TIMESTAMP_NTZ) are taken as UTC, in columns and within structs, lists and maps.
@@ -99,18 +109,25 @@ class History:
         Raises:
             HistoryError: no Spark frame, or a streaming one; a column of a type that a log cannot hold; a time
                 column is unknown or holds no times, an arrival is null, the folder cannot be written, or another
-                thread writes it.
-            SettingError: the path or the notes have the wrong type.
+                thread writes it; records to append have other columns, or arrived before the log's last one.
+            SettingError: the path or the notes have the wrong type, or both `overwrite` and `append` are given.
         """
         event_time, arrival_time = column_names((event_time, arrival_time), "History")
         check_columns(df, event_time, arrival_time, channels)
         path, notes = path_of(path, "path"), _sentences(notes)
+        if true_or_false(append, "append") and true_or_false(overwrite, "overwrite"):
+            raise SettingError("overwrite and append are both given: leave one of them out")
 
         def identify(report: Progress) -> Mapping[str, str]:
             return source if source is not None else fingerprint(df, report)
 
         options = event_time, arrival_time, channels
-        return _reuse_or_write(path, identify, partial(write_with_spark, df), options, notes, overwrite, progress)
+        write = partial(write_with_spark, df)
+        if append and os.path.exists(path):  # noqa: PTH110  nor where nobody may look: writing says so
+            log = ReplayLog.open(path)
+            check_like(log, df, event_time, arrival_time)
+            return _append(log, identify, write, notes, progress)
+        return _reuse_or_write(path, identify, write, options, notes, overwrite, progress)
 
     @staticmethod
     def from_arrow(
@@ -234,6 +251,23 @@ class History:
             **more,  # type: ignore[arg-type]
         )
 
+    def to_spark(self, spark: SparkSession | None = None) -> DataFrame:
+        """The records as a frame of Spark, which its executors read from the files of the channels.
+
+        Args:
+            spark: the session; None: that of this process.
+
+        Returns:
+            The columns of `schema`, in no order.
+
+        Raises:
+            HistoryError: a column of a type that Spark does not have, or there is no Java.
+
+        Example:
+            >>> history.to_spark().groupBy("origin").count().show()
+        """
+        return frame_of(self.log, session() if spark is None else spark)
+
     @property
     def path(self) -> Path:
         """Folder of the history."""
@@ -339,6 +373,34 @@ def _reuse_or_write(
                 progress=report,
             )
     notice = f"history {path}: {notice}"
+    say(progress, notice)
+    return History(log, notice)
+
+
+def _append(
+    log: ReplayLog,
+    identify: Callable[[Progress], Mapping[str, str]],
+    write: Callable[..., ReplayLog],
+    notes: Sequence[str],
+    progress: bool | Progress,
+) -> History:
+    path, rows = log.path, log.rows
+    with shown(progress if callable(progress) else true_or_false(progress, "progress")) as report:
+        mark = hashlib.sha256(json.dumps(sorted(identify(report).items())).encode()).hexdigest()
+        if log.manifest.fingerprint.get(_APPENDED) == mark:
+            notice = f"history {path}: the same records were appended before, unchanged"
+        else:
+            log = write(
+                path,
+                event_time=log.event_time,
+                arrival_time=log.arrival_time,
+                channels=log.channels,
+                fingerprint={_APPENDED: mark},
+                notes=notes,
+                progress=report,
+                onto=log,
+            )
+            notice = f"history {path}: {log.rows - rows:,} records appended"
     say(progress, notice)
     return History(log, notice)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from workbench.arguments import as_given
 from workbench.clock import SystemClock
+from workbench.connectors.replay.appending import LogAppend
 from workbench.connectors.replay.draft import LogDraft, writing
 from workbench.connectors.replay.log import (
     ROW_GROUP_ROWS,
@@ -19,6 +20,8 @@ from workbench.connectors.replay.log import (
     log_schema,
     null_arrivals,
 )
+from workbench.durations import format_instant
+from workbench.elements import event_times
 from workbench.errors import HistoryError, unknown
 from workbench.spark.fingerprint import quoted, row_hash
 from workbench.spark.progress import run_job
@@ -118,18 +121,22 @@ def write_with_spark(
     fingerprint: Mapping[str, str],
     notes: Sequence[str],
     progress: Progress,
+    onto: ReplayLog | None = None,
 ) -> ReplayLog:
-    """Write a replay log from a frame whose columns have been checked.
+    """Write a replay log from a frame whose columns have been checked, or append to the log `onto`.
 
     A record's channel follows from a hash of all its values, so the same records always make the same channels. Spark's
     tasks sort ranges of arrival times in parallel, and each writes one file per channel.
 
     Raises:
-        HistoryError: an arrival is null, or the files did not reach this machine's disk.
+        HistoryError: an arrival is null or, to be appended, before the last one of the log; or the files did not reach
+            this machine's disk.
     """
-    draft = LogDraft(path, event_time, arrival_time)
+    draft = LogDraft(path, event_time, arrival_time) if onto is None else LogAppend(path, onto.manifest)
     try:
-        rows = _count(df, arrival_time, progress)
+        rows, first_us = _count(df, arrival_time, progress)
+        if onto is not None and rows:
+            _check_later(onto, first_us)
         unordered = draft.folder / "spark"
         if rows:
             with spark_setting(df.sparkSession, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
@@ -161,17 +168,57 @@ def write_with_spark(
     return ReplayLog.open(path)
 
 
-def _count(df: DataFrame, arrival_time: str, progress: Progress) -> int:
-    """The number of records, all of which have an arrival."""
+def check_like(log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str) -> None:
+    """Reject a frame that cannot be appended to a log.
+
+    Raises:
+        HistoryError: it has other columns, or other columns hold the times.
+    """
+    if (event_time, arrival_time) != (log.event_time, log.arrival_time):
+        raise HistoryError(
+            f"the log at {log.path} has event_time={log.event_time!r} and arrival_time={log.arrival_time!r}, and the "
+            f"records to append {event_time!r} and {arrival_time!r}: use the columns of the log"
+        )
+    here = {field.name: str(field.type) for field in log.schema}
+    there = {field.name: str(field.type) for field in log_schema(df.limit(0).toArrow().schema)}
+    if list(here.items()) == list(there.items()):
+        return
+    differing = [
+        f"{name} ({there.get(name, 'missing')} instead of {here.get(name, 'none')})"
+        for name in {**here, **there}
+        if here.get(name) != there.get(name)
+    ]
+    raise HistoryError(
+        f"the records to append to {log.path} have other columns: "
+        f"{', '.join(differing) or f'in the order {list(there)}'}; select those of the log, {list(here)}"
+    )
+
+
+def _check_later(log: ReplayLog, first_us: int) -> None:
+    if log.rows and first_us < log.end_us:
+        raise HistoryError(
+            f"the records to append begin at {format_instant(first_us)}, and the log at {log.path} ends at "
+            f"{format_instant(log.end_us)}: a replay log is ordered by arrival, so append records from then on, or "
+            "write the whole log again"
+        )
+
+
+def _count(df: DataFrame, arrival_time: str, progress: Progress) -> tuple[int, int]:
+    """The number of records, all of which have an arrival, and the first arrival in microseconds."""
     from pyspark.sql import functions
 
     arrival = df[quoted(arrival_time)]
-    counts = df.agg(functions.count("*").alias("rows"), functions.count_if(arrival.isNull()).alias("nulls"))
-    rows, nulls = run_job(df.sparkSession, counts.collect, "check", progress)[0]
+    counts = df.agg(
+        functions.count("*").alias("rows"),
+        functions.count_if(arrival.isNull()).alias("nulls"),
+        functions.min(arrival).alias("first"),
+    )
+    found = run_job(df.sparkSession, counts.toArrow, "check", progress)
+    rows, nulls = found["rows"][0].as_py(), found["nulls"][0].as_py()
     if nulls:
         first = df.filter(arrival.isNull()).limit(1).collect()[0]
         raise HistoryError(null_arrivals(arrival_time, nulls, shorten(str(first), 120, placeholder=" ...)")))
-    return int(rows)
+    return int(rows), int(event_times(found["first"].combine_chunks(), arrival_time)[0])
 
 
 def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: int) -> None:
@@ -187,11 +234,11 @@ def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: 
         .write.partitionBy(_CHANNEL)
         .option("compression", "zstd")
         .option("parquet.block.row.count.limit", str(ROW_GROUP_ROWS))
-        .parquet(_hadoop_path(folder))
+        .parquet(hadoop_path(folder))
     )
 
 
-def _hadoop_path(folder: Path) -> str:
+def hadoop_path(folder: Path) -> str:
     """A local folder for Spark, whose file systems do not unescape characters of a path: in the URI
     ``file:///my%20data`` they see a folder ``my%20data``."""
     return f"file:///{folder.absolute().as_posix().lstrip('/')}"

@@ -98,8 +98,7 @@ class LogDraft:
         if not described.groups:
             file.unlink()
             return
-        file = file.rename(self.folder / described.name)
-        sync_path(file)
+        sync_path(self._take(file, described.name))
         channel.append(described)
 
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
@@ -132,6 +131,9 @@ class LogDraft:
         """Delete what was not published."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._leave()
+
+    def _take(self, file: Path, name: str) -> Path:
+        return file.rename(self.folder / name)
 
     def _leave(self) -> None:
         _in_progress.pop(self._place, None)

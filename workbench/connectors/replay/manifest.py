@@ -81,6 +81,8 @@ class Manifest:
         fingerprint: by name, what the log was made from and how; a log is stale when an entry has changed.
         notes: sentences for readers of the history.
         created_at: date and time in UTC.
+        grown_from: identities of the logs that this one was before records were appended, oldest first; their offsets
+            mean the same in this one.
     """
 
     schema: pa.Schema
@@ -90,6 +92,7 @@ class Manifest:
     fingerprint: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     created_at: str = ""
+    grown_from: tuple[str, ...] = ()
 
     @property
     def files(self) -> Iterator[LogFile]:
@@ -119,6 +122,7 @@ class Manifest:
             "schema": base64.b64encode(self.schema.serialize()).decode(),
             "fingerprint": dict(self.fingerprint),
             "notes": list(self.notes),
+            "grown_from": list(self.grown_from),
             "channels": [[asdict(file) for file in channel] for channel in self.channels],
         }
         return json.dumps(content, indent=1) + "\n"
@@ -147,6 +151,7 @@ class Manifest:
                 fingerprint=made(dict[str, str], content["fingerprint"], "fingerprint"),
                 notes=made(tuple[str, ...], content["notes"], "notes"),
                 created_at=made(str, content["created_at"], "created_at"),
+                grown_from=made(tuple[str, ...], content.get("grown_from", []), "grown_from"),
             )
             if manifest.rows != content["rows"]:
                 raise ValueError(f"it counts {content['rows']} rows and lists {manifest.rows}")

@@ -172,7 +172,7 @@ class ReplayReader(SourceReader):
         offsets: dict[str, int] = {}
         positions_us: list[int] = []
         for snapshot in snapshots:
-            if snapshot["log"] != log.manifest.identity:
+            if snapshot["log"] not in (log.manifest.identity, *log.manifest.grown_from):
                 raise HistoryError(
                     f"the checkpoint was taken on another version of {log.path}: its offsets mean nothing in this one; "
                     "start the job without resuming"
