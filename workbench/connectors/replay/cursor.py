@@ -191,9 +191,16 @@ class Cursor:
         if file.bytes > _SMALL_BYTES or file.rows > _FEW:
             parquet = self._open(file, path)
             _check_count(path, _rows_in(parquet, place.index), place.rows)
-            return parquet.read_row_group(place.index, use_threads=place.rows > _FEW)
+            names = self._manifest.schema.names
+            narrowed = None if parquet.schema_arrow.names == names else names
+            rows = parquet.read_row_group(place.index, columns=narrowed, use_threads=place.rows > _FEW)
+            return self._narrowed(rows)
         whole = _decoded(path.read_bytes(), file.rows, path)
-        return whole.slice(place.first_row - file.first_row, place.rows)
+        return self._narrowed(whole.slice(place.first_row - file.first_row, place.rows))
+
+    def _narrowed(self, rows: pa.Table) -> pa.Table:
+        names = self._manifest.schema.names
+        return rows if rows.column_names == names or not set(names).issubset(rows.column_names) else rows.select(names)
 
     def _open(self, file: LogFile, path: Path) -> pq.ParquetFile:
         if self._parquet is None or self._parquet[0] is not file:

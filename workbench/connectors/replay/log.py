@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
@@ -151,6 +151,12 @@ class ReplayLog:
                 f"channel {channel} of {self.path} does not exist: its channels are 0 to {self.channels - 1}"
             )
         return Cursor(self._folder, self.manifest, channel)
+
+    def narrowed(self, names: Iterable[str]) -> ReplayLog:
+        """The log with some of its columns, in the order of the log; the others are not read."""
+        wanted = set(names)
+        kept = pa.schema([column for column in self.schema if column.name in wanted])
+        return ReplayLog(self._folder, replace(self.manifest, schema=kept))
 
     def verify(self) -> None:
         """Compare every file with its checksum.

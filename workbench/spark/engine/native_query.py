@@ -24,6 +24,7 @@ from workbench.spark.carried.parcels import packed, unpacked
 from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSource
+from workbench.spark.engine.rereading import can_reread
 from workbench.spark.engine.sent import sent
 from workbench.spark.engine.sessions import active_kept, register
 
@@ -120,6 +121,7 @@ class NativePlan:
             .option("source", uid)
             .option("rows", str(self._rows))
             .option("parts", str(self._parts))
+            .option("log", str(node.spec.log.path.absolute()) if can_reread(node.spec) else "")
             .option("bound", str(bound_us))
             .option("columns", columns.serialize().to_pybytes().hex())
             .load()

@@ -40,11 +40,19 @@ class NativeDataSource(DataSource):  # type: ignore[misc]  # PySpark is untyped 
 
 
 class _Part(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
-    """One of `parts` shares of a batch."""
+    """One of `parts` shares of a batch in the log of batches."""
 
     def __init__(self, number: int, part: int, parts: int, mark_us: int) -> None:
         super().__init__((number, part))
         self.number, self.part, self.parts, self.mark_us = number, part, parts, mark_us
+
+
+class _Pieces(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
+    """What one task reads of a replay log."""
+
+    def __init__(self, part: int, pieces: list[Any], identity: str, mark_us: int) -> None:
+        super().__init__(part)
+        self.part, self.pieces, self.identity, self.mark_us = part, pieces, identity, mark_us
 
 
 def columns_of(serialized: bytes) -> pa.Schema:
@@ -82,13 +90,20 @@ class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is 
 
             file = Path(self._options["plan"])
             plan = received(file.name, file.read_bytes)
-            self._reading = Reading(plan, self._folder, int(self._options["rows"]), only=self._options["source"])
+            rows, source = int(self._options["rows"]), self._options["source"]
+            self._reading = Reading(plan, self._folder, rows, only=source, reread=bool(self._options["log"]))
         offset: dict[str, Any] = self._reading.next_offset(start or self.initialOffset())
         return offset
 
     def partitions(self, start: Any, end: Any) -> list[InputPartition]:
         parts, bound_us = int(self._options["parts"]), int(self._options["bound"])
         mark_us = max(0, end["mark"] - bound_us) if not end["ended"] else end["mark"]
+        if self._options["log"]:
+            from workbench.spark.engine.rereading import pieces
+
+            identity, behind = _rows_behind(end["positions"][self._options["source"]])
+            _, before = _rows_behind(start["positions"].get(self._options["source"], {}))
+            return [_Pieces(part, share, identity, mark_us) for part, share in enumerate(pieces(before, behind, parts))]
         return [
             _Part(number, part, parts, mark_us)
             for number in range(start["batch"] + 1, end["batch"] + 1)
@@ -96,25 +111,36 @@ class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is 
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        from workbench.spark.carried.parcels import FromSplit, unpacked
-        from workbench.spark.engine.reading import logged
-
-        assert isinstance(partition, _Part)
+        assert isinstance(partition, _Part | _Pieces)
         schema = columns_of(bytes.fromhex(self._options["columns"]))
         names = schema.names[: -len(ADDED)]
         mark = pa.scalar(partition.mark_us, pa.int64()).cast(_INSTANT)
-        payloads = [row["payload"] for row in logged(self._folder, partition.number).to_pylist() if row["task"] >= 0]
-        read = [item.records for payload in payloads for item in unpacked(payload) if isinstance(item, FromSplit)]
-        for records in read[partition.part :: partition.parts]:
-            rows = len(records)
-            times = pa.nulls(rows, pa.int64()) if records.timestamps is None else _times(records.timestamps)
-            columns = [records.batch.column(name) for name in names]
+        read = self._logged(partition) if isinstance(partition, _Part) else self._reread(partition, names)
+        for batch, timestamps in read:
+            rows = batch.num_rows
+            times = pa.nulls(rows, pa.int64()) if timestamps is None else _times(timestamps)
+            columns = [batch.column(name) for name in names]
             added = [times.cast(_INSTANT), pa.repeat(mark, rows), pa.repeat(pa.scalar(False), rows)]
             yield pa.RecordBatch.from_arrays([*columns, *added], schema=schema)
         if partition.part == 0:
             nothing = [pa.nulls(1, field.type) for field in schema][: -len(ADDED)]
             added = [pa.repeat(mark, 1), pa.repeat(mark, 1), pa.repeat(pa.scalar(True), 1)]
             yield pa.RecordBatch.from_arrays([*nothing, *added], schema=schema)
+
+    def _logged(self, part: _Part) -> Iterator[tuple[pa.RecordBatch, Any]]:
+        from workbench.spark.carried.parcels import FromSplit, unpacked
+        from workbench.spark.engine.reading import logged
+
+        payloads = [row["payload"] for row in logged(self._folder, part.number).to_pylist() if row["task"] >= 0]
+        read = [item.records for payload in payloads for item in unpacked(payload) if isinstance(item, FromSplit)]
+        for records in read[part.part :: part.parts]:
+            yield records.batch, records.timestamps
+
+    def _reread(self, part: _Pieces, names: list[str]) -> Iterator[tuple[pa.RecordBatch, Any]]:
+        from workbench.spark.engine.rereading import read_piece
+
+        for piece in part.pieces:
+            yield from read_piece(self._options["log"], part.identity, piece, names)
 
     def commit(self, end: Any) -> None:
         if self._reading is not None:
@@ -123,6 +149,13 @@ class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is 
     def stop(self) -> None:
         if self._reading is not None:
             self._reading.close()
+
+
+def _rows_behind(positions: Any) -> tuple[str, dict[str, int]]:
+    """The identity of a replay log, and the rows before a position by channel."""
+    snapshots = list(positions.values())
+    rows = {channel: offset for each in snapshots for channel, offset in each["offsets"].items()}
+    return (snapshots[0]["log"] if snapshots else ""), rows
 
 
 def _times(timestamps: Any) -> pa.Array:

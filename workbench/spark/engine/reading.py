@@ -24,6 +24,7 @@ from workbench.errors import PlanError
 from workbench.operators.contract.base import OperatorContext
 from workbench.spark.carried.parcels import Ended, FromSplit, Item, NotRecords, Splits, packed
 from workbench.spark.carried.plan import TICK, CarriedPlan
+from workbench.spark.engine.rereading import times_only
 
 Offset = dict[str, Any]
 BEGIN: Offset = {"batch": 0, "ended": False, "positions": {}}
@@ -44,6 +45,7 @@ class Reading:
         clocked: some operator looks at the clock, so that there are batches without records, too.
         clock: processing time.
         only: the source that is read; empty: all.
+        reread: executors read the records for themselves: only times are read here, and nothing is logged.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class Reading:
         clocked: bool = False,
         clock: Clock | None = None,
         only: str = "",
+        reread: bool = False,
     ) -> None:
         self._plan = plan
+        self._reread = reread
         self._vertices = [vertex for vertex in plan.sources if only in ("", vertex.name)]
         self._folder = folder
         self._batch_rows = batch_rows
@@ -84,10 +88,11 @@ class Reading:
         self._ticked_us = now_us
         offset = {"batch": start["batch"] + 1, "ended": ended, "positions": self._positions()}
         offset |= self._marks(start, ended)
-        rows = [(task, 0, packed(items)) for task, items in parcels.items()]
+        rows = [] if self._reread else [(task, 0, packed(items)) for task, items in parcels.items()]
         if ticks:
             rows += [(task, TICK, str(now_us).encode()) for task in self._plan.tasks]
-        self._write(known, offset, rows)
+        if not self._reread:
+            self._write(known, offset, rows)
         self._at = offset["batch"]
         return offset
 
@@ -108,7 +113,7 @@ class Reading:
         positions: Mapping[str, Any] = start["positions"]
         for vertex in self._vertices:
             for subtask in range(vertex.parallelism):
-                reader = _Reader(self._plan, vertex, subtask, self._clock)
+                reader = _Reader(self._plan, vertex, subtask, self._clock, self._reread)
                 if vertex.name in positions:
                     reader.restore(list(positions[vertex.name].values()))
                     reader.largest = dict(start["largest"][vertex.name][str(subtask)])
@@ -160,12 +165,13 @@ class Reading:
 class _Reader:
     """One subtask's reader, and what it told last."""
 
-    def __init__(self, plan: CarriedPlan, vertex: Any, subtask: int, clock: Clock) -> None:
+    def __init__(self, plan: CarriedPlan, vertex: Any, subtask: int, clock: Clock, reread: bool) -> None:
         self.task = plan.task(vertex, subtask)
         self.ended = False
         self.largest: dict[str, int] = {}
         self._told: Splits | None = None
-        self._reader: SourceReader = vertex.nodes[0].spec.create()
+        spec = vertex.nodes[0].spec
+        self._reader: SourceReader = (times_only(spec) if reread else spec).create()
         self._reader.open(
             OperatorContext(
                 job=plan.job,
