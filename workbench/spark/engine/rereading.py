@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeGuard
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ class Piece:
     end: int
 
 
-def can_reread(spec: object) -> bool:
+def can_reread(spec: object) -> TypeGuard[ReplaySource]:
     """Whether executors can read a source by ranges of rows.
 
     A paced replay is read in the driver, which has the clock.
