@@ -203,7 +203,10 @@ def test_a_plan_says_which_state_grows_for_ever() -> None:
         "group-2": "a row of each item, day",
         "join": "all records of both sides",
     }
-    assert "join keeps all records of both sides for ever: a window, or bounds on event time" in repr(plan)
+    assert (
+        "join keeps all records of both sides for ever: a window, bounds on event time, or state_ttl('1d') would"
+        in repr(plan)
+    )
     assert sales().group_by().aggregate(n=wb.count()).sink_to(wb.DiscardSink()).explain().growing == {}
 
 

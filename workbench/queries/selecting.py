@@ -19,6 +19,8 @@ from workbench.queries.clauses.joining import conjuncts, joined
 from workbench.queries.clauses.overs import overs_in, with_overs
 from workbench.queries.clauses.ranking import is_row_number, limited, numbered
 from workbench.queries.clauses.recognizing import recognized
+from workbench.queries.clauses.state_ttl import hinted
+from workbench.queries.clauses.state_ttl import limited as limited_state
 from workbench.queries.clauses.subqueries import Scope, check_not_nested, chosen, is_nested
 from workbench.queries.reading.binding import bound, key_of
 from workbench.queries.reading.dialect import WINDOWS
@@ -36,10 +38,9 @@ _CLAUSES = {
     "laterals": "LATERAL is not supported: use flat_map before the query",
     "pivots": "PIVOT is not supported: use CASE in an aggregate",
     "into": "SELECT INTO is not supported: use .sink_to(...)",
-    "hint": "a hint is not supported: leave it out",
     "sample": "TABLESAMPLE is not supported: use WHERE",
 }
-_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind", "distinct", "match")
+_TAKEN = ("expressions", "from_", "joins", "where", "group", "having", "with_", "kind", "distinct", "match", "hint")
 
 
 @dataclass(frozen=True)
@@ -190,8 +191,10 @@ class Planner:
         rows = self._filtered(rows, [condition] if condition is not None else pool)
         for test in nested:
             rows = chosen(rows, test, pool, Scope(self.query, self._offered, self.text))
+        ttl_us = hinted(tree.args.get("hint"), rows.tables, self.text)
         rows = self._projected(rows, tree)
-        return self._distinct(rows, tree) if tree.args.get("distinct") else rows
+        rows = self._distinct(rows, tree) if tree.args.get("distinct") else rows
+        return limited_state(rows, ttl_us, self.tables.values())
 
     def _offered(self, tree: Tree) -> Relation:
         """The columns of all that a SELECT names in FROM."""

@@ -13,8 +13,10 @@ from workbench.api.streams.stream import Stream
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError, unknown
+from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.origin import caller
+from workbench.queries.clauses.state_ttl import limited, setting
 from workbench.queries.declaring import Table, inserted, source_of, table_of
 from workbench.queries.reading.dialect import Statement, statements
 from workbench.queries.reading.event_time import event_times
@@ -99,8 +101,16 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
     explained: list[Stream] = []
     result: Stream | None = None
     pipeline: Pipeline | None = None
+    ttl_us: int | None = None
+
+    def planned(tree: Tree) -> Relation:
+        return limited(Planner(known, text).query(tree), ttl_us, known.values())
+
     for statement in statements(text):
         tree = statement.tree
+        if isinstance(tree, exp.Set):
+            ttl_us = setting(tree, text)
+            continue
         if isinstance(tree, exp.Create) and str(tree.args.get("kind")).upper() == "TABLE" and tree.expression is None:
             table = table_of(tree, text)
             declared[table.declared.name] = table
@@ -109,11 +119,11 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
         for read in tree.find_all(exp.Table):
             if read is not written and read.name in declared and read.name not in known:
                 known[read.name] = source_of(declared[read.name], text)
-        planner = Planner(known, text)
         if statement.explained:
-            explained.append(planner.query(tree).records)
+            explained.append(planned(tree).records)
         elif isinstance(tree, exp.Create):
-            name, rows = planner.view(tree)
+            name, rows = Planner(known, text).view(tree)
+            rows = limited(rows, ttl_us, known.values())
             known[name] = rows.named(name)
             views[name] = rows.records
         elif written is not None:
@@ -121,13 +131,13 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
             if target is None:
                 hint = f"declare it with CREATE TABLE {written.name} (...) WITH ('connector' = '...')"
                 raise text.error(written, f"{unknown('table', written.name, (*declared, *sinks))}; {hint}")
-            rows = materialized(planner.query(tree.expression), text)
+            rows = materialized(planned(tree.expression), text)
             made = inserted(tree, _emitted(rows, statement, text), target, text)
             pipeline = made if pipeline is None else pipeline + made
         elif result is not None:
             raise text.error(tree, "a second query begins here, and one job has one: run it on its own")
         else:
-            result = _emitted(planner.query(tree), statement, text).records
+            result = _emitted(planned(tree), statement, text).records
     return Script(views, tuple(explained), result, pipeline)
 
 

@@ -101,7 +101,7 @@ class PlanView:
         ]
         lines += [f"  {slot}: {', '.join(tasks) or 'empty'}" for slot, tasks in self.slots.items()]
         lines += [
-            f"  {uid} keeps {kept} for ever: a window, or bounds on event time, would limit its state"
+            f"  {uid} keeps {kept} for ever: a window, bounds on event time, or state_ttl('1d') would limit its state"
             for uid, kept in self.growing.items()
         ]
         return "\n".join(lines)

@@ -23,6 +23,7 @@ from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_name
 from workbench.api.streams.joining import AnyHow, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
+from workbench.api.streams.state_ttl import with_ttl
 from workbench.api.streams.transforming import (
     custom_partitioner,
     filtered,
@@ -1170,6 +1171,30 @@ class Stream:
             Pipeline: numbers -> discard
         """
         return self._with_operator(uid=_named(uid, "uid"))
+
+    def state_ttl(self, duration: Duration) -> Stream:
+        """Let the operator that made this stream forget what has been quiet for a time.
+
+        A group, a key of ``top_n`` or ``latest_by``, or a value of ``distinct`` is dropped when the watermark is this
+        far behind its latest record, and each record of a join when the watermark is this far behind it. Nothing is
+        emitted then; a later record begins anew. State is kept at least that long, and at most an eighth longer.
+
+        Source: Flink's ``STATE_TTL``, here in event time, so that a replay gives the same results.
+
+        Args:
+            duration: such as ``"1d"``.
+
+        Raises:
+            PlanError: the operator keeps no state for ever.
+            SettingError: not a duration above zero.
+
+        Example:
+            >>> clicks = wb.Stream.from_table(pa.table({"user": ["ann"], "t": [0]}), event_time="t")
+            >>> counts = clicks.group_by("user").aggregate(n=wb.count()).state_ttl("1d")
+            >>> counts.sink_to(wb.DiscardSink()).explain().growing
+            {}
+        """
+        return self._with_operator(spec=with_ttl(self._end, duration, caller()))
 
     def with_parallelism(self, parallelism: int) -> Stream:
         """Set the number of subtasks of the operator that made this stream; the default is the job's.

@@ -21,6 +21,7 @@ from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import count
 from workbench.operators.aggregates.grouping import all_groups_table, one_key, output_fields, owned_groups
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation, aggregate_types
+from workbench.operators.changelogs.expiring import Expiring
 from workbench.operators.changelogs.row_kinds import (
     DELETE,
     FIELD,
@@ -49,12 +50,14 @@ class GroupAggregate:
     Attributes:
         keys: the columns of the groups; none: all records are one group.
         aggregates: (name, function) of each output column after the keys.
+        ttl_us: after this time without a record, in event time, a group is forgotten; None: never.
     """
 
     kind: ClassVar[str] = "group"
     takes_changes: ClassVar[bool] = True
     keys: tuple[str, ...]
     aggregates: tuple[tuple[str, AnyAggregation], ...] = ()
+    ttl_us: int | None = None
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The keys, the aggregates, and the kind of each change; distinct keys of added rows only have no kind.
@@ -83,6 +86,8 @@ class GroupAggregate:
 
     def growing(self) -> str | None:
         """One entry for each group."""
+        if self.ttl_us is not None:
+            return None
         what = "a row" if not self.aggregates else "the aggregates"
         return f"{what} of each {', '.join(self.keys)}" if self.keys else None
 
@@ -92,7 +97,14 @@ class GroupAggregate:
         return f"{names or 'distinct'} {by}"
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        return _Groups(self, inputs[0]) if self.aggregates else _DistinctKeys(self, inputs[0])
+        schema = inputs[0]
+
+        def make() -> Operator:
+            return _Groups(self, schema) if self.aggregates else _DistinctKeys(self, schema)
+
+        if self.ttl_us is None or not self.keys:
+            return make()
+        return Expiring(make, self.keys, schema, self.ttl_us, not self.aggregates and not is_changelog(schema))
 
 
 class _Groups(Operator):

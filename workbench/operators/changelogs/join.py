@@ -3,6 +3,9 @@
 Each side keeps its records by key. A record that is added or taken back on one side adds or takes back its pairs. A
 record of an outer side without a partner is emitted with nulls, which is taken back when the first partner comes and
 emitted again when the last one has gone; ``semi`` and ``anti`` emit a left record while it has a partner, or has none.
+
+With a time to live, each record is forgotten when the watermark is that far behind its event time. Nothing is emitted
+or taken back then.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ import pyarrow as pa
 
 from workbench.elements import Int64s, Mask, Records
 from workbench.errors import SettingError
+from workbench.operators.changelogs.expiring import Sweeps
 from workbench.operators.changelogs.linked_rows import LinkedRows
 from workbench.operators.changelogs.row_kinds import (
     DELETE,
@@ -40,6 +44,7 @@ Emitted = Literal["pairs", "semi", "anti"]
 """What comes out: the columns of both sides, or the left records with a partner, or those without."""
 
 _PAIRS_AT_ONCE = 4_096  # few enough for the memory of a batch to be used again by the next one
+_FEW_KEYS = 1_024  # not worth packing
 _Part = tuple[pa.RecordBatch, Int64s, Kinds, "Int64s | None"]
 
 
@@ -50,6 +55,7 @@ class RegularJoin:
     Attributes:
         columns: the columns compared and emitted.
         emitted: the pairs, or left records.
+        ttl_us: how long a record waits for partners, in microseconds of event time; None: for ever.
 
     Raises:
         SettingError: left records of an outer join.
@@ -59,6 +65,7 @@ class RegularJoin:
     takes_changes: ClassVar[bool] = True
     columns: JoinColumns
     emitted: Emitted = "pairs"
+    ttl_us: int | None = None
 
     def __post_init__(self) -> None:
         if self.emitted != "pairs" and self.columns.how != "inner":
@@ -87,7 +94,7 @@ class RegularJoin:
 
     def growing(self) -> str | None:
         """All records of both sides."""
-        return "all records of both sides"
+        return "all records of both sides" if self.ttl_us is None else None
 
     def describe(self) -> str:
         said = self.columns.describe()
@@ -112,6 +119,7 @@ class _RegularJoin(Operator):
         self._rows = JoinRows(columns, self._inputs[LEFT], self._inputs[RIGHT])
         self._index = KeyIndex(columns.left_keys, inputs[LEFT])
         self._sides = [LinkedRows(plain_schema(schema), is_changelog(schema)) for schema in inputs]
+        self._sweeps = None if spec.ttl_us is None else Sweeps(spec.ttl_us)
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -236,6 +244,20 @@ class _RegularJoin(Operator):
         else:
             rows = together(part[:3] for part in parts)
         out.emit(Records(rows, times))
+
+    def on_watermark(self, watermark_us: int, out: Output) -> None:
+        until_us = None if self._sweeps is None else self._sweeps.due(watermark_us)
+        if until_us is None:
+            return
+        for side in self._sides:
+            side.expire(until_us)
+        if len(self._index) > _FEW_KEYS + 2 * sum(side.live for side in self._sides):
+            used = np.zeros(len(self._index), np.bool_)
+            for side in self._sides:
+                side.mark_codes(used)
+            new_codes = self._index.retain(np.flatnonzero(used))
+            for side in self._sides:
+                side.renumber(new_codes)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         return cast("Snapshot", {name: side.saved() for name, side in zip(SIDES, self._sides, strict=True)})

@@ -14,7 +14,7 @@ import pyarrow as pa
 from workbench.compiled import count_links, follow_links, link_rows, take_equal, unlink_rows, warm_up
 from workbench.durable.delayed_encoding import DelayedEncoding
 from workbench.durations import NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Mask
 from workbench.operators.snapshots.saved_rows import saved_rows, together
 from workbench.state.key_groups import hash_keys
 
@@ -178,6 +178,28 @@ class LinkedRows:
         marks, times = self.marks[rows], self.times[rows]
         self._empty()
         self._heads[:] = -1
+        self.add(batch, codes, marks, times)
+
+    def expire(self, until_us: int) -> None:
+        """Remove the rows with times up to this one."""
+        rows = self._living()
+        times = self.times[rows]
+        rows = rows[(times <= until_us) & (times != NO_TIME)]
+        if len(rows):
+            self.remove(rows)
+            self.tidy()
+
+    def mark_codes(self, used: Mask) -> None:
+        """Set ``used[code]`` for the codes of all rows."""
+        used[self._codes[self._living()]] = True
+
+    def renumber(self, new_codes: Int64s) -> None:
+        """Code c becomes ``new_codes[c]``; all rows get new numbers."""
+        rows = self._living()
+        batch, codes = self.take(rows), new_codes[self._codes[rows]]
+        marks, times = self.marks[rows], self.times[rows]
+        self._empty()
+        self._heads = np.empty(0, np.int64)
         self.add(batch, codes, marks, times)
 
     def _living(self) -> Int64s:

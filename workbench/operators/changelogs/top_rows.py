@@ -13,6 +13,7 @@ from workbench.compiled import order_by_code, warm_up
 from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError
 from workbench.operators.changelogs.best_row import BestRow
+from workbench.operators.changelogs.expiring import Expiring
 from workbench.operators.changelogs.linked_rows import LinkedRows
 from workbench.operators.changelogs.row_kinds import (
     DELETE,
@@ -43,6 +44,7 @@ class TopRows:
         limit: how many are kept.
         rank: the name of a column for their places from 1 on; None: there is none.
         last_wins: whether the later one of records that are equal in this order comes first.
+        ttl_us: after this time without a record, in event time, a key is forgotten; None: never.
     """
 
     kind: ClassVar[str] = "top"
@@ -52,6 +54,7 @@ class TopRows:
     limit: int = 1
     rank: str | None = None
     last_wins: bool = False
+    ttl_us: int | None = None
 
     def output_schema(self, inputs: Sequence[pa.Schema]) -> pa.Schema:
         """The columns of the input, the place, and the kind of each change; first records by arrival have no kind.
@@ -83,7 +86,7 @@ class TopRows:
 
     def growing(self) -> str | None:
         """One entry for each key."""
-        if not self.keys:
+        if not self.keys or self.ttl_us is not None:
             return None
         return f"{'a row' if self.limit == 1 else f'up to {self.limit} rows'} of each {', '.join(self.keys)}"
 
@@ -95,6 +98,11 @@ class TopRows:
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema = inputs[0]
+        if self.ttl_us is None or not self.keys:
+            return self._made(schema)
+        return Expiring(lambda: self._made(schema), self.keys, schema, self.ttl_us, self._final(schema))
+
+    def _made(self, schema: pa.Schema) -> Operator:
         plain = all(is_sortable(schema.field(order.column).type) for order in self.order)
         if self.limit == 1 and self.rank is None and plain and not is_changelog(schema):
             return BestRow(self.keys, self.order, self.last_wins, self._final(schema), schema)

@@ -1,0 +1,106 @@
+"""How long operators of a query keep their state: SET 'state_ttl', and the hint STATE_TTL of one SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from sqlglot import exp
+
+from workbench.api.streams.stream import Stream
+from workbench.durations import parse_duration
+from workbench.errors import QueryError, SettingError, unknown
+from workbench.expressions.tree.sql import Tree
+from workbench.operators.changelogs.expiring import Expires
+from workbench.operators.contract.conforming import conforms
+from workbench.plan.logical import Node
+from workbench.queries.reading.places import Text
+from workbench.queries.reading.relation import Relation
+
+_NAMES = ("state_ttl", "table.exec.state.ttl")
+
+
+def setting(tree: Tree, text: Text) -> int:
+    """The microseconds of ``SET 'state_ttl' = '1 d'``, which Flink calls ``table.exec.state.ttl``.
+
+    Raises:
+        QueryError: another setting, or no duration.
+    """
+    item = tree.expressions[0].this if len(tree.expressions) == 1 else None
+    if not isinstance(item, exp.EQ):
+        raise text.error(tree, "SET takes one setting: write SET 'state_ttl' = '1 d'")
+    name = str(item.this.name)
+    if name.lower() not in _NAMES:
+        raise text.error(item, f"{unknown('setting', name, _NAMES)}; others are options of run(...) and of the cell")
+    return _duration(item.expression, lambda message: text.error(item, message))
+
+
+def hinted(hint: Tree | None, tables: Iterable[str], text: Text) -> int | None:
+    """The microseconds of ``SELECT /*+ STATE_TTL('a' = '1d', 'b' = '2d') */``; None: there is no hint.
+
+    Args:
+        hint: of the SELECT.
+        tables: the names in FROM.
+        text: the query, for errors.
+
+    Raises:
+        QueryError: another hint, a table that is not there, or one that has no time.
+    """
+    if hint is None:
+        return None
+    at = text.sql.find("/*+")  # parts of a hint have no places of their own
+
+    def refused(message: str) -> QueryError:
+        return text.error_at(at, at + 2, message)
+
+    given: dict[str, int] = {}
+    for call in hint.expressions:
+        if not (isinstance(call, exp.Anonymous) and call.name.upper() == "STATE_TTL"):
+            raise refused("the hint is not supported: the only one is STATE_TTL('table' = '1d')")
+        for item in call.expressions:
+            if not isinstance(item, exp.EQ):
+                raise refused("STATE_TTL takes tables and times: write STATE_TTL('orders' = '1d')")
+            name = next((table for table in tables if table.lower() == str(item.this.name).lower()), None)
+            if name is None:
+                raise refused(unknown("table", str(item.this.name), tables))
+            given[name] = _duration(item.expression, refused)
+    if missing := [table for table in tables if table not in given]:
+        raise refused(f"STATE_TTL gives {missing[0]} no time, so its state would grow for ever: name it")
+    return max(given.values())
+
+
+def _duration(value: Tree, refused: Callable[[str], QueryError]) -> int:
+    try:
+        us = parse_duration(str(value.name), "state_ttl")
+    except SettingError as error:
+        raise refused(error.message) from None
+    if not us:
+        raise refused("state_ttl is 0: it must be above zero; leave it out to keep state for ever")
+    return us
+
+
+def limited(rows: Relation, ttl_us: int | None, tables: Iterable[Relation]) -> Relation:
+    """The same rows from operators that drop state after a time, unless they have a time already.
+
+    Args:
+        rows: of a query.
+        ttl_us: the time; None: nothing changes.
+        tables: that the query reads, which stay as they are.
+    """
+    if ttl_us is None or rows.stream is None:
+        return rows
+    made = {table.records._end.node: table.records._end.node for table in tables if table.stream is not None}
+
+    def limit(node: Node) -> Node:
+        if node not in made:
+            inputs = tuple(replace(item, node=limit(item.node)) for item in node.inputs)
+            spec = node.spec
+            if conforms(spec, Expires) and isinstance(spec, Expires) and spec.ttl_us is None:
+                spec = replace(spec, ttl_us=ttl_us)  # type: ignore[type-var]
+            same = spec is node.spec and all(a.node is b.node for a, b in zip(inputs, node.inputs, strict=True))
+            made[node] = node if same else replace(node, spec=spec, inputs=inputs)
+        return made[node]
+
+    end = rows.records._end
+    node = limit(end.node)
+    return rows if node is end.node else replace(rows, stream=Stream(replace(end, node=node), rows.records._hidden))
