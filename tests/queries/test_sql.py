@@ -176,6 +176,29 @@ def test_event_time_travels_through_a_query() -> None:
     assert rows(query, later=later) == [(10, 1), (20, 2)]
 
 
+def test_a_join_with_the_version_of_the_time() -> None:
+    seconds = [0, 4, 6, 11, 12]
+    rates = wb.Stream.from_table(
+        pa.table(
+            {
+                "who": [7, 8, 8, 7, 9],
+                "rate": [2, 3, 5, 4, 9],
+                "since": pa.array([at * 1_000_000 for at in seconds], pa.timestamp("us")),
+            }
+        ),
+        event_time="since",
+    )
+    query = "SELECT price, rate FROM bid {} JOIN rates FOR SYSTEM_TIME AS OF bid.ts ON bidder = who AND rate > 2"
+    assert rows(query.format(""), bid=bids(), rates=rates) == [(20, 3), (30, 4), (40, 4)]
+    left = query.replace(" AND rate > 2", "").format("LEFT")
+    assert rows(left, bid=bids(), rates=rates) == [(10, 2), (20, 3), (30, 4), (40, 4)]
+    shifted = left.replace("bidder =", "auction + 7 =")
+    assert rows(shifted, bid=bids(), rates=rates) == [(10, None), (20, 3), (30, None), (40, 5)]
+    windows = f"SELECT window_end, SUM(rate) FROM TUMBLE(r, ts, {_TEN}) GROUP BY window_start, window_end"
+    both = f"WITH r AS (SELECT ts, rate FROM bid JOIN rates FOR SYSTEM_TIME AS OF ts ON bidder = who) {windows}"
+    assert rows(both, bid=bids(), rates=rates) == [(10, 5), (20, 8)]  # pairs have the time of the left record
+
+
 def test_bounds_that_come_from_the_record_limit_the_state() -> None:
     ads = bids().select(person="bidder", opens="ts", until="ts + INTERVAL 5 SECONDS")
     text = "SELECT price, person FROM {} WHERE bidder = person AND ts >= opens AND ts {} until"
@@ -312,6 +335,11 @@ _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
         "AND a.ts + INTERVAL '10' MINUTE".replace("SELECT *", "SELECT auction, bidder, price, ts, at"),
         lambda bid: bid.join(_other(bid), {"bidder": "person"}, between=("-5min", "10min")),
     ),
+    "join latest": (
+        "SELECT auction, bidder, price, ts, at FROM bid AS b JOIN other FOR SYSTEM_TIME AS OF b.ts AS r "
+        "ON b.bidder = r.person",
+        lambda bid: bid.join(_other(bid), {"bidder": "person"}, between="latest"),
+    ),
     "join until": (
         "SELECT auction, person, price, a.ts, until, at FROM bid AS b JOIN ads AS a ON b.bidder = a.person WHERE "
         "b.ts BETWEEN a.ts AND a.until".replace("a.ts, until, at", "a.ts AS at, until"),
@@ -436,10 +464,12 @@ _ERRORS = [
     ("SELECT price FROM bid EMIT CHANGES", None, "are final when they come"),
     ("SELECT COUNT(*) FROM bid EMIT FINAL", None, "nothing says when these results are final"),
     (
-        "SELECT a.ts FROM bid a JOIN bid FOR SYSTEM_TIME AS OF a.ts AS b ON a.price = b.price",
-        None,
-        "reads a pyarrow.Table, and bid is a stream",
+        "SELECT a.ts FROM bid a JOIN bid FOR SYSTEM_TIME AS OF a.price AS b ON a.price = b.price",
+        "a.price",
+        "a.price is not the event time of the rows on the left: use ts",
     ),
+    ("SELECT ts FROM bid FOR SYSTEM_TIME AS OF bid.ts", None, "follows the table of a JOIN"),
+    ("SELECT a.ts FROM bid a FULL JOIN bid FOR SYSTEM_TIME AS OF a.ts AS b ON a.price = b.price", None, "not 'outer'"),
     ("EXPLAIN SELECT price FROM bid", None, "EXPLAIN shows nothing here"),
     ("CREATE TEMPORARY VIEW v AS SELECT price FROM bid", None, "the script has no query"),
     ("DROP TABLE bid", None, "is not supported: write a SELECT"),

@@ -175,6 +175,8 @@ class Planner:
             check_not_nested(condition, self.text)
         whole = pool if len(pool) > 1 and not nested else []
         rows = self._source(source.this)
+        if source.this.args.get("version") is not None:
+            raise self.text.error(source.this, "FOR SYSTEM_TIME AS OF follows the table of a JOIN: leave it out here")
         recognizes = tree.args.get("match") or source.this.args.get("match")
         if recognizes is not None:
             if rows.stream is None:
@@ -261,10 +263,6 @@ class Planner:
                 fix = f"; pass it as wb.sql(..., {tree.name}=stream)" if tree.name.isidentifier() else ""
                 raise self.text.error(tree, unknown("table", tree.name, self.tables) + fix)
             found = self.tables[near[0]]
-        if tree.args.get("version") is not None and found.table is None:
-            raise self.text.error(
-                tree, f"FOR SYSTEM_TIME AS OF reads a pyarrow.Table, and {tree.name} is a stream: join with time bounds"
-            )
         return found
 
     def _operand(self, tree: Tree) -> Relation:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.api.pictures.picture import graph_svg
 from workbench.api.pictures.status import Table
-from workbench.operators.changelogs.row_kinds import MakesChanges
+from workbench.operators.changelogs.row_kinds import Grows
 from workbench.plan.physical import Edge, PhysicalGraph
 from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.frames import Frame
@@ -79,7 +79,7 @@ class PlanView:
         found = {}
         for vertex in self._graph.vertices:
             for node, uid in zip(vertex.nodes, vertex.uids, strict=True):
-                kept = node.spec.growing() if isinstance(node.spec, MakesChanges) else None
+                kept = node.spec.growing() if isinstance(node.spec, Grows) else None
                 if kept is not None:
                     found[uid] = kept
         return found

@@ -21,6 +21,7 @@ from workbench.operators.joins.async_lookup import AsyncLookup
 from workbench.operators.joins.columns import How, JoinColumns, On, parse_on
 from workbench.operators.joins.interval import IntervalJoin
 from workbench.operators.joins.lookup import LookupJoin
+from workbench.operators.joins.temporal import TemporalJoin
 from workbench.operators.joins.window import WindowJoin
 from workbench.operators.stateless.split import Split
 from workbench.origin import Origin
@@ -29,6 +30,9 @@ from workbench.windows import WindowAssigner
 
 Times = tuple[Duration, Duration | Expression]
 """The bounds of an interval, relative to a record's event time; they may be negative. The later one can be a column."""
+
+Between = Times | Literal["latest"]
+"""See `Stream.join`."""
 
 AnyHow = How | Literal["semi", "anti"]
 """Which records a join emits: see `Stream.join`."""
@@ -39,7 +43,7 @@ def joined(
     right: Input | pa.Table,
     on: On,
     window: WindowAssigner | None,
-    between: Times | None,
+    between: Between | None,
     how: AnyHow,
     suffix: str,
     origin: Origin | None,
@@ -60,7 +64,9 @@ def joined(
                 raise PlanError("a join with a table does not use time: leave out window= and between=")
             return operator_node(LookupJoin(columns, right), (left,), origin)
         if window is not None and between is None:
-            spec: WindowJoin | IntervalJoin | RegularJoin = WindowJoin(columns, window)
+            spec: WindowJoin | IntervalJoin | TemporalJoin | RegularJoin = WindowJoin(columns, window)
+        elif between == "latest" and window is None:
+            spec = TemporalJoin(columns)
         elif between is not None and window is None:
             spec = _interval(columns, between)
         elif window is None:
@@ -121,9 +127,9 @@ def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, 
     return operator_node(spec, (end,), origin)
 
 
-def _interval(columns: JoinColumns, between: Times) -> IntervalJoin:
+def _interval(columns: JoinColumns, between: Between) -> IntervalJoin:
     if not isinstance(between, Sequence) or isinstance(between, str) or len(between) != 2:
-        raise PlanError(f"between is {as_given(between)}: write two durations, for example ('-5min', '10min')")
+        raise PlanError(f"between is {as_given(between)}: write two durations, such as ('-5min', '10min'), or 'latest'")
     before, after = between
     if isinstance(after, Expression):
         until = plain_name(after)

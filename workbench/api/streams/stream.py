@@ -20,7 +20,7 @@ from workbench.api.streams.building import check_column, expression, located, op
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
 from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names, over_rows
-from workbench.api.streams.joining import AnyHow, joined, looked_up, split_up
+from workbench.api.streams.joining import AnyHow, Between, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
 from workbench.api.streams.state_ttl import with_ttl
@@ -821,7 +821,7 @@ class Stream:
         other: Stream,
         on: On,
         *,
-        between: tuple[Duration, Duration | Expression],
+        between: Between,
         how: How = "inner",
         suffix: str = "_right",
     ) -> Stream: ...
@@ -832,17 +832,19 @@ class Stream:
         on: On,
         *,
         window: WindowAssigner | None = None,
-        between: tuple[Duration, Duration | Expression] | None = None,
+        between: Between | None = None,
         how: AnyHow = "inner",
         suffix: str = "_right",
     ) -> Stream:
         """Join records of two streams, or records with rows of a table, by equal keys.
 
-        There are four joins. With a **table**, each record is joined with the table's rows immediately, without state.
+        There are five joins. With a **table**, each record is joined with the table's rows immediately, without state.
         With a stream and a **window**, records of the same window are joined when the watermark ends it; the event time
         is ``window_end`` - 1 microsecond. With a stream and **between**, records with close event times are joined:
         ``between=("-5min", "10min")`` means from five minutes before the left record to ten minutes after it, bounds
-        included; a pair is emitted immediately, with the later of the two event times. With a stream and **neither**,
+        included; a pair is emitted immediately, with the later of the two event times. ``between="latest"`` joins each
+        left record with the latest right one of its key up to its own event time, as soon as the watermark has passed
+        it: the right stream is a table in versions, such as rates. With a stream and **neither**,
         all records of equal keys are joined, and kept for ever. This join also follows changelogs; unless it is an
         inner one of two streams that only add records, its result is a changelog itself: a record without a partner is
         emitted at once, and taken back when a partner comes.
@@ -860,7 +862,7 @@ class Stream:
                 ``wb.session("30min")``: records of both sides form a key's sessions together.
             between: the minimum and maximum of the right record's event time relative to the left one's: two durations
                 such as ``("-5min", "10min")``. In an inner join the maximum can be a column of the left side instead,
-                which holds the latest time of a partner, such as ``("0s", col("expires"))``.
+                which holds the latest time of a partner, such as ``("0s", col("expires"))``. ``"latest"``: see above.
             how: ``"inner"``; ``"left"``: left records without a partner are emitted with nulls, as soon as the
                 watermark shows that none will come; ``"outer"`` (not with `between`): those of both sides. With neither
                 `window` nor `between` also ``"semi"``: left records that have a partner, each once; ``"anti"``: those

@@ -39,7 +39,15 @@ class TakesChanges(Protocol):
 
 
 @runtime_checkable
-class MakesChanges(TakesChanges, Protocol):
+class Grows(Protocol):
+    """A spec of an operator whose state can grow for ever."""
+
+    def growing(self) -> str | None:
+        """What the state keeps for ever; None: nothing."""
+
+
+@runtime_checkable
+class MakesChanges(TakesChanges, Grows, Protocol):
     """A spec of an operator that keeps a table of results and emits how it changes."""
 
     def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
@@ -51,9 +59,6 @@ class MakesChanges(TakesChanges, Protocol):
         Returns:
             None: equal rows can occur several times.
         """
-
-    def growing(self) -> str | None:
-        """What the state keeps for ever, and how to bound it; None: nothing."""
 
 
 def is_changelog(schema: pa.Schema) -> bool:

@@ -29,7 +29,6 @@ from workbench.operators.contract.base import Operator, Output, Snapshot
 from workbench.operators.joins.columns import (
     JoinColumns,
     key_batch,
-    without_null_keys,
 )
 from workbench.operators.joins.rows import Found, TimedRows
 from workbench.operators.joins.two_sides import LEFT, RIGHT, TwoSidedJoin
@@ -141,24 +140,6 @@ class _IntervalJoin(TwoSidedJoin):
     def _ends(self, batch: pa.RecordBatch) -> Int64s | None:
         """Until when left records find partners, if they say it themselves."""
         return None if self._until is None else event_times(batch.column(self._until), self._until)
-
-    def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
-        """The records that are on time and can have a partner, or are emitted without one."""
-        times = records.timestamps
-        assert times is not None
-        kept: Mask | None = None
-        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
-            kept = times > watermark_us
-            late = ~kept & (times != NO_TIME)
-            counters = self._context.counters
-            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
-            counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.late.note(records.batch, times, late, watermark_us, self._keys[port])
-        if port == RIGHT or not self._keeps_left:
-            complete = without_null_keys(records.batch, self._keys[port])
-            if complete is not None:
-                kept = complete if kept is None else kept & complete
-        return records if kept is None else records.where(kept)
 
     def on_watermark(self, watermark_us: int, out: Output) -> None:
         if watermark_us <= self._watermark:

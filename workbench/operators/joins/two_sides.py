@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.durable.delayed_encoding import DelayedEncoding
-from workbench.durations import NO_TIME
-from workbench.elements import Records
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Mask, Records
 from workbench.errors import RecordError
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
-from workbench.operators.joins.columns import JoinColumns, JoinRows
+from workbench.operators.joins.columns import JoinColumns, JoinRows, without_null_keys
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.operators.snapshots.saved_rows import owned_rows_of
 
@@ -55,6 +56,24 @@ class TwoSidedJoin(Operator):
     def _take(self, records: Records, port: int, watermark_us: int, out: Output) -> None:
         """Accept records of one side; those up to the watermark are late."""
         raise NotImplementedError(type(self).__name__)  # abstract
+
+    def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
+        """The records on time that can have a partner, or are emitted without one; late ones are counted."""
+        times = records.timestamps
+        assert times is not None
+        kept: Mask | None = None
+        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
+            kept = times > watermark_us
+            late = ~kept & (times != NO_TIME)
+            counters = self._context.counters
+            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
+            counters.numLateRecordsDropped += int(np.count_nonzero(late))
+            counters.late.note(records.batch, times, late, watermark_us, self._keys[port])
+        if port == RIGHT or not self._keeps[LEFT]:
+            complete = without_null_keys(records.batch, self._keys[port])
+            if complete is not None:
+                kept = complete if kept is None else kept & complete
+        return records if kept is None else records.where(kept)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
         pieces: dict[str, Json | DelayedEncoding] = {"watermarks": self._past.snapshot(self._watermark)}

@@ -46,6 +46,7 @@ class _Sorted:
     before_us: int | None = None
     after_us: int | None = None
     until: Tree | None = None  # the latest time of a right record, from columns of the left one
+    latest: bool = False  # whether the latest right record up to the left one's time is meant
     own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
     rest: list[Tree] = field(default_factory=list)
     bounding: list[Tree] = field(default_factory=list)
@@ -89,7 +90,8 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     else:
         left_over = pool
     plan = _sorted(own, left, right, both, text)
-    if how == "inner" and not plan.bounded and right.stream is not None:
+    plan.latest = _is_as_of(join, left, right, text)
+    if how == "inner" and not plan.latest and not plan.bounded and right.stream is not None:
         plan = _record_bounds(own, left, right, both, plan, text)
         if not plan.bounded and (other := _record_bounds(own, right, left, both, None, text)).bounded:
             swapped = _pairs(right, left, how, other, join, text)
@@ -98,6 +100,28 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
             return _using(pairs, left, join), left_over
     pairs = _pairs(left, right, how, plan, join, text)
     return _using(pairs, left, join), left_over
+
+
+def _is_as_of(join: Tree, left: Relation, right: Relation, text: Text) -> bool:
+    """Whether a join is one with a stream ``FOR SYSTEM_TIME AS OF left.ts``.
+
+    Raises:
+        QueryError: it names something else than the event time of the left side, or changes follow on the right.
+    """
+    version = join.this.args.get("version") if isinstance(join.this, exp.Table) else None
+    if version is None or right.stream is None:
+        return False
+    time = version.expression
+    if not isinstance(time, exp.Column) or left.of(time, text).ahead_us != 0:
+        known = [column.name for column in left.columns if column.ahead_us == 0]
+        fix = f"use {known[0]}" if known else "give its source event_time=..."
+        raise text.error(time, f"{time.sql('spark')} is not the event time of the rows on the left: {fix}")
+    if is_changelog(right.records.schema):
+        raise text.error(
+            join.this,
+            "its rows replace earlier ones: join with the stream of versions itself, each row of which is one",
+        )
+    return True
 
 
 def _using(pairs: Relation, left: Relation, join: Tree) -> Relation:
@@ -238,7 +262,10 @@ def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | Non
 
 
 def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tree, text: Text) -> Relation:
-    if right.table is None and not _is_bounded(left, right, plan, how, join, text):
+    if plan.latest:
+        plan.rest += plan.bounding
+        plan.before_us = plan.after_us = None
+    elif right.table is None and not _is_bounded(left, right, plan, how, join, text):
         plan.rest += plan.bounding
         plan.before_us = plan.after_us = plan.until = None
     if how != "inner":
@@ -353,6 +380,10 @@ def _joined(
             if how == "semi" or how == "anti":
                 raise text.error(join, f"a {how} join needs a stream: make one of the table with wb.Stream.from_table")
             stream = left.records.join(right.table, on, how=how, suffix=suffix)
+        elif plan.latest:
+            if how == "semi" or how == "anti":
+                raise text.error(join, f"a {how} join has no version to show: write JOIN or LEFT JOIN")
+            stream = left.records.join(right.records, on, between="latest", how=how, suffix=suffix)
         elif how == "semi" or how == "anti" or not plan.bounded:
             stream = left.records.join(right.records, on, how=how, suffix=suffix)
         elif how == "outer":
@@ -370,7 +401,7 @@ def _joined(
         raise text.error(join, error.message) from None
     if how in ("semi", "anti"):
         return Relation(stream, tuple(replace(column, ahead_us=None) for column in left.columns))
-    shift = (0, None) if right.table is not None else _shifts(plan)
+    shift = (0, None) if right.table is not None or plan.latest else _shifts(plan)
     made = [replace(column, ahead_us=_sum(column.ahead_us, shift[_LEFT])) for column in left.columns]
     made += [
         replace(column, stored=place[column.stored or ""], ahead_us=_sum(column.ahead_us, shift[_RIGHT]))
