@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -24,7 +25,7 @@ from workbench.bench import bench
 from workbench.cli import main
 from workbench.cli.command import say
 from workbench.dashboard.measured.sweep import SweepPoint, sweep_figures
-from workbench.errors import SettingError
+from workbench.errors import MissingPackageError, SettingError
 from workbench.lab.bench.measuring import full_speed, orderings, starting, trial
 from workbench.lab.bench.measuring.full_speed import FullSpeed
 from workbench.lab.bench.measuring.measure import Result
@@ -47,11 +48,13 @@ from workbench.lab.bench.works.blocks import (
     events,
 )
 from workbench.lab.bench.works.campaigns import CAMPAIGN_OF, Campaigns
+from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
+from workbench.lab.bench.works.connectors.postgresql_speed import postgresql_speeds
+from workbench.lab.bench.works.connectors.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep, matching_rows
 from workbench.lab.bench.works.grouping import Grouping
 from workbench.lab.bench.works.latencies import Latencies, Stamps
-from workbench.lab.bench.works.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.windows import Windows
 from workbench.lab.bench.works.work import Work
 
@@ -656,3 +659,16 @@ def test_from_a_notebook() -> None:
         "checkpoint",
         "sweep",
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("speeds", "lines"), [(kafka_speeds, 4), (postgresql_speeds, 2)])
+def test_connectors_beside_their_clients(speeds: Any, lines: int) -> None:
+    try:
+        found = list(speeds(1, rows=2_000))
+    except (SettingError, MissingPackageError) as error:
+        pytest.skip(str(error))
+    assert [one.exact for one in found] == [True] * lines
+    assert found[0].share is None
+    assert "rows per CPU second" in found[-1].describe()
+    assert json.loads(found[-1].to_json())["rows"] == 2_000

