@@ -17,6 +17,7 @@ import workbench as wb
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.errors import CheckpointError, ExpressionError, PlanError, RecordError, SettingError
+from workbench.operators.changelogs.temporal_join import TemporalJoin
 from workbench.operators.contract.base import Operator, OperatorContext
 from workbench.operators.joins import groups as join_groups
 from workbench.operators.joins import interval as join_interval
@@ -24,7 +25,6 @@ from workbench.operators.joins import rows as join_rows
 from workbench.operators.joins.columns import How, JoinColumns, parse_on
 from workbench.operators.joins.interval import IntervalJoin
 from workbench.operators.joins.lookup import LookupJoin
-from workbench.operators.joins.temporal import TemporalJoin
 from workbench.operators.joins.window import WindowJoin
 from workbench.state.key_groups import KeyPartitioner
 from workbench.windows.sliding import Sliding

@@ -15,13 +15,13 @@ from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError
 from workbench.expressions import ColumnName, Expression, column_names, plain_name
 from workbench.operators.changelogs.join import Emitted, RegularJoin
+from workbench.operators.changelogs.temporal_join import TemporalJoin
 from workbench.operators.functions.lookup_table import LookupTable
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.joins.async_lookup import AsyncLookup
 from workbench.operators.joins.columns import How, JoinColumns, On, parse_on
 from workbench.operators.joins.interval import IntervalJoin
 from workbench.operators.joins.lookup import LookupJoin
-from workbench.operators.joins.temporal import TemporalJoin
 from workbench.operators.joins.window import WindowJoin
 from workbench.operators.stateless.split import Split
 from workbench.origin import Origin
