@@ -137,3 +137,10 @@ def test_a_file_that_may_not_be_read(name: str, tmp_path: Path, ended: wb.types.
 def test_a_full_disk(name: str, ended: wb.types.Job) -> None:
     with pytest.raises(SettingError, match=r"'/dev/full': No space left on device; free some space, or name a file"):
         WRITES[name]("/dev/full", ended)
+
+
+def test_nothing_is_drawn_for_a_report_that_cannot_be_written(
+    tmp_path: Path, ended: wb.types.Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.dashboard.shown.report.PlaybackView", None)
+    refused(WRITES["Job.report"], tmp_path / "missing" / "report.html", ended)

@@ -16,6 +16,8 @@ from workbench.errors import SettingError, told_by
 def replaced(path: Path) -> Iterator[Path]:
     """A draft to write, which replaces `path` when it is complete; a pipe or device is written directly.
 
+    The draft is an empty file from the start, so that a folder that cannot be written is found before the work.
+
     Raises:
         SettingError: the file system refuses to write it; names `path`.
     """
@@ -25,6 +27,7 @@ def replaced(path: Path) -> Iterator[Path]:
         if target.exists() and not target.is_file():
             yield target
         else:
+            draft.touch()
             yield draft
             draft.replace(target)
     except OSError as error:

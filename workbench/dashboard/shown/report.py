@@ -16,6 +16,7 @@ from workbench.dashboard.shown.playback import PlaybackView
 from workbench.dashboard.shown.saved_page import write_page
 from workbench.durations import format_instant
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.whole_file import replaced
 
 MOMENTS = 40
 """The maximum number of moments in a report; a recording has all frames."""
@@ -37,12 +38,14 @@ def write_report(path: Path, name: str, frames: Sequence[Frame]) -> Path:
     Returns:
         The path.
     """
-    moments = chosen(frames)
-    view = PlaybackView(_Recorded(name, tuple(frames)), moments, hears=False)
-    view.show_moment(len(moments) - 1)
-    back, forth = _patches(view, view.document())
-    view.slider.js_on_change("value", callback("showMoment", root=view.root, back=back, forth=forth, state={}))
-    return write_page(path, view, f"Job {name}", "report", job=name, tables=_tables(frames))
+    with replaced(path) as draft:
+        moments = chosen(frames)
+        view = PlaybackView(_Recorded(name, tuple(frames)), moments, hears=False)
+        view.show_moment(len(moments) - 1)
+        back, forth = _patches(view, view.document())
+        view.slider.js_on_change("value", callback("showMoment", root=view.root, back=back, forth=forth, state={}))
+        write_page(draft, view, f"Job {name}", "report", job=name, tables=_tables(frames))
+    return path
 
 
 def chosen(frames: Sequence[Frame], most: int = MOMENTS) -> tuple[Frame, ...]:

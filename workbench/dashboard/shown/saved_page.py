@@ -11,21 +11,18 @@ from bokeh.resources import INLINE
 
 from workbench.dashboard.charts.static import page
 from workbench.dashboard.shown.view import View
-from workbench.telemetry.whole_file import replaced
 
 _PANELS_SCRIPT = re.compile(r'<script src="static/extensions/panel/[^"]*"></script>')
 """Once imported, Panel adds a file to every page that Bokeh writes; this page has no Panel models."""
 
 
-def write_page(path: Path, view: View, title: str, template: str = "ground", **variables: Any) -> Path:
-    """Write a view, whose document has only its root; an existing file is replaced.
+def write_page(draft: Path, view: View, title: str, template: str = "ground", **variables: Any) -> None:
+    """Write a view, whose document has only its root.
 
     Args:
+        draft: of a file that is replaced; begin it before you draw the view, which takes seconds in vain otherwise.
         template: one of the pages.
         variables: of the template.
-
-    Returns:
-        The path.
     """
     document = view.root.document or view.document()
     document.js_on_event("document_ready", view.script)
@@ -33,6 +30,4 @@ def write_page(path: Path, view: View, title: str, template: str = "ground", **v
         document, INLINE, title=title, template=page(template), template_variables=variables,
         suppress_callback_warning=True,
     )  # fmt: skip
-    with replaced(path) as draft:
-        draft.write_text(_PANELS_SCRIPT.sub("", html), encoding="utf-8")
-    return path
+    draft.write_text(_PANELS_SCRIPT.sub("", html), encoding="utf-8")

@@ -17,6 +17,7 @@ from workbench.dashboard.shown.display import Display
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.saved_page import write_page
 from workbench.dashboard.shown.view import View
+from workbench.telemetry.whole_file import replaced
 
 PUMP = Pump()
 """Feeds every display of every job in this process."""
@@ -93,9 +94,11 @@ class Dashboard(Shown):
         Returns:
             The path of the file.
         """
-        view = self.view(hears=False)
-        view.pulse.beat(over=True)
-        return write_page(path_of(path, "path"), view, f"{self._job.name}: dashboard")
+        with replaced(file := path_of(path, "path")) as draft:
+            view = self.view(hears=False)
+            view.pulse.beat(over=True)
+            write_page(draft, view, f"{self._job.name}: dashboard")
+        return file
 
     def _feed(self, display: Display) -> None:
         """Its page has responded: feeding resumes if it was suspended."""
