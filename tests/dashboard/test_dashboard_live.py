@@ -175,11 +175,37 @@ def _comms(monkeypatch):
     monkeypatch.setattr(transport, "Comms", Comms)
 
 
-@pytest.fixture
-def shown():
+def opened(part=None):
+    """A display of a job, or of a part of it, and its page."""
     job = Job(FRAME)
-    shown_ = display_of(job, FRAME)
-    return SimpleNamespace(job=job, display=shown_, page=Page(shown_), view=shown_.view)
+    display_ = display_of(job, FRAME, part=part)
+    return SimpleNamespace(job=job, display=display_, page=Page(display_), view=display_.view)
+
+
+@pytest.fixture(scope="module")
+def whole():
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(transport, "Comms", Comms)
+        return opened()  # takes seconds
+
+
+@pytest.fixture
+def shown(whole):
+    """The whole dashboard, which again shows what a new one does; tests may only show frames on it."""
+    whole.job.ring[:] = [later(FRAME, whole.job.ring[-1].sequence)]
+    whole.display.show(time.monotonic())
+    whole.page.receive()
+    return whole
+
+
+@pytest.fixture
+def fresh():
+    return opened()
+
+
+@pytest.fixture
+def controls():
+    return opened("controls")
 
 
 def show(shown, **changes):
@@ -258,14 +284,14 @@ def test_no_div_changes_its_text_since_that_would_lay_out_the_page_anew(shown):
 
 
 @pytest.mark.slow
-def test_the_page_may_change_inputs_only(shown):
-    shown.page.change(shown.view.root, "width", 640)
-    assert shown.view.root.width is None
+def test_the_page_may_change_inputs_only(fresh):
+    fresh.page.change(fresh.view.root, "width", 640)
+    assert fresh.view.root.width is None
 
 
 def test_nothing_is_sent_before_the_page_has_opened_its_line():
     job = Job(FRAME)
-    unseen = display_of(job)
+    unseen = display_of(job, part="graph")
     unseen.line.render()
     unseen.show(time.monotonic())
     assert unseen.line._telemetry.sent == []
@@ -310,20 +336,20 @@ def drawn(page, column):
 
 
 @pytest.mark.slow
-def test_a_part_that_is_not_on_the_screen_is_sent_nothing_and_catches_up_when_it_is_seen(shown):
-    page = shown.page
-    page.change(shown.view.pulse.seen, "data", {"part": ["graph"]})
+def test_a_part_that_is_not_on_the_screen_is_sent_nothing_and_catches_up_when_it_is_seen(fresh):
+    page = fresh.page
+    page.change(fresh.view.pulse.seen, "data", {"part": ["graph"]})
     page.receive()
     before = drawn(page, "receive_right")
     channels = tuple(replace(c, inputQueueLength=c.inputQueueLength + 1) for c in FRAME.channels)
     slower = tuple(replace(v, metrics={**v.metrics, "busyTimeMsPerSecond": 123.0}) for v in FRAME.vertices)
-    show(shown, channels=channels, vertices=slower)
+    show(fresh, channels=channels, vertices=slower)
     page.receive()
     assert drawn(page, "receive_right") == before
     assert all("busy 12" in text for text in drawn(page, "shares"))
-    page.change(shown.view.pulse.seen, "data", {"part": ["graph", "buffers"]})
+    page.change(fresh.view.pulse.seen, "data", {"part": ["graph", "buffers"]})
     page.receive()
-    assert drawn(page, "receive_right") == pytest.approx(columns(shown.job.ring[-1])["receive_right"])
+    assert drawn(page, "receive_right") == pytest.approx(columns(fresh.job.ring[-1])["receive_right"])
     assert drawn(page, "receive_right") != before
 
 
@@ -347,32 +373,32 @@ def test_tables_change_no_faster_than_one_can_read_but_at_once_when_a_setting_do
 # controls ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_page_that_was_loaded_again_gets_all_that_has_changed_since_it_was_rendered(shown):
+def test_a_page_that_was_loaded_again_gets_all_that_has_changed_since_it_was_rendered(fresh):
     """The notebook shows it what it has stored: the view as it was rendered."""
-    stored = shown.display.line._document.to_json()
-    timeout = next(m for m in shown.page.document.models if isinstance(m, Slider) and m.name == "buffer_timeout")
-    shown.page.change(timeout, "value", 10)
+    stored = fresh.display.line._document.to_json()
+    timeout = next(m for m in fresh.page.document.models if isinstance(m, Slider) and m.name == "buffer_timeout")
+    fresh.page.change(timeout, "value", 10)
     for step in range(1, 4):
-        show(shown, events=(*FRAME.events, EventFrame(FRAME.time_us, "notice", f"step {step}")))
-    axis = next(m for m in shown.view.root.select({"type": Axis}))
-    shown.display.line.push(lambda: axis.update(formatter=PrintfTickFormatter(format="%d")))  # a model of its own
-    shown.display.line.push(lambda: axis.formatter.update(format="%x"))
-    shown.page.line._telemetry.sent.clear()
+        show(fresh, events=(*FRAME.events, EventFrame(FRAME.time_us, "notice", f"step {step}")))
+    axis = next(m for m in fresh.view.root.select({"type": Axis}))
+    fresh.display.line.push(lambda: axis.update(formatter=PrintfTickFormatter(format="%d")))  # a model of its own
+    fresh.display.line.push(lambda: axis.formatter.update(format="%x"))
+    fresh.page.line._telemetry.sent.clear()
 
-    shown.page.document = Document.from_json(stored)
-    shown.display.line._control.on_open({})
-    assert shown.page.receive()[0] == 1
-    theirs = {model.id: model for model in shown.page.document.models}
-    for ours in shown.display.line._document.models:
+    fresh.page.document = Document.from_json(stored)
+    fresh.display.line._control.on_open({})
+    assert fresh.page.receive()[0] == 1
+    theirs = {model.id: model for model in fresh.page.document.models}
+    for ours in fresh.display.line._document.models:
         if isinstance(ours, ColumnDataSource):
             assert {k: list(map(str, v)) for k, v in theirs[ours.id].data.items()} == {
                 k: list(map(str, v)) for k, v in ours.data.items()
             }
-    assert "step 3" in shown.page.texts()
+    assert "step 3" in fresh.page.texts()
     assert theirs[timeout.id].value == 10
     assert theirs[axis.id].formatter.format == "%x"
-    shown.display.line.push(lambda: axis.formatter.update(format="%o"))
-    assert shown.page.receive()[0] == 1
+    fresh.display.line.push(lambda: axis.formatter.update(format="%o"))
+    assert fresh.page.receive()[0] == 1
     assert theirs[axis.id].formatter.format == "%o"
 
 
@@ -398,69 +424,69 @@ def test_a_page_that_opens_its_comm_again_keeps_it(monkeypatch):
     assert published == [("comm_close", "c")]
 
 
-def test_moving_a_slider_tunes_the_job_at_once(shown):
-    shown.page.change(slider(shown, "Buffer timeout"), "value", 3)
-    shown.page.change(slider(shown, "Checkpoint interval"), "value", 10)
-    assert shown.job.asked == [{"buffer_timeout": "5ms"}, {"checkpoint_interval": "disabled"}]
+def test_moving_a_slider_tunes_the_job_at_once(controls):
+    controls.page.change(slider(controls, "Buffer timeout"), "value", 3)
+    controls.page.change(slider(controls, "Checkpoint interval"), "value", 10)
+    assert controls.job.asked == [{"buffer_timeout": "5ms"}, {"checkpoint_interval": "disabled"}]
 
 
-def test_a_slider_waits_for_what_was_asked_and_then_follows_what_is_in_force(shown, monkeypatch):
+def test_a_slider_waits_for_what_was_asked_and_then_follows_what_is_in_force(controls, monkeypatch):
     now = [100.0]
     monkeypatch.setattr(steps, "monotonic", lambda: now[0])
-    moved = slider(shown, "Buffer timeout")
-    shown.page.change(moved, "value", 3)
-    show(shown)
+    moved = slider(controls, "Buffer timeout")
+    controls.page.change(moved, "value", 3)
+    show(controls)
     assert moved.value == 3, "the old value in force must not fight the hand"
-    show(shown, settings={**FRAME.settings, "buffer_timeout": "5ms"})
+    show(controls, settings={**FRAME.settings, "buffer_timeout": "5ms"})
     assert moved.value == 3
-    show(shown, settings={**FRAME.settings, "buffer_timeout": "90ms"})
+    show(controls, settings={**FRAME.settings, "buffer_timeout": "90ms"})
     assert moved.value == BUFFER_TIMEOUT.steps.index("100ms"), "someone else tuned it"
-    shown.page.receive()
-    assert "in force: <b>90ms</b>" in shown.page.texts()
-    shown.page.change(moved, "value", 0)
+    controls.page.receive()
+    assert "in force: <b>90ms</b>" in controls.page.texts()
+    controls.page.change(moved, "value", 0)
     now[0] += 3.5
-    show(shown)
+    show(controls)
     assert moved.value == BUFFER_TIMEOUT.steps.index("100ms"), "what was asked never came"
-    assert shown.job.asked == [{"buffer_timeout": "5ms"}, {"buffer_timeout": "0ms"}], "following must not tune"
+    assert controls.job.asked == [{"buffer_timeout": "5ms"}, {"buffer_timeout": "0ms"}], "following must not tune"
 
 
 @pytest.mark.parametrize("seen_first", [True, False])
-def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_slider_back(shown, seen_first):
-    moved, seen = slider(shown, "Buffer timeout"), shown.view.pulse.seen
-    show(shown)
+def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_slider_back(controls, seen_first):
+    moved, seen = slider(controls, "Buffer timeout"), controls.view.pulse.seen
+    show(controls)
     assert moved.value == BUFFER_TIMEOUT.steps.index("50ms")
-    shown.view._shown.pop("controls")  # as if it had missed the last frame
+    controls.view._shown.pop("controls")  # as if it had missed the last frame
     hand, sight = (moved, "value", 3), (seen, "data", {"part": ["controls"]})
-    shown.page.change(*(sight + hand if seen_first else hand + sight))
+    controls.page.change(*(sight + hand if seen_first else hand + sight))
     assert moved.value == 3
-    assert shown.job.asked == [{"buffer_timeout": "5ms"}]
+    assert controls.job.asked == [{"buffer_timeout": "5ms"}]
 
 
-def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_timeline_back(shown):
+def test_what_comes_to_be_seen_in_the_same_moment_does_not_put_the_timeline_back(controls):
     replay = replace(FRAME.replay, position_us=FRAME.replay.start_us)
-    show(shown, replay=replay)
-    place = slider(shown, "Place in the history")
-    shown.view._shown.pop("controls")
-    shown.page.change(shown.view.pulse.seen, "data", {"part": ["controls"]}, place, "value", place.end)
+    show(controls, replay=replay)
+    place = slider(controls, "Place in the history")
+    controls.view._shown.pop("controls")
+    controls.page.change(controls.view.pulse.seen, "data", {"part": ["controls"]}, place, "value", place.end)
     assert place.value == place.end
 
 
-def test_a_refusal_is_a_sentence_and_the_slider_goes_back(shown):
-    moved = slider(shown, "Replay speed")
-    shown.page.change(moved, "value", len(SPEED.steps) - 1)
-    shown.page.receive()
-    assert "✗ speed is &lt;img" in shown.page.texts()
-    assert "<img" not in shown.page.texts()
-    show(shown)
+def test_a_refusal_is_a_sentence_and_the_slider_goes_back(controls):
+    moved = slider(controls, "Replay speed")
+    controls.page.change(moved, "value", len(SPEED.steps) - 1)
+    controls.page.receive()
+    assert "✗ speed is &lt;img" in controls.page.texts()
+    assert "<img" not in controls.page.texts()
+    show(controls)
     assert moved.value == SPEED.steps.index("600x")
-    assert shown.job.asked == []
+    assert controls.job.asked == []
 
 
 @pytest.mark.slow
-def test_buttons_ask_the_job(shown):
+def test_buttons_ask_the_job(controls):
     for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"):
-        shown.page.press(control(shown, label))
-    assert shown.job.asked == [
+        controls.page.press(control(controls, label))
+    assert controls.job.asked == [
         ("pause", {}),
         ("checkpoint", {}),
         ("faults.fail", {"task": "late[0]"}),
@@ -469,29 +495,29 @@ def test_buttons_ask_the_job(shown):
 
 
 @pytest.mark.slow
-def test_the_chosen_task_is_failed(shown):
-    shown.page.change(shown.view.parts["controls"].task, "value", "aggregate[1]")
-    shown.page.press(control(shown, "Fail task"))
-    assert shown.job.asked == [("faults.fail", {"task": "aggregate[1]"})]
+def test_the_chosen_task_is_failed(controls):
+    controls.page.change(controls.view.parts["controls"].task, "value", "aggregate[1]")
+    controls.page.press(control(controls, "Fail task"))
+    assert controls.job.asked == [("faults.fail", {"task": "aggregate[1]"})]
 
 
-def test_a_paused_job_offers_to_resume(shown):
-    show(shown, paused=True)
-    shown.page.press(control(shown, RESUME))
-    show(shown, paused=False)
-    assert control(shown, PAUSE)
-    assert shown.job.asked == [("resume", {})]
+def test_a_paused_job_offers_to_resume(controls):
+    show(controls, paused=True)
+    controls.page.press(control(controls, RESUME))
+    show(controls, paused=False)
+    assert control(controls, PAUSE)
+    assert controls.job.asked == [("resume", {})]
 
 
-def test_nothing_can_be_asked_of_a_job_that_is_over(shown):
-    show(shown, state="FINISHED")
-    assert all(control(shown, label).disabled for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"))
-    assert slider(shown, "Buffer timeout").disabled
+def test_nothing_can_be_asked_of_a_job_that_is_over(controls):
+    show(controls, state="FINISHED")
+    assert all(control(controls, label).disabled for label in (PAUSE, "Checkpoint now", "Fail task", "■ Stop job"))
+    assert slider(controls, "Buffer timeout").disabled
 
 
-def test_speed_does_not_apply_without_a_replay(shown):
-    show(shown, settings={**FRAME.settings, "speed": None})
-    assert slider(shown, "Replay speed").disabled
+def test_speed_does_not_apply_without_a_replay(controls):
+    show(controls, settings={**FRAME.settings, "speed": None})
+    assert slider(controls, "Replay speed").disabled
 
 
 @pytest.mark.parametrize(
@@ -566,7 +592,7 @@ from zmq.utils.garbage import gc  # as with the first large message
 
 def test_the_pump_shows_the_last_frame_and_ends():
     job, feeder = Job(later(FRAME, state="FINISHED")), Pump(look_s=0.01)
-    Dashboard(job, pump=feeder)._repr_mimebundle_()
+    Dashboard(job, "graph", feeder)._repr_mimebundle_()
     (shown_,) = feeder.displays
     shown_.line._telemetry.init()
     until(lambda: not feeder.is_running)
@@ -577,7 +603,7 @@ def test_the_pump_shows_the_last_frame_and_ends():
 def test_a_display_shown_after_the_end_starts_the_pump_again():
     job, feeder = Job(later(FRAME, state="FINISHED")), Pump(look_s=0.01)
     for _ in range(2):
-        Dashboard(job, pump=feeder)._repr_mimebundle_()
+        Dashboard(job, "graph", feeder)._repr_mimebundle_()
         feeder.displays[0].line._telemetry.init()
         until(lambda: not feeder.is_running)
 
@@ -666,20 +692,20 @@ def test_a_page_that_was_given_up_is_fed_again_when_it_is_heard_of(monkeypatch, 
     until(lambda: not feeder.is_running)
 
 
-def test_a_page_gets_its_next_frame_as_long_as_it_paints_and_answers(shown, monkeypatch):
+def test_a_page_gets_its_next_frame_as_long_as_it_paints_and_answers(controls, monkeypatch):
     now = [float(int(time.monotonic()) + 1)]
     monkeypatch.setattr(display, "monotonic", lambda: now[0])
-    assert shown.display.is_due(now[0]), "the first frame waits for nothing"
+    assert controls.display.is_due(now[0]), "the first frame waits for nothing"
     for _ in range(pace.AHEAD):
         now[0] += pace.INTERVAL_S + 1e-6  # sums of floats are rounded
-        assert shown.display.is_due(now[0]), "an answer takes its time"
-        shown.display.show(now[0])
-    assert not shown.display.is_due(now[0] + 0.5), "it has answered nothing"
-    assert shown.display.is_due(now[0] + pace.PATIENCE_S), "its answer may be stuck behind a busy cell"
-    answer = {"beat": [shown.view.pulse.count - 1], "painting_ms": [195.0]}
-    shown.page.change(shown.view.pulse.echo, "data", answer)
-    assert not shown.display.is_due(now[0] + 0.2), "painting must leave the page some of its time"
-    assert shown.display.is_due(now[0] + 0.31)
+        assert controls.display.is_due(now[0]), "an answer takes its time"
+        controls.display.show(now[0])
+    assert not controls.display.is_due(now[0] + 0.5), "it has answered nothing"
+    assert controls.display.is_due(now[0] + pace.PATIENCE_S), "its answer may be stuck behind a busy cell"
+    answer = {"beat": [controls.view.pulse.count - 1], "painting_ms": [195.0]}
+    controls.page.change(controls.view.pulse.echo, "data", answer)
+    assert not controls.display.is_due(now[0] + 0.2), "painting must leave the page some of its time"
+    assert controls.display.is_due(now[0] + 0.31)
 
 
 def test_a_page_that_paints_at_once_gets_a_frame_in_every_interval():
