@@ -90,7 +90,7 @@ def test_every_declared_kernel_is_listed() -> None:
 
 @pytest.fixture
 def postponed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Postponed]:
-    """No kernel is ready, and numba has to compile them."""
+    """No kernel is ready, and numba has to compile them, which takes 15 s where it has not yet."""
     kernels = {name: Postponed(name, module) for module, names in MODULES.items() for name in names}
     warm_up = import_module("workbench.compiled.warm_up")  # the package has a function of that name
     monkeypatch.setattr(warm_up, "READY", None)
@@ -105,6 +105,7 @@ def postponed(monkeypatch: pytest.MonkeyPatch) -> dict[str, Postponed]:
     return kernels
 
 
+@pytest.mark.slow
 def test_warm_up_makes_ready_what_it_is_asked_for_or_all(postponed: dict[str, Postponed]) -> None:
     told: list[str] = []
     with compiled.hearing(told.append):
@@ -118,6 +119,7 @@ def test_warm_up_makes_ready_what_it_is_asked_for_or_all(postponed: dict[str, Po
     assert len(told) == len(postponed)
 
 
+@pytest.mark.slow
 def test_no_kernel_is_called_that_was_not_made_ready_before(
     postponed: dict[str, Postponed], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,6 +204,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("others")
+@pytest.mark.slow
 def test_the_other_kernels_are_made_ready_behind(postponed: dict[str, Postponed]) -> None:
     preparing.prepare_others()
     preparing.prepare_others()  # a second job begins
