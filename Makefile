@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -81,6 +81,9 @@ lessons: install  ## make the notebooks of the course from workbench/lessons/sou
 play: install-dev  ## play the lessons in a Chromium as a learner does (ARGS="01 04 --pauses 30 --scheme dark")
 	@echo "Playing the lessons; each takes about half a minute."
 	@PYTHONPATH=tests/support $(BIN)/python -m play $(ARGS)
+
+binder: install-dev  ## build the last commit as Binder does and play a lesson in it without a network; as root (ARGS=07)
+	@PYTHONPATH=tests/support $(BIN)/python -m rehearse_binder $(ARGS)
 
 docs: install-docs lessons  ## build the documentation as a site, in build/docs
 	@echo "Building the documentation; it runs the lessons."

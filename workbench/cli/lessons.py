@@ -13,15 +13,19 @@ from rich.console import Console
 
 from workbench.cli.command import Parser, folder, refuse_given
 from workbench.errors import SettingError
-from workbench.lessons.building.notebooks import build
+from workbench.lessons.building.notebooks import build, lecture
 from workbench.lessons.course import COURSE, SOURCES, numbered, plan_of
 from workbench.raised import described
 
 FOLDER = "streaming-course"
+LECTURES = "lectures"
 
 DETAILS = """\
 Writes the notebooks of the course into a folder, those with solutions into the folder 'solved' in it, and opens a
 lesson in JupyterLab. A notebook that is there already stays as it is, with what you wrote in it.
+
+With --lecture, run the one cell of the notebook that opens: the lesson fills the window in large type, and the arrow
+keys go through its steps.
 """
 
 
@@ -37,6 +41,9 @@ def declare(parser: Parser) -> None:
     )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="only list the lessons")
+    what.add_argument(
+        "--lecture", action="store_true", help="open a notebook whose only cell begins the lesson as a lecture"
+    )
     what.add_argument("--copy", action="store_true", help="only write the notebooks, do not open JupyterLab")
     parser.add_argument("--replace", action="store_true", help="write notebooks again that are there already")
 
@@ -58,12 +65,17 @@ def run(options: argparse.Namespace) -> int:
     into = Path(options.directory or FOLDER)
     try:
         written = build(SOURCES, into, replace=options.replace)
+        begins = into / LECTURES / f"{number}_{COURSE[number]}.ipynb"
+        if options.lecture:
+            begins.parent.mkdir(exist_ok=True)
+            begins.write_text(lecture(number), encoding="utf-8")
     except OSError as error:
         raise SettingError(f"the notebooks cannot be written to {str(into)!r}, {described(error)}") from error
     console.print(f"{len(written) // 2} lessons are in {into}, with solutions in {into / 'solved'}.")
     if options.copy:
         return 0
-    _open(into.absolute(), f"{number}_{COURSE[number]}.ipynb", ())
+    opened = begins.relative_to(into).as_posix() if options.lecture else f"{number}_{COURSE[number]}.ipynb"
+    _open(into.absolute(), opened, ())
 
 
 def _open(root: Path, name: str, lab_options: Sequence[str]) -> NoReturn:

@@ -7,8 +7,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
+from typing import Any
 
 from workbench.api.job.job import Job
+from workbench.arguments import as_given
 from workbench.errors import JobError, SettingError, unknown
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import numbered, plan_of, source_of
@@ -20,6 +22,7 @@ from workbench.lessons.pictures.curves import curves
 from workbench.lessons.pictures.frame import Picture
 from workbench.lessons.pictures.times import times
 from workbench.lessons.progress import FILE, Checked, LessonProgress, Prediction, ProgressFile
+from workbench.packages import needed
 
 
 class Lesson:
@@ -34,8 +37,9 @@ class Lesson:
           ...
     """
 
-    def __init__(self, number: str, progress: Path | None) -> None:
+    def __init__(self, number: str, progress: Path | None, taught: bool = False) -> None:
         self._plan = plan_of(number)
+        self._taught = taught  # to a room, which need not predict
         self._file = None if progress is None else ProgressFile(progress)
         self._done = LessonProgress() if self._file is None else self._file.of(number)
         self._counterexample: Job | None = None
@@ -76,7 +80,8 @@ class Lesson:
         given = self._done.predictions.get(name)
         right, told = question.settle(None if given is None else given.answer, value)
         if given is None:
-            return Said(told, ["You made no prediction: next time, guess before you run.", question.because])
+            asked = [] if self._taught else ["You made no prediction: next time, guess before you run."]
+            return Said(told, [*asked, question.because])
         given.right = right
         self._save()
         head = f"Your prediction, {given.answer}, was right." if right else f"Your prediction was {given.answer}."
@@ -200,6 +205,32 @@ class Lesson:
     def lecturer(self) -> Lecturer:
         """What a lecturer does with the lesson: reset it, jump to a section, show a solution; see `Lecturer`."""
         return Lecturer(cells_of(source_of(self._plan.number)), self._reset)
+
+    def lecture(self, section: int = 0) -> Any:
+        """The lesson as a lecture, for display in a cell: one step at a time fills the window, in large type, with its
+        live picture and a caption.
+
+        The arrow keys go through the steps, digits to the sections. What a step shows runs when it is reached, in
+        a namespace of its own: no cell has to be run or written, and progress stays as it is. On a question, the letter
+        of an answer is the room's prediction. R runs a step again, so that the next record moves; C shows its program;
+        F fills the screen; Escape leaves, and L comes back.
+
+        Source: not in Flink; B, slides that were shown in this way.
+
+        Args:
+            section: with which it begins; 0: with the title.
+
+        Raises:
+            SettingError: there is no such section.
+
+        Example:
+            >>> wb.lesson("04", progress=False).lecture()
+            A lecture on Lesson 4: Time: ...
+        """
+        sections = max(cell.section for cell in cells_of(source_of(self._plan.number)))
+        if section not in range(sections + 1):
+            raise SettingError(f"there is no section {as_given(section)}: this lesson has 1 to {sections}")
+        return needed("workbench.dashboard.course.blackboard", "a lecture").Blackboard(self._plan.number, section)
 
     def __repr__(self) -> str:
         return repr(self._card())

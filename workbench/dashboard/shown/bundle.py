@@ -8,6 +8,9 @@ from typing import Any
 from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.page.transport import Line
 
+VIEW = "application/vnd.jupyter.widget-view+json"
+"""The type of a widget in a MIME bundle."""
+
 
 class Shown:
     """An object that a notebook shows, each time with separate figures.
@@ -31,6 +34,12 @@ class Shown:
     def _connect(self, comms: Any = None) -> Line:
         """A connection to a page, with a fresh set of figures."""
         raise NotImplementedError  # abstract
+
+    def widget(self) -> str:
+        """The id of a new widget that shows it, for another widget that has it inside."""
+        made = import_module(WIDGETS).WidgetCarrier(self._connect)
+        self._held.append(made)
+        return str(made.render("")[0][VIEW]["model_id"])
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> Any:
         if self._carrier == WIDGET:

@@ -49,6 +49,22 @@ def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
     return written
 
 
+def lecture(number: str) -> str:
+    """A notebook as text whose only cell begins the lecture of a lesson.
+
+    Args:
+        number: of the lesson, with two digits.
+    """
+    cell = Cell("code", f'import workbench as wb\n\nwb.lesson("{number}", progress=False).lecture()', 0)
+    made = {
+        "cells": [_cell(cell, f"{number}-lecture", False)],
+        "metadata": METADATA,
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(made, indent=1) + "\n"
+
+
 def _cell(cell: Cell, name: str, solved: bool) -> dict[str, Any]:
     text = cell.solved if solved else cell.blank
     made: dict[str, Any] = {
