@@ -24,7 +24,7 @@ RESTARTS = int(os.environ.get("WORKBENCH_RESTARTS", "1"))
 SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
 KILLS_PER_JOB = 20
 LIFE_S_MIN, LIFE_S_MAX = 0.2, 1.0
-DOWN_S_MAX = 0.4
+DOWN_S_MAX = float(os.environ.get("WORKBENCH_DOWN_S", "0.4"))
 ROWS_AT_ONCE = 7
 STEP_S = 0.02
 

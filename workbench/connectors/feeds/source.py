@@ -46,7 +46,7 @@ class FeedSource(Source):
     event_time: ColumnName | None = None  # type: ignore[assignment]
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     on_error: OnError = "fail"
-    retries: int = 8
+    retries: int = 12
     schemes: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:

@@ -106,7 +106,7 @@ class KafkaSource(Source):
         group: str | None = None,
         discover: Duration | None = "30s",
         on_error: OnError = "fail",
-        retries: int = 8,
+        retries: int = 12,
         options: Mapping[str, str] | None = None,
     ) -> None:
         names = (topics,) if isinstance(topics, str) else topics

@@ -28,7 +28,7 @@ def _kafka_source(options: Options, table: Declared) -> Source:
         bounded=options.flag("bounded"),
         group=options.optional("group"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
-        retries=options.whole("retries", 8) or 0,
+        retries=options.whole("retries", 12) or 0,
         options=options.below(_PROPERTIES),
     )
 
@@ -59,7 +59,7 @@ KAFKA = NamedConnector(
         "bounded": "'true': end at the messages that are there",
         "group": "a consumer group to commit offsets to, for display only",
         "on_error": ON_ERROR,
-        "retries": "how often in a row to try again while the brokers are away; 8 by default",
+        "retries": "how often in a row to try again while the brokers are away; 12 by default",
         "key": "of a sink: columns of the key, by default the table's primary key",
         "timestamp": "of a sink: the column of the messages' timestamps",
         "delivery": "of a sink: 'at-least-once' (the default), 'exactly-once' or 'transactions'",
@@ -83,7 +83,7 @@ def _nats_source(options: Options, table: Declared) -> Source:
         start=int(start) if start.isdecimal() else start,
         bounded=options.flag("bounded"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
-        retries=options.whole("retries", 8) or 0,
+        retries=options.whole("retries", 12) or 0,
     )
 
 
@@ -99,7 +99,7 @@ NATS = NamedConnector(
         "start": "'earliest' (the default), 'latest', a time or a sequence number",
         "bounded": "'true': end at the messages that are there",
         "on_error": ON_ERROR,
-        "retries": "how often in a row to try again while the server is away; 8 by default",
+        "retries": "how often in a row to try again while the server is away; 12 by default",
     },
     _nats_source,
 )

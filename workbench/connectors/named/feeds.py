@@ -16,7 +16,7 @@ _FORMATS: tuple[MessageFormatName, ...] = ("json", "csv", "raw")
 _SHARED = {
     "format": "of a message: 'json' (the default), 'csv' or 'raw'",
     "on_error": ON_ERROR,
-    "retries": "how often in a row to connect again; 8 by default",
+    "retries": "how often in a row to connect again; 12 by default",
 }
 _HEADERS = {"header.*": "a header of the request: 'header.Authorization' = 'Bearer ${TOKEN}'"}
 
@@ -37,7 +37,7 @@ def _events(options: Options, table: Declared) -> Source:
         table.event_time,
         options.below(_HEADER),
         _policy(options),
-        options.whole("retries", 8) or 0,
+        options.whole("retries", 12) or 0,
     )
 
 
@@ -49,7 +49,7 @@ def _web_socket(options: Options, table: Declared) -> Source:
         table.event_time,
         options.below(_HEADER),
         _policy(options),
-        options.whole("retries", 8) or 0,
+        options.whole("retries", 12) or 0,
         [options.text("subscribe")] if "subscribe" in options else (),
     )
 
@@ -61,7 +61,7 @@ def _mqtt(options: Options, table: Declared) -> Source:
         _format(options),
         table.event_time,
         on_error=_policy(options),
-        retries=options.whole("retries", 8) or 0,
+        retries=options.whole("retries", 12) or 0,
         topic=options.text("topic"),
     )
 

@@ -22,7 +22,7 @@ def _redis_source(options: Options, table: Declared) -> Source:
         start=options.text("start", "earliest"),
         bounded=options.flag("bounded"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
-        retries=options.whole("retries", 8) or 0,
+        retries=options.whole("retries", 12) or 0,
     )
 
 
@@ -50,7 +50,7 @@ REDIS = NamedConnector(
         "start": "'earliest' (the default), 'latest' or an ID",
         "bounded": "'true': end at the entries that are there",
         "on_error": ON_ERROR,
-        "retries": "how often in a row to try again while the server is away; 8 by default",
+        "retries": "how often in a row to try again while the server is away; 12 by default",
         "value": "of a sink with a primary key: the column whose values one hash holds by key",
         "max_length": "of a sink: about how many entries the stream keeps",
     },
@@ -70,7 +70,7 @@ def _sql_source(options: Options, table: Declared) -> Source:
         bounded=options.flag("bounded"),
         poll=options.text("poll", "100ms"),
         notify=options.optional("notify"),
-        retries=options.whole("retries", 8) or 0,
+        retries=options.whole("retries", 12) or 0,
     )
 
 
@@ -85,7 +85,7 @@ SQL = NamedConnector(
         "bounded": "of a source: 'true' ends at the rows that are there",
         "poll": "of a source: how long to wait for new rows; '100ms' by default",
         "notify": "of a source: a channel whose notifications wake it",
-        "retries": "of a source: how often in a row to try again; 8 by default",
+        "retries": "of a source: how often in a row to try again; 12 by default",
         "create": "of a sink: 'false' needs an existing table",
     },
     _sql_source,

@@ -106,7 +106,7 @@ class NatsSource(Source):
         start: str | int | datetime = "earliest",
         bounded: bool = False,
         on_error: OnError = "fail",
-        retries: int = 8,
+        retries: int = 12,
     ) -> None:
         NatsServer(url)
         names = (streams,) if isinstance(streams, str) else streams

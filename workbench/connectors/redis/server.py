@@ -15,10 +15,12 @@ from workbench.redaction import redacted
 Failed = TypeVar("Failed", SourceError, SinkError)
 _FIXES = {
     "WRONGTYPE": "; it is a key of another type: check the name",
-    "NOPERM": "; the user in the URL lacks a permission",
-    "OOM": "; the server is at its maxmemory: give it more, or let streams be trimmed (max_length)",
-    "READONLY": "; this is a replica: write to the primary",
+    "NoPermissionError": "; the user in the URL lacks a permission",
+    "OutOfMemoryError": "; the server is at its maxmemory: give it more, or let streams be trimmed (max_length)",
+    "ReadOnlyError": "; this is a replica: write to the primary",
 }
+"""By the first word of an error or, where the client removes that word, by its class."""
+_IN_PIPELINE = "caused error: "
 _ANSWER_S = 2.0
 """How long a call may take: a slot's thread waits for it."""
 
@@ -97,4 +99,6 @@ class RedisServer:
             return kind(f"{self} refuses the login ({fact}): check the user and the password in the URL")
         if self.may_return(error):
             return kind(f"no connection to {self}: {fact}; start the server, or check host and port")
-        return kind(f"cannot {what} of {self}: {fact}" + _FIXES.get(fact.partition(" ")[0], ""))
+        fact = fact.partition(_IN_PIPELINE)[2] or fact  # without the row
+        fix = _FIXES.get(type(error).__name__) or _FIXES.get(fact.partition(" ")[0], "")
+        return kind(f"cannot {what} of {self}: {fact}{fix}")

@@ -92,7 +92,7 @@ class RedisSource(Source):
         start: str = "earliest",
         bounded: bool = False,
         on_error: OnError = "fail",
-        retries: int = 8,
+        retries: int = 12,
     ) -> None:
         RedisServer(url)
         keys = (streams,) if isinstance(streams, str) else streams

@@ -99,7 +99,7 @@ class SqlSource(Source):
         bounded: bool = False,
         poll: Duration = "100ms",
         notify: str | None = None,
-        retries: int = 8,
+        retries: int = 12,
     ) -> None:
         if not text_of(url, "url", "postgresql://localhost/shop").startswith(f"{SCHEME}://"):
             raise SettingError(f"url is {redacted(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")

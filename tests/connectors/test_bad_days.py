@@ -1,0 +1,132 @@
+"""What goes wrong at the servers of connectors: they are away for half a minute, refuse a login, have a full disk, or
+change a schema. Each is a sentence, and nothing is lost or doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import postgresql_server
+import pyarrow as pa
+import pytest
+import redis_server
+from source_readers import readers
+from waiting import until
+
+import workbench as wb
+from workbench.connectors.contract.base import Source, WaitUntil
+from workbench.errors import SinkError, SourceError
+
+SCHEMA = {"id": pa.int64()}
+NUMBERS = pa.table({"id": range(400)})
+AWAY: dict[str, Callable[[], Source]] = {
+    "redis": lambda: wb.RedisSource("redis://127.0.0.1:1", "a", SCHEMA),
+    "nats": lambda: wb.NatsSource("nats://127.0.0.1:1", "a", SCHEMA),
+    "postgresql": lambda: wb.SqlSource("postgresql://127.0.0.1:1/d", "a", SCHEMA),
+    "server-sent events": lambda: wb.ServerEventSource("http://127.0.0.1:1", SCHEMA),
+    "mqtt": lambda: wb.MqttSource("mqtt://127.0.0.1:1", SCHEMA),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_a_server_may_be_away_for_half_a_minute(name: str) -> None:
+    """No task fails meanwhile; the pauses grow, and the one that is due is told."""
+    for package in ("redis", "h11", "paho.mqtt.client", "adbc_driver_postgresql"):
+        pytest.importorskip(package)
+    reader: Any = readers(AWAY[name](), 1)[0]
+    pauses, clock = [], reader._clock
+    while clock.now_us() < 30_000_000:
+        polled = reader.poll(1)
+        assert isinstance(polled, WaitUntil)
+        if reader.outage is not None and clock.now_us() < reader.outage.retry_us:
+            pauses.append(reader.outage.retry_us - clock.now_us())
+            clock.advance_to(reader.outage.retry_us)
+        else:
+            clock.advance_to(polled.time_us or 0)
+    assert pauses[:4] == [100_000, 200_000, 400_000, 800_000]
+    assert max(pauses) == 5_000_000
+    reader.close()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[postgresql_server.PostgresProcess]:
+    with postgresql_server.running() as server:
+        yield server
+
+
+@pytest.fixture
+def postgresql(shared: postgresql_server.PostgresProcess) -> postgresql_server.PostgresProcess:
+    shared.query("DROP SCHEMA public CASCADE")
+    shared.query("CREATE SCHEMA public")
+    return shared
+
+
+def test_a_refused_login_of_postgresql(postgresql: postgresql_server.PostgresProcess) -> None:
+    postgresql.query("CREATE ROLE ann LOGIN PASSWORD 'right'")
+    rules = postgresql.folder / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"local all ann scram-sha-256\n{before}")
+    postgresql.query("SELECT pg_reload_conf()")
+    url = postgresql.url.replace("wb:pa55word", "ann:gue55ed")
+    (reader,) = readers(wb.SqlSource(url, "rows", SCHEMA), 1)
+    with pytest.raises(
+        SourceError, match=r"cannot read 'rows' of postgresql://\*\*\*@.*password authentication failed"
+    ):
+        until(lambda: reader.poll(1) is None)
+    with pytest.raises(SinkError, match="password authentication failed") as raised:
+        wb.Stream.from_table(NUMBERS).sink_to(wb.SqlSink(url, "rows")).run("refused")
+    assert "gue55ed" not in str(raised.value)
+    rules.write_text(before)
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_postgresql(postgresql: postgresql_server.PostgresProcess) -> None:
+    """The server's words for it, from a trigger; when there is room again, the job continues."""
+    postgresql.query("CREATE TABLE rows (id BIGINT)")
+    postgresql.query(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$"
+    )
+    sink = wb.SqlSink(postgresql.url, "rows", create=False)
+    pipeline = wb.Stream.from_table(NUMBERS, rate=400).sink_to(sink)
+    job = pipeline.run("full", checkpoint_interval="50ms", restart=wb.restart.exponential_delay("50ms"))
+    until(lambda: postgresql.query("SELECT count(*) FROM rows") > [(50,)])
+    postgresql.query("CREATE TRIGGER refuse BEFORE INSERT ON rows EXECUTE FUNCTION refuse()")
+    until(lambda: job.status()["restarts"] > 0)
+    assert "No space left on device" in str([event.text for event in job.recorder.latest().events])
+    postgresql.query("DROP TRIGGER refuse ON rows")
+    assert job.wait("120s") == "FINISHED"
+    assert [n for (n,) in postgresql.query("SELECT id FROM rows ORDER BY id")] == list(range(400))
+
+
+@pytest.mark.slow
+def test_a_full_memory_of_redis() -> None:
+    with redis_server.running() as server, redis_server.client_of(server) as client:
+        pipeline = wb.Stream.from_table(NUMBERS, rate=400).sink_to(wb.RedisSink(server.url, "rows"))
+        job = pipeline.run("full", checkpoint_interval="50ms", restart=wb.restart.exponential_delay("50ms"))
+        until(lambda: client.xlen("rows") > 50)
+        client.config_set("maxmemory", 1)
+        until(lambda: job.status()["restarts"] > 0)
+        assert "the server is at its maxmemory" in str([event.text for event in job.recorder.latest().events])
+        client.config_set("maxmemory", 0)
+        assert job.wait("120s") == "FINISHED"
+        assert sorted(int(fields[b"id"]) for _, fields in client.xrange("rows")) == list(range(400))
+
+
+def test_a_schema_that_changes_under_a_source(postgresql: postgresql_server.PostgresProcess) -> None:
+    postgresql.query("CREATE TABLE rows (id BIGINT PRIMARY KEY, city TEXT)")
+    postgresql.query("INSERT INTO rows VALUES (1, 'a')")
+    source = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "city": pa.string()})
+    reader: Any = readers(source, 1)[0]
+    assert reader.poll(9).records.batch.num_rows == 1
+    saved = reader.snapshot()
+    postgresql.query("ALTER TABLE rows RENAME city TO town")
+    with pytest.raises(SourceError, match=r"cannot read 'rows' of .*: .*column \"city\" does not exist"):
+        reader.poll(9)
+    reader.close()
+    postgresql.query("INSERT INTO rows VALUES (2, 'b')")
+    renamed = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "town": pa.string()})
+    again: Any = readers(renamed, 1)[0]
+    again.restore([saved])
+    assert again.poll(9).records.batch.to_pylist() == [{"id": 2, "town": "b"}]
+    again.close()
