@@ -18,6 +18,7 @@ from waiting import until
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress, WaitUntil
+from workbench.connectors.kafka.cluster import KafkaCluster
 from workbench.connectors.messages.message_format import ArrowMessages
 from workbench.errors import HistoryError, PlanError, SettingError, SourceError
 from workbench.lab.connectors import check_source
@@ -114,6 +115,92 @@ def test_the_starts(broker: KafkaProcess) -> None:
     assert first_of() == [0]
     assert first_of(start={f"{topic}/0": 2}) == [2]
     assert first_of(start="latest") == [50]
+
+
+class Standing:
+    """A consumer in front of what neither Tansu nor the mock cluster does: partitions that are added, which it hides
+    until then, and offsets of times."""
+
+    shown = 9
+    times: tuple[int, ...] = ()
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+    def list_topics(self, topic: str, timeout: float) -> Any:
+        found = self._consumer.list_topics(topic, timeout=timeout)
+        told = found.topics[topic]
+        told.partitions = {number: each for number, each in told.partitions.items() if number < type(self).shown}
+        return found
+
+    def offsets_for_times(self, wanted: list[Any], timeout: float) -> list[Any]:
+        for place in wanted:  # the broker answers with the first message of this time or later, or with -1
+            place.offset = next((at for at, ms in enumerate(type(self).times) if ms >= place.offset), -1)
+        return wanted
+
+
+@pytest.fixture
+def standing(monkeypatch: pytest.MonkeyPatch) -> type[Standing]:
+    class Own(Standing): ...
+
+    whole = KafkaCluster.consumer
+    monkeypatch.setattr(KafkaCluster, "consumer", lambda self, *rest, **more: Own(whole(self, *rest, **more)))
+    return Own
+
+
+def test_partitions_that_are_added_are_read_from_their_beginning(
+    broker: KafkaProcess, standing: type[Standing]
+) -> None:
+    """By the subtask that they belong to, also after a restore from before they were there."""
+    topic, standing.shown = broker.topic(3), 1
+    broker.send(topic, values(1), 1)
+    made = source(broker, topic, start="latest", discover="1s")
+    (reader,) = readers(made, 1)
+    reader.poll(9)
+    assert reader.splits() == (f"{topic}/0",)
+    saved = json.loads(json.dumps(reader.snapshot()))
+    broker.send(topic, values(6, 1), 3)  # two in each partition
+    standing.shown = 3
+
+    def read(several: list[Any]) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+
+        def complete() -> bool:
+            for each in several:
+                if isinstance(polled := each.poll(9), Fetched):
+                    found.setdefault(polled.split.rpartition("/")[2], []).extend(rows_of(polled))
+                elif isinstance(polled, WaitUntil):
+                    each._clock.advance_to(max(each._clock.now_us(), polled.time_us or 0))
+            return sum(map(len, found.values())) == 6
+
+        until(complete)
+        for each in several:
+            each.close()
+        return found
+
+    expected = {"0": [1, 4], "1": [2, 5], "2": [3, 6]}
+    assert read([reader]) == expected
+    again = readers(made, 2)
+    for each in again:
+        each.restore([saved])
+    assert read(again) == expected
+
+
+def test_a_start_at_a_time(broker: KafkaProcess, standing: type[Standing]) -> None:
+    topic, standing.times = broker.topic(1), (1_000, 5_000, 9_000)
+    broker.send(topic, values(3), 1)
+    for start, first in (("1970-01-01T00:00:05Z", 1), (dt.datetime(1970, 1, 1, 0, 0, 6, tzinfo=dt.UTC), 2)):
+        (reader,) = readers(source(broker, topic, start=start), 1)
+        assert rows_of(next_of(reader, 1)) == [first]
+        reader.close()
+    (late,) = readers(source(broker, topic, start="1970-01-01T00:01:00Z"), 1)
+    late.poll(1)
+    broker.send(topic, values(1, 7), 1)
+    assert rows_of(next_of(late)) == [7]  # none was as late: it begins at the end
+    late.close()
 
 
 def test_the_parts_of_a_message_are_columns(broker: KafkaProcess) -> None:
