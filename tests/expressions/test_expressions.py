@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import operator as op
+import re
 from collections.abc import Callable
 
 import duckdb
@@ -415,3 +416,40 @@ def test_replacing_no_text_at_all_gives_the_text_as_it_is() -> None:
     words = wb.Stream.from_table(pa.table({"w": ["abc", "", None]}))
     found = words.select(r="replace(w, '', 'x')").collect().column("r").to_pylist()
     assert found == ["abc", "", None]
+
+
+def test_parts_of_json_as_text() -> None:
+    texts = [
+        '{"a": {"b": [1, 2.50, "x"]}, "c": true}',
+        "[1, 2",
+        "[1, 2] ",
+        None,
+        '{"a": null}',
+        '{"a": NaN}',
+        "9" * 5_000,
+    ]
+    batch = pa.record_batch({"s": texts})
+
+    def found(text: str) -> list[object]:
+        made: list[object] = compile_expression(text, batch.schema)(batch).to_pylist()
+        return [value for value in made if value is not None]
+
+    assert found("get_json_object(s, '$.a.b[1]')") == ["2.5"]
+    assert found("get_json_object(s, '$.a')") == ['{"b":[1,2.5,"x"]}']
+    assert found("json_value(s, '$.a')") == []
+    assert found("json_value(s, '$.a.b[2]')") == ["x"]
+    assert found("json_array_length(s)") == [2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("get_json_object(s, s)", "needs a constant path"),
+        ("get_json_object(s, '$[*].a')", "a path has names and places from 0"),
+        ("json_value(s)", "takes text and a path"),
+        ("json_array_length(s, 1)", "takes one text"),
+    ],
+)
+def test_a_path_that_cannot_be_followed_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ExpressionError, match=re.escape(message)):
+        compile_expression(text, pa.schema({"s": pa.string()}))

@@ -16,6 +16,10 @@ from workbench.expressions import compile_expression, expr
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
+_JSON = """concat('{"a": {"b": [1.50, ', a, ', "', s, '", null, true, 1e20]}, "c d": [ ]} x')"""
+
+_PLACES = [f"$.a.b[{at}]" for at in range(7)]
+
 # Where DuckDB differs from Spark, only Spark can be asked.
 SPARK_ONLY = [
     "a DIV b",
@@ -56,6 +60,16 @@ SPARK_ONLY = [
     "NULLIF(regexp_extract(s, '([a-z])([a-z])', 2), '')",
     "NULLIF(regexp_extract(s, '[A-Z][a-z]', 0), '')",
     "regexp_count(s, '[a-z]')",
+    *(
+        f"get_json_object({_JSON}, '{path}')"
+        for path in ("$", "$.a", "$.a.b", "$.b", *(f"$.a.b[{i}]" for i in range(7)))
+    ),
+    "get_json_object(concat('{\"c d\": {\"e\": ', n, '}'), '$[\\'c d\\'].e')",
+    "get_json_object(concat('[', a, ', {\"x\":\"', s, '\"}]'), '$[1].x')",
+    "get_json_object(s, '$.a')",
+    "get_json_object(n, '$')",
+    "json_array_length(concat('[', a, ', ', n, ']'))",
+    "json_array_length(n)",
 ]
 
 

@@ -9,7 +9,15 @@ import pyarrow as pa
 from sqlglot import exp
 
 from workbench.errors import ExpressionError
-from workbench.expressions.evaluation import arithmetic, comparing, conditional, functions, text_parts, times
+from workbench.expressions.evaluation import (
+    arithmetic,
+    comparing,
+    conditional,
+    functions,
+    json_parts,
+    text_parts,
+    times,
+)
 from workbench.expressions.evaluation.casts import cast
 from workbench.expressions.evaluation.choice import Choice, Codes, accepted_codes
 from workbench.expressions.tree.expression import Expression
@@ -154,6 +162,7 @@ _BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     **conditional.BUILDERS,
     **functions.BUILDERS,
     **text_parts.BUILDERS,
+    **json_parts.BUILDERS,
     **times.BUILDERS,
 }
 
@@ -190,6 +199,7 @@ FUNCTIONS = tuple(
             *("round", "rtrim", "second", "sqrt", "startswith", "substring", "to_date", "trim", "try_divide"),
             *("unix_timestamp", "upper", "year"),
             *text_parts.FUNCTIONS,
+            *json_parts.FUNCTIONS,
         )
     )
 )

@@ -54,7 +54,7 @@ def format_text(node: Node, text: str) -> Node | None:
     """A value as Spark writes it; None if the type cannot be written."""
     type_ = node.type
     if pa.types.is_floating(type_):
-        return call(_per_value(_format_float), [node], pa.string(), text)
+        return call(_per_value(format_float), [node], pa.string(), text)
     if pa.types.is_timestamp(type_):
         local = apply("cast", [node], LOCAL, text, pc.CastOptions.unsafe(LOCAL))
         written = apply("strftime", [local], pa.string(), text, pc.StrftimeOptions("%Y-%m-%d %H:%M:%S"))
@@ -115,7 +115,7 @@ def _per_value(function: Callable[[float], str]) -> Callable[[Datum], Datum]:
     return run
 
 
-def _format_float(value: float) -> str:
+def format_float(value: float) -> str:
     """A double as Java writes it: ``1.0``, ``0.001``, ``1.0E7``."""
     if math.isnan(value):
         return "NaN"

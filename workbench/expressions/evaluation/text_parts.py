@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import widen
+from workbench.expressions.evaluation.json_parts import json_array_length, json_value
 from workbench.expressions.tree.node import Datum, Node, apply, call, constant
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
@@ -297,8 +298,13 @@ def _operands(scope: Scope, tree: Tree, count: int) -> list[Tree]:
     return list(tree.expressions)
 
 
-_BY_NAME: dict[str, Builder] = {"SPLIT_INDEX": _split_index, "COUNT_CHAR": _count_char}
-"""Functions that Spark does not have."""
+_BY_NAME: dict[str, Builder] = {
+    "SPLIT_INDEX": _split_index,
+    "COUNT_CHAR": _count_char,
+    "JSON_ARRAY_LENGTH": json_array_length,
+    "JSON_VALUE": json_value,
+}
+"""Functions that sqlglot does not know by a class of their own; Spark has only JSON_ARRAY_LENGTH."""
 
 
 def _named(scope: Scope, tree: Tree) -> Node:
