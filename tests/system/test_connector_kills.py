@@ -18,6 +18,7 @@ from random import Random
 
 import pytest
 from killed_systems import KEYS, SYSTEMS, System
+from waiting import until
 
 KILLS = int(os.environ.get("WORKBENCH_KILLS", "3"))
 RESTARTS = int(os.environ.get("WORKBENCH_RESTARTS", "1"))
@@ -25,6 +26,8 @@ SEED = int(os.environ.get("WORKBENCH_SEED", "1"))
 KILLS_PER_JOB = 20
 LIFE_S_MIN, LIFE_S_MAX = 0.2, 1.0
 DOWN_S_MAX = float(os.environ.get("WORKBENCH_DOWN_S", "0.4"))
+START_S_MAX = 5.0
+"""A job that starts waits so long for its server at least; if it is away for longer, the job has to run already."""
 ROWS_AT_ONCE = 7
 STEP_S = 0.02
 
@@ -82,6 +85,12 @@ class Auditor:
         self._system.feed(self._number, range(self.fed, self.fed + ROWS_AT_ONCE))
         self.fed += ROWS_AT_ONCE
 
+    def feed_until_seen(self) -> None:
+        """Until the last row that is fed now is in the output."""
+        self.feed()
+        last = self.fed - 1
+        until(lambda: last in self._system.written(self._number))
+
     def audit(self, moment: str) -> None:
         """Nothing is there twice, nothing was never fed, and nothing that was seen is gone."""
         now = self._system.written(self._number)
@@ -100,6 +109,8 @@ class Auditor:
 
 def live(system: System, auditor: Auditor, chance: Random, *, restart: bool) -> None:
     """Feed the job for a while; at some moment the server goes down and comes back, if it restarts."""
+    if restart and DOWN_S_MAX > START_S_MAX:
+        auditor.feed_until_seen()
     end_s = time.monotonic() + chance.uniform(LIFE_S_MIN, LIFE_S_MAX)
     down_s = time.monotonic() + chance.uniform(0, LIFE_S_MIN) if restart else end_s + 1
     while (now_s := time.monotonic()) < end_s or restart:
