@@ -237,7 +237,7 @@ def test_a_recording_is_served_to_who_has_the_token(recording: Recording) -> Non
     pages = serve_recording(recording)
     try:
         browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())  # the token is given for a cookie
-        with browser.open(pages.url, timeout=20) as answer:
+        with browser.open(pages.url, timeout=120) as answer:
             assert b"<title>recorded: recording</title>" in answer.read()
     finally:
         pages.stop()

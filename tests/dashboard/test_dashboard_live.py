@@ -522,7 +522,8 @@ def test_speed_does_not_apply_without_a_replay(controls):
 
 @pytest.mark.parametrize(
     ("knob", "value", "step"),
-    [(BUFFER_TIMEOUT, "37ms", "50ms"), (BUFFER_TIMEOUT, "0ms", "0ms"), (BUFFER_TIMEOUT, "disabled", "disabled"),
+    [(BUFFER_TIMEOUT, "14500us", "20ms"),
+     (BUFFER_TIMEOUT, "37ms", "50ms"), (BUFFER_TIMEOUT, "0ms", "0ms"), (BUFFER_TIMEOUT, "disabled", "disabled"),
      (BUFFER_TIMEOUT, "1h", "1s"), (CHECKPOINT_INTERVAL, "1min", "60s"), (SPEED, "max", "max"), (SPEED, "700x", "600x"),
      (SPEED, "nonsense", "60x")],
 )  # fmt: skip

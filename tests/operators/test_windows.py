@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,6 +134,13 @@ ACTION = st.one_of(
     st.tuples(st.just("clock"), st.integers(1, 15)),
     st.tuples(st.just("restore"), st.integers(1, 3)),
 )
+
+
+def test_an_offset_shifts_the_panes_as_it_shifts_the_windows() -> None:
+    times = np.array([-1, 0, 2, 3, 12, 13], np.int64)
+    shifted = Tumbling(10, 3)
+    assert shifted.panes(times).tolist() == [-7, -7, -7, 3, 3, 13]
+    assert [shifted.window_start(time) for time in times.tolist()] == shifted.panes(times).tolist()
 
 
 @pytest.mark.slow

@@ -46,6 +46,14 @@ def kept(count: int) -> list[int]:
     return [one.sequence for one in frames]
 
 
+def test_a_frame_that_is_packed_while_somebody_reads_is_given_once() -> None:
+    recorder = Recorder(dense=10)
+    for sequence in range(10):
+        recorder.append(frame(sequence))
+    recorder._pack(frame(0))  # the oldest goes from the latest frames only after it has been packed
+    assert [one.sequence for one in recorder.frames()] == list(range(10))
+
+
 def held_by(make: Callable[[], object]) -> int:
     """Bytes of what is made."""
     tracemalloc.start()
