@@ -26,7 +26,7 @@ from workbench.cli import main
 from workbench.cli.command import say
 from workbench.dashboard.measured.sweep import SweepPoint, sweep_figures
 from workbench.errors import MissingPackageError, SettingError
-from workbench.lab.bench.measuring import full_speed, orderings, starting, trial
+from workbench.lab.bench.measuring import full_speed, orderings, percentiles, starting, trial
 from workbench.lab.bench.measuring.full_speed import FullSpeed
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import comparable, read_line
@@ -481,6 +481,25 @@ def test_a_crowd_with_a_wrong_result_is_exit_code_1(
     assert main(["bench", "crowd", "--repeats", "1", "--seconds", "3", "--parallelism", "8"]) == 1
     assert given == [(3, 8)]
     assert "the results are WRONG" in capsys.readouterr().out
+
+
+def test_percentiles_are_compared_with_those_of_the_records(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(percentiles, "WARM_UP_S", 0.2)
+    monkeypatch.setattr(percentiles, "AFTER_S", 1.0)
+    [found] = percentiles.compare(1_000, event_time=True, timeouts_ms=(50, 200))
+    assert (found.rate, found.event_time, found.timeout_ms) == (1_000, True, 200)
+    assert found.records > 100
+    assert 20 < found.exact_p50_ms < found.exact_p99_ms
+    close = percentiles.Compared(300, False, 100, 900, 50.0, 99.0, 48.0, 98.0, 52.0, 100.0)
+    off = replace(close, sentence_p50_ms=60.0)
+    assert (close.agrees, off.agrees) == (True, False)
+    monkeypatch.setattr(percentiles, "percentiles", lambda: [close, off])
+    assert main(["bench", "percentiles"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.endswith("OFF by more than a tenth") for line in lines] == [False, True]
+    assert json.loads(close.to_json())["config"] == {"rate": 300, "event_time": False, "timeout_ms": 100}
 
 
 def test_the_windows_of_a_crowd_are_checked_row_by_row() -> None:

@@ -15,10 +15,44 @@ import numpy as np
 import pyarrow as pa
 
 import workbench as wb
+from workbench.connectors.contract.block_reader import Blocks
+from workbench.connectors.live.generator_source import GeneratorSource
+from workbench.lab.bench.works.latencies import Stamps, now_us
 
 ROUTES = ("JFK", "LGA", "EWR", "BOS", "ORD", "SFO", "DEN", "SEA", "MIA", "DFW", "LAX", "ATL")
 SCHEMA = {"n": pa.int64(), "at": pa.timestamp("us"), "origin": pa.string(), "delay": pa.int64()}
 _BEGIN_US = 1_372_636_800_000_000
+_SPLITS = GeneratorSource.splits
+
+
+class Latencies:
+    """How long records took from when they were due at a rate until they reached the sink, whatever markers say.
+
+    Args:
+        rate: records a second, of all subtasks together.
+        parallelism: of the source.
+    """
+
+    def __init__(self, rate: float, parallelism: int) -> None:
+        self._stamps = Stamps(rate / parallelism)
+        self._due_us: dict[int, int] = {}
+        self._arrived: list[tuple[int, int]] = []  # when, and after how long
+        self._subtask = lambda first: first // Blocks.dealt(_SPLITS, None, rate).block % _SPLITS % parallelism
+
+    def requested(self, first: int, count: int) -> None:
+        """The source has asked for these records."""
+        due_us = self._stamps.next(count, self._subtask(first)).tolist()
+        self._due_us.update(zip(range(first, first + count), due_us, strict=True))
+
+    def arrive(self, batch: pa.RecordBatch, times_us: Any) -> None:
+        """Records have reached the sink; their event times tell which."""
+        now = now_us()
+        numbers = ((times_us - _BEGIN_US) // 1_000_000).tolist()
+        self._arrived += [(now, now - self._due_us.pop(number)) for number in numbers]
+
+    def p50_ms(self, since_us: int, until_us: int) -> float:
+        """Of the records that arrived in this time."""
+        return float(np.median([took for at_us, took in list(self._arrived) if since_us < at_us <= until_us])) / 1_000
 
 
 @dataclass
@@ -28,13 +62,17 @@ class Numbers:
     Attributes:
         hot: a key that most records have from now on.
         behind_s: every fourth record is so many seconds behind.
+        latencies: takes note of the records that are requested.
     """
 
     hot: str | None = None
     behind_s: int = 0
+    latencies: Latencies | None = None
 
     def rows(self, first: int, count: int) -> pa.RecordBatch:
         """Records `first` to ``first + count - 1``."""
+        if self.latencies is not None:
+            self.latencies.requested(first, count)
         n = np.arange(first, first + count)
         seconds = n - np.where(n % 4 == 3, self.behind_s, 0)
         origins = np.array(ROUTES)[(n * 7) % len(ROUTES)]
@@ -58,9 +96,10 @@ def counted(flights: wb.Stream, window: str = "10min") -> wb.Pipeline:
     return counts.sink_to(wb.TableSink("delays"))
 
 
-def summed(flights: wb.Stream) -> wb.Pipeline:
+def summed(flights: wb.Stream, sink: Any = None) -> wb.Pipeline:
     """The running sum of each origin: each record is passed on at once."""
-    return flights.key_by("origin").aggregate(delay=wb.sum("delay")).uid("sums").sink_to(wb.DiscardSink())
+    sums = flights.key_by("origin").aggregate(delay=wb.sum("delay")).uid("sums")
+    return sums.sink_to(sink or wb.DiscardSink())
 
 
 @dataclass
@@ -71,11 +110,13 @@ class Scene:
         job: runs.
         cause: does it.
         warm_s: how long the job runs before the first picture.
+        latencies: of its records, where the scene measures them.
     """
 
     job: wb.types.Job
     cause: Callable[[], object]
     warm_s: float = 6.0
+    latencies: Latencies | None = None
 
 
 @dataclass(frozen=True)
@@ -94,9 +135,11 @@ def tuning(name: str, **change: str) -> Iterator[Scene]:
         settings["buffer_timeout"] = "1s"
     if name == "checkpoint interval":
         settings["checkpoint_interval"] = "5s"
-    stream = summed(Numbers().stream(1_000, "0s"))
+    latencies = Latencies(1_000, 2)
+    sink = wb.CallbackSink(latencies.arrive, event_times=True)
+    stream = summed(Numbers(latencies=latencies).stream(1_000, "0s"), sink)
     with running(stream, name, parallelism=2, **settings) as job:
-        yield Scene(job, lambda: job.tune(**change))
+        yield Scene(job, lambda: job.tune(**change), latencies=latencies)
 
 
 @contextmanager

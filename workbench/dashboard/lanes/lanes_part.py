@@ -76,9 +76,12 @@ class LanesPart(Part):
             for lane in lanes
             if self._knobs[lane].models or not self._many
         ]
-        self.models = [self._words.div, row(drawn, "lanes_row"), row(controls, "lanes_row")]
         if self._many:
-            self.models = [column(self.models, spacing=10)]
+            rows = row(drawn, "lanes_row"), row(controls, "lanes_row")
+            self.models = [column([self._words.div, *rows], spacing=10)]
+        else:
+            halves = row(drawn, "lanes_row", "lanes_cell"), row(controls, "lanes_row", "lanes_cell")
+            self.models = [self._words.div, row(halves, "lanes_row", "whole")]
         self.inputs = tuple(item for knobs in self._knobs.values() for item in knobs.inputs)
         self._lines = lines
         for time_us, frames in self._past():

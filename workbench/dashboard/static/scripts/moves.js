@@ -16,6 +16,8 @@ const SEEN = [0.06, 0.94]
  */
 const BETWEEN = [0.28, 0.72]
 const FADES = 0.06
+/** Pixels of a letter: a label that is wider than its edge would hide what the boxes say. */
+const LETTER = 6.6
 const NS = "http://www.w3.org/2000/svg"
 
 /**
@@ -108,6 +110,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
     if (place < 0) continue
     const of = (/** @type {string} */ name) => column(edges, name)[place]
     const path = `M ${at(of("x0"), of("y0"))} C ${at(of("cx0"), of("cy0"))} ${at(of("cx1"), of("cy1"))} ${at(of("x1"), of("y1"))}`
+    const across = Math.abs(x.compute(of("x1")) - x.compute(of("x0")))
     const [each, rate, barrier, watermark] = ["each", "rate", "barrier", "watermark"].map((name) => column(moves, name)[row])
     const edge = known.get(ids[row]) ?? { owed: 0, barrier, watermark, told: 0, drawn: 0 }
     known.set(ids[row], edge)
@@ -117,7 +120,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
     }
     const go = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {number} */ delay) => {
       edge.drawn += 1
-      send(svg, path, kind, text, scale, delay, done)
+      send(svg, path, kind, text.length * LETTER * scale <= across ? text : "", scale, delay, done)
     }
     if (column(moves, "flows")[row]) flows.push(path)
     else {
