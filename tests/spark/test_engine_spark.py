@@ -186,7 +186,7 @@ def test_a_function_that_cannot_be_sent_names_the_variable(spark: Any, log: Path
 def test_a_job_is_paused_resumed_stopped_and_continued_from_a_copy(
     spark: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_job, "BATCH_ROWS", 500)
+    monkeypatch.setattr(spark_job, "REREAD_ROWS", 500)
     whole = events(log).filter("v > 3").sink_to(wb.TableSink("out"))
     job: Any = whole.run("first", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", checkpoint_interval="1s")
     until(lambda: len(job.checkpoints()) >= 1)

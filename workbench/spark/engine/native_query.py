@@ -45,12 +45,15 @@ class NativePlan:
         plan: with one subtask of each operator.
         root: of the checkpoint directory.
         batch_rows: records of a batch, about.
+        reread_rows: the same of a source that executors read for themselves.
         parts: in how many partitions a batch is read.
     """
 
-    def __init__(self, spark: SparkSession, plan: CarriedPlan, root: Path, batch_rows: int, parts: int) -> None:
+    def __init__(
+        self, spark: SparkSession, plan: CarriedPlan, root: Path, batch_rows: int, reread_rows: int, parts: int
+    ) -> None:
         self._spark, self._root = spark, root
-        self._rows, self._parts = batch_rows, parts
+        self._rows, self._reread_rows, self._parts = batch_rows, reread_rows, parts
         self._graph: LogicalGraph = plan.graph.logical
         content = sent(plan)
         self._file = root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
@@ -114,14 +117,15 @@ class NativePlan:
         bound_us += max((window.allowed_lateness_us for window in self._windows), default=0)
         folder = self._root / "source" / uid
         folder.mkdir(parents=True, exist_ok=True)
+        reread = node.spec.log.path.absolute() if can_reread(node.spec) else None
         frame = (
             self._spark.readStream.format(self._format)
             .option("folder", str(folder))
             .option("plan", str(self._file))
             .option("source", uid)
-            .option("rows", str(self._rows))
+            .option("rows", str(self._reread_rows if reread else self._rows))
             .option("parts", str(self._parts))
-            .option("log", str(node.spec.log.path.absolute()) if can_reread(node.spec) else "")
+            .option("log", str(reread or ""))
             .option("bound", str(bound_us))
             .option("columns", columns.serialize().to_pybytes().hex())
             .load()
@@ -188,16 +192,17 @@ def start_native(
     root: Path,
     *,
     batch_rows: int,
+    reread_rows: int,
     parts: int,
     interval: str,
     write: Callable[[Batch], None],
 ) -> Any:
-    """Start the query; returns Spark's handle; see `start_carried` for the arguments.
+    """Start the query; returns Spark's handle; see `NativePlan` and `start_carried` for the arguments.
 
     Raises:
         PlanError: a function cannot be sent to Spark's workers.
     """
-    native = NativePlan(spark, plan, root, batch_rows, parts)
+    native = NativePlan(spark, plan, root, batch_rows, reread_rows, parts)
     frames = [(uid, node, native.written(node)) for uid, node in plan.sinks]
     if len(frames) == 1:
         [(uid, node, frame)] = frames

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 200_000
 """Records of a batch, about: a batch costs a second or so, whatever its size."""
+REREAD_ROWS = 2_000_000
+"""Records of a batch that executors read for themselves, about: nothing of it is held in the driver."""
 _HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
 _LOOK_S = 0.05
 _KEEP_S = 3.0
@@ -345,7 +347,14 @@ class SparkJob:
             )
         else:
             parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
-            query = start_native(*where, batch_rows=BATCH_ROWS, parts=parts, interval=interval, write=self._write)
+            query = start_native(
+                *where,
+                batch_rows=BATCH_ROWS,
+                reread_rows=REREAD_ROWS,
+                parts=parts,
+                interval=interval,
+                write=self._write,
+            )
         self._queries.append(query)
         self._state = "RUNNING"
 

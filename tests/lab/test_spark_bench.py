@@ -1,0 +1,58 @@
+"""What ``workbench bench spark`` and ``history`` tell; the runs themselves need Spark."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from workbench.cli.entry import main
+from workbench.lab.bench import command
+from workbench.lab.bench.on_spark import delays, histories
+from workbench.lab.bench.on_spark.delays import MASTERS, Answer, ratios
+from workbench.lab.bench.on_spark.histories import Written
+
+
+def test_the_ratio_is_of_warm_rounds_and_each_master_has_one() -> None:
+    found = [
+        Answer(engine, master, number, seconds * (9 if number == 1 else 1), 3, True)
+        for master, slower in zip(MASTERS, (1.1, 3.0), strict=True)
+        for number in (1, 2, 3)
+        for engine, seconds in (("translated", 2.0 * slower), ("by hand", 2.0))
+    ]
+    for line, ratio in zip(ratios(found), ("1.10", "3.00"), strict=True):
+        assert f"takes {ratio} times as long" in line
+    assert ratios([each for each in found if each.round == 1]) == []
+
+
+def test_wrong_rows_end_with_exit_code_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    runs = [Answer("kernel", "", 1, 0.5, 3, True), Answer("by hand", MASTERS[0], 1, 0.5, 2, False)]
+    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(path=tmp_path))
+    monkeypatch.setattr(delays, "answers", lambda log, rounds: runs)
+    assert main(["bench", "spark", "--json"]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["peer"], line["config"]["engine"], line["exact"]) for line in lines] == [
+        ("workbench", "kernel", True),
+        ("spark", "by hand", False),
+    ]
+    assert "WRONG ROWS" in runs[1].describe()
+
+
+def test_a_history_is_told_with_its_share_of_plain_parquet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = []
+
+    def write(rows: int, tell: object) -> Written:
+        asked.append(rows)
+        return Written(rows, 10.0, 15.0, 4.0, 1_100, 300, rows < 10)
+
+    monkeypatch.setattr(histories, "write", write)
+    assert main(["bench", "history", "--rows", "3"]) == 0
+    assert "3 records as a history: 15.0 s, 0 rows/s, 1.50 times Spark's write.parquet" in capsys.readouterr().out
+    assert main(["bench", "history"]) == 1
+    assert asked == [3, 50_000_000]
