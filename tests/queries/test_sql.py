@@ -236,6 +236,12 @@ _ALONE = [(10, None), (20, None), (30, None)]
             "SELECT price - MIN(price) OVER (PARTITION BY bidder ORDER BY ts) AS above FROM bid",
             [(0,), (0,), (20,), (30,)],
         ),
+        (
+            "SELECT price, SUM(n) OVER (ORDER BY price ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS two, "
+            "MAX(n) OVER (ORDER BY price ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS most "
+            "FROM (SELECT MAX(price) AS price, COUNT(*) AS n FROM bid GROUP BY auction)",
+            [(30, 1, 1), (40, 4, 3)],
+        ),
         ("SELECT DISTINCT auction, bidder FROM bid", [(1, 7), (1, 8), (2, 7)]),
         ("SELECT auction FROM bid UNION SELECT bidder FROM bid", [(1,), (2,), (7,), (8,)]),
         ("SELECT n, COUNT(*) FROM (SELECT COUNT(*) AS n FROM bid GROUP BY auction) GROUP BY n", [(1, 1), (3, 1)]),
@@ -467,6 +473,11 @@ _ERRORS = [
         "SELECT a.ts FROM bid a JOIN bid FOR SYSTEM_TIME AS OF a.price AS b ON a.price = b.price",
         "a.price",
         "a.price is not the event time of the rows on the left: use ts",
+    ),
+    (
+        "SELECT SUM(n) OVER (ORDER BY n) AS s FROM (SELECT COUNT(*) AS n FROM bid GROUP BY auction)",
+        "SUM(n)",
+        "their frames count rows: write ROWS BETWEEN 10 PRECEDING",
     ),
     ("SELECT ts FROM bid FOR SYSTEM_TIME AS OF bid.ts", None, "follows the table of a JOIN"),
     ("SELECT a.ts FROM bid a FULL JOIN bid FOR SYSTEM_TIME AS OF a.ts AS b ON a.price = b.price", None, "not 'outer'"),

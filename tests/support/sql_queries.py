@@ -342,6 +342,12 @@ class Queries:
 
     def _over(self) -> Both:
         """Aggregates of the rows before each row; times that are equal come in no order, so rows have none."""
+        if self._random.random() < 0.3:
+            back, key = self._random.randint(0, 3), self._random.choice(("", "PARTITION BY s "))
+            frame = f"OVER ({key}ORDER BY k ROWS BETWEEN {back} PRECEDING AND CURRENT ROW)"
+            groups = f"(SELECT k, MIN(s) AS s, COUNT(*) AS n FROM {self._named()} WHERE k IS NOT NULL GROUP BY k) AS i"
+            text = f"SELECT k, n, SUM(n) {frame} AS total, MIN(n) {frame} AS least FROM {groups}"
+            return Both(text, text)
         back, key = self._random.randint(0, 15), self._random.choice(("k", "s", "v % 3", None))
         by = f"PARTITION BY {key} " if key else ""
         frame = self._random.choice(

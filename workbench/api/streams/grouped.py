@@ -12,12 +12,14 @@ from workbench.api.streams.building import computed_for_aggregates, located, nam
 from workbench.api.streams.joining import by_keys
 from workbench.arguments import whole_number
 from workbench.durations import Duration, parse_duration
-from workbench.errors import SettingError, unknown
+from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, column_names
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
 from workbench.operators.changelogs.group_aggregate import GroupAggregate
-from workbench.operators.changelogs.row_kinds import KIND
+from workbench.operators.changelogs.over_rows import OverRows
+from workbench.operators.changelogs.row_kinds import KIND, is_changelog
+from workbench.operators.changelogs.sortable import Order
 from workbench.operators.windows.over import Over, Unit
 from workbench.origin import Origin, caller
 from workbench.plan.logical import Input, Node
@@ -98,6 +100,7 @@ def over_rows(
     unit: Unit,
     preceding: int | Duration | None,
     aggregates: Mapping[str, Aggregation],
+    order: ColumnName | None,
     origin: Origin | None,
 ) -> Node:
     """See `Stream.over`."""
@@ -111,7 +114,27 @@ def over_rows(
         elif preceding is not None:
             back = parse_duration(cast("Duration", preceding), "preceding")
     made, named = named_aggregates(end, aggregates, (Aggregation,), origin)
-    spec = Over(names, named, unit, back)
+    if is_changelog(end.schema):
+        spec: Over | OverRows = _over_changes(names, named, unit, back, order, origin)
+    elif order is None:
+        spec = Over(names, named, unit, back)
+    else:
+        raise PlanError("these rows stay, and OVER takes them in order of event time: leave out order=", origin=origin)
     if names:
         return operator_node(spec, (by_keys(made, names),), origin)
     return replace(operator_node(spec, (replace(made, exchange="rebalance", partitioner=None),), origin), parallelism=1)
+
+
+def _over_changes(
+    keys: tuple[str, ...],
+    aggregates: tuple[tuple[str, Aggregation], ...],
+    unit: Unit,
+    preceding: int | None,
+    order: ColumnName | None,
+    origin: Origin | None,
+) -> OverRows:
+    if unit != "rows":
+        raise PlanError("OVER a changelog counts rows: use unit='rows', in SQL ROWS ... PRECEDING", origin=origin)
+    if order is None:
+        raise PlanError("the rows of a changelog have no order of their own: name a column with order=", origin=origin)
+    return OverRows(keys, aggregates, Order(column_names(order, "order")[0]), preceding)

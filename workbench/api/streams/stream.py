@@ -746,10 +746,12 @@ class Stream:
         unit: Literal["rows", "range"],
         preceding: int | Duration | None,
         aggregates: Mapping[str, Aggregation],
+        order: ColumnName | None = None,
     ) -> Stream:
         """Each record with aggregates of the records of its key before it, in the order of event time.
 
-        A record is emitted when the watermark has passed it; late ones are dropped and counted.
+        A record is emitted when the watermark has passed it; late ones are dropped and counted. Rows of a changelog are
+        ordered by a column, and replaced whenever a row before them changes; all of them are kept.
 
         Source: SQL's ``OVER (PARTITION BY ... ORDER BY ... ROWS or RANGE ... PRECEDING)``.
 
@@ -759,9 +761,11 @@ class Stream:
                 with the same time count as well.
             preceding: how far back a record sees, itself not counted; None: to the first record.
             aggregates: by the name of the column: ``{"mean": wb.mean("price")}``.
+            order: of a changelog: the column that orders its rows.
 
         Raises:
-            PlanError: a column that cannot be a key or be aggregated, or a taken name.
+            PlanError: a column that cannot be a key or be aggregated, or a taken name; a duration, or no order, with a
+                changelog.
             SettingError: an invalid number or duration.
 
         Example:
@@ -770,7 +774,7 @@ class Stream:
             >>> prices.over([], "rows", 1, {"most": wb.max("price")}).collect()["most"].to_pylist()
             [4, 8, 8]
         """
-        return self._made(over_rows(self._end, keys, unit, preceding, aggregates, caller()))
+        return self._made(over_rows(self._end, keys, unit, preceding, aggregates, order, caller()))
 
     def window(
         self,

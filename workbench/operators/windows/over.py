@@ -151,7 +151,7 @@ class _Over(Operator):
         first, last = self._frames(rows, begins, at)
         fresh = order >= held
         first, last = first[fresh], last[fresh]
-        columns = [_aggregated(item, rows.batch, first, last) for _, item in self._spec.aggregates]
+        columns = [aggregated(item, rows.batch, first, last) for _, item in self._spec.aggregates]
         emitted = new.where(order[fresh] - held)
         arrays = [
             column.cast(field.type) if column.type != field.type else column
@@ -219,7 +219,7 @@ def _together(parts: Sequence[_Rows]) -> _Rows:
     return _Rows(pa.concat_batches([part.batch for part in parts]), codes, times)
 
 
-def _aggregated(item: Aggregation, batch: pa.RecordBatch, first: Int64s, last: Int64s) -> pa.Array:
+def aggregated(item: Aggregation, batch: pa.RecordBatch, first: Int64s, last: Int64s) -> pa.Array:
     """The aggregate of rows ``first[i]`` to ``last[i]``, for each i."""
     if item.column is None:
         return pa.array(last - first + 1)

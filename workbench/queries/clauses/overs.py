@@ -35,18 +35,24 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
             the row, or different windows in one query.
     """
     first = calls[0]
-    if is_changelog(rows.records.schema):
-        raise text.error(first, "its rows replace earlier ones, and OVER takes rows that stay: use GROUP BY")
+    changes = is_changelog(rows.records.schema)
     order = first.args.get("order")
     times = [] if order is None else order.expressions
     if len(times) != 1 or times[0].args.get("desc") or not isinstance(times[0].this, exp.Column):
-        raise text.error(first, "OVER needs ORDER BY the column of event time, ascending")
+        which = "a column" if changes else "the column of event time"
+        raise text.error(first, f"OVER needs ORDER BY {which}, ascending")
     column = rows.of(times[0].this, text)
-    if column.ahead_us is None:
+    if column.ahead_us is None and not changes:
         known = [item.name for item in rows.columns if item.ahead_us is not None]
         fix = f"use {known[0]}" if known else "give the source event_time=..."
         raise text.error(times[0], f"the column {column.name!r} is not the event time of these rows: {fix}")
     unit, preceding = _frame(first, text)
+    if changes and unit != "rows":
+        raise text.error(
+            first,
+            "its rows replace earlier ones, and their frames count rows: write ROWS BETWEEN 10 PRECEDING AND "
+            "CURRENT ROW",
+        )
     back = timedelta(microseconds=preceding) if unit == "range" and preceding is not None else preceding
     window = _window_of(first)
     added: dict[str, Expression] = {}
@@ -70,7 +76,7 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
             aggregates[name] = over_aggregate(call.this, rows, text)
             computed[key] = name
     try:
-        made = stream.over(keys, unit, back, aggregates)
+        made = stream.over(keys, unit, back, aggregates, column.stored if changes else None)
     except PlanError as error:
         raise text.error(first, error.message) from None
     return replace(rows, stream=made), computed
