@@ -24,6 +24,8 @@ RESTARTS ?= 50
 INTERRUPTS ?= 200
 FUZZ ?= 50000
 SOAK ?= 1800
+VERSION ?=
+SITE := build/$(if $(VERSION),versions/$(VERSION),docs)
 
 EXTENSION_SOURCES := $(shell find extension -type f \
 	-not -path '*/node_modules/*' -not -path '*/lib/*' -not -path '*/labextension/*' -not -path '*/.yarn/*' \
@@ -85,10 +87,10 @@ play: install-dev  ## play the lessons in a Chromium as a learner does (ARGS="01
 binder: install-dev  ## build the last commit as Binder does and play a lesson in it without a network; as root (ARGS=07)
 	@PYTHONPATH=tests/support $(BIN)/python -m rehearse_binder $(ARGS)
 
-docs: install-docs lessons  ## build the documentation as a site, in build/docs
+docs: install-docs lessons  ## build the documentation as a site, in build/docs (VERSION=0.1.0: beside other versions)
 	@echo "Building the documentation; it runs the lessons."
-	@$(BIN)/python -m sphinx -q -W --keep-going -c docs/site . build/docs
-	@echo "The site is in build/docs: open build/docs/index.html."
+	@DOCS_VERSION=$(VERSION) $(BIN)/python -m sphinx -q -W --keep-going -c docs/site . $(SITE)
+	@echo "The site is in $(SITE): open $(SITE)/index.html."
 
 pictures: install-dev  ## retake the pictures of docs/images in a Chromium (ARGS=lab or ARGS=pages: some of them)
 	@echo "Taking the pictures."

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from html import escape
 from importlib.metadata import version as version_of
+from pathlib import Path
 from typing import Any
 
 project = "Streaming Workbench"
 author = "The Streaming Workbench authors"
 copyright = author
-version = release = version_of("streaming-workbench")
+NAMED = os.environ.get("DOCS_VERSION", "")
+"""By ``make docs VERSION=...``: the site then is one of several, side by side in one folder."""
+version = release = NAMED or version_of("streaming-workbench")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "docs/site/index"
@@ -23,6 +28,14 @@ exclude_patterns = ["**/.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = f"Streaming Workbench {version}"
 html_static_path: list[str] = []
+templates_path = ["templates"]
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "sidebar/search.html", "sidebar/scroll-start.html", "sidebar/navigation.html"),
+        *("versions.html", "sidebar/scroll-end.html"),
+    ]
+}
+html_context = {"is_one_of_several": bool(NAMED)}
 html_show_sphinx = False
 default_role = "code"
 
@@ -46,7 +59,22 @@ def setup(app: Any) -> None:
 
 
 def _front_page(app: Any, error: Exception | None) -> None:
-    """Let the root of the site show the start page, which lies deeper."""
+    """Let the root of the site show the start page, which lies deeper, and list all versions beside this one."""
     if error is None and app.builder.format == "html":
         text = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/site/index.html"><title>Start</title>'
         (app.outdir / "index.html").write_text(text, encoding="utf-8")
+        if NAMED:
+            list_versions(app.outdir.parent)
+
+
+def list_versions(folder: Path) -> list[str]:
+    """Write the page that links to the versions in a folder; returns their names, the newest first."""
+
+    def place(name: str) -> list[tuple[int, str]]:
+        return [(int(part), "") if part.isdigit() else (-1, part) for part in name.lstrip("v").split(".")]
+
+    names = sorted((path.parent.name for path in folder.glob("*/index.html")), key=place, reverse=True)
+    links = "".join(f'<li><a href="{escape(name)}/index.html">{escape(name)}</a>' for name in names)
+    text = f'<!doctype html><html lang="en"><title>{project}</title><h1>{project}: all versions</h1><ul>{links}</ul>'
+    (folder / "index.html").write_text(text, encoding="utf-8")
+    return names

@@ -121,7 +121,9 @@ def test_the_notebooks_are_those_of_the_sources(tmp_path: Path) -> None:
     assert {path.relative_to(kept): path.read_text() for path in kept.rglob("*.ipynb")} == there
 
 
-def test_the_command_copies_and_keeps_what_somebody_wrote(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_copies_and_keeps_what_somebody_wrote(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert main(["lessons", "--copy"]) == 0
     mine = here / "streaming-course/01_table_in_motion.ipynb"
     mine.write_text("mine")
@@ -131,5 +133,10 @@ def test_the_command_copies_and_keeps_what_somebody_wrote(here: Path, capsys: py
     assert mine.read_text() != "mine"
     assert main(["lessons", "--list"]) == 0
     assert "A table in motion" in capsys.readouterr().out
+    opened = []
+    monkeypatch.setattr("workbench.cli.lessons._open", lambda root, name, options: opened.append((root, name)))
+    main(["lessons", "4", "--lecture"])
+    assert opened == [(here / "streaming-course", "lectures/04_time.ipynb")]
+    assert 'wb.lesson(\\"04\\", progress=False).lecture()' in (opened[0][0] / opened[0][1]).read_text()
     assert main(["lessons", "99"]) == 2
     assert "there is no lesson '99'" in capsys.readouterr().err

@@ -26,7 +26,10 @@ ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(sys.executable).parent
 BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)
 FROM_OTHERS = ("UnknownMemberType", "UnknownVariableType", "UnknownArgumentType", "UnknownParameterType")
-AS_IN_CELLS = (*FROM_OTHERS, "UnknownLambdaType", "MissingParameterType", "MissingTypeStubs", "UnusedExpression")
+AS_IN_CELLS = (
+    *(*FROM_OTHERS, "UnknownLambdaType", "MissingParameterType", "MissingTypeStubs", "UnusedExpression"),
+    *("MissingTypeArgument", "OptionalOperand", "OperatorIssue"),
+)
 """Cells end in expressions and use pandas, which says nothing about types; lessons declare few of their own."""
 NOT_TYPED = {"connectors.md", "gallery.md"}
 """Documents whose programs are short, and not typed."""
@@ -57,7 +60,10 @@ def documented() -> dict[str, str]:
 def lessons() -> dict[str, str]:
     """The notebooks' programs; a magic is no Python, but the cell of ``%%stream`` is."""
     found = {}
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+    for path in (
+        *sorted((ROOT / "notebooks").glob("*.ipynb")),
+        *sorted((ROOT / "notebooks/course/solved").glob("*.ipynb")),
+    ):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         lines = ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
         found[path.name] = "\n".join(line for cell in lines for line in cell.splitlines() if not line.startswith("%"))

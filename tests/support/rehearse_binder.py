@@ -136,8 +136,9 @@ def session(home: Home, number: str) -> list[str]:
             played = Player(front).play(number)
             browser.close()
     finally:
-        lab.terminate()
-        lab.wait(30)
+        lab.kill()  # told to end while kernels run, it may wait for ever
+        lab.wait()
+        subprocess.run(["pkill", "-KILL", "-u", USER], check=False)  # its kernels
         memory.end()
     print(  # noqa: T201
         f"The first lesson was open after {opened_s:.0f} s; lesson {number} moves after {played.moved_s:.1f} s.\n"

@@ -8,7 +8,7 @@ from html import escape
 
 WIDTH, HEIGHT = 640.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 20.0, 18.0, 52.0
-SERIES = ("#0a66c2", "#b35900", "#1a7f37", "#8250df")
+SERIES = ("#0a66c2", "#b35900", "#806080", "#c08080")
 """Distinguishable to colour-blind people, and readable on white and on black; each series also has its own marks."""
 DASHES = ("", "7 4", "2 3", "10 3 2 3")
 
