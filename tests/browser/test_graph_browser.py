@@ -101,6 +101,7 @@ def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
                 page = opened(browser, f"{pages.url}{view}")
                 for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
                     page.get_by_role("slider", name=name, exact=True).wait_for()
+                page.locator('[role=slider][aria-valuetext="100ms"]').first.wait_for()  # not the number of its place
                 page.set_viewport_size({"width": 240, "height": 1000})
                 badge = page.locator(".badge:visible")
                 badge.wait_for()

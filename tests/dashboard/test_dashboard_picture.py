@@ -242,6 +242,12 @@ def test_a_gauge_never_leaves_its_track_when_a_step_overshoots():
     assert drawn["usage"] == ["13/32 (109 %)"]
 
 
+def test_a_pool_is_never_used_more_than_whole_and_what_waits_for_it_is_told():
+    metrics = {"outPoolUsage": 1.0, "usedMemorySegments": 8, "totalMemorySegments": 8, "outputQueueLength": 9}
+    full = replace(FRAME, tasks=(replace(FRAME.tasks[0], metrics=metrics),))
+    assert "100 % <span class='muted'>8/8 and 1 waiting</span>" in buffers.pools_html(full)
+
+
 def test_the_hover_lists_operators_and_metrics():
     lines = graph.details(FRAME.vertices[1]).splitlines()
     assert lines[0] == "aggregate (window aggregate) tumbling 1h"
