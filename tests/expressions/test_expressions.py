@@ -437,6 +437,8 @@ def test_parts_of_json_as_text() -> None:
     assert found("get_json_object(s, '$.a.b[1]')") == ["2.5"]
     assert found("get_json_object(s, '$.a')") == ['{"b":[1,2.5,"x"]}']
     assert found("json_value(s, '$.a')") == []
+    assert found("get_json_object(concat('[null, ', length(s), ']'), '$[0]')") == ["null"] * 6  # as in Spark
+    assert found("json_value(concat('[null, ', length(s), ']'), '$[0]')") == []
     assert found("json_value(s, '$.a.b[2]')") == ["x"]
     assert found("json_array_length(s)") == [2]
 

@@ -60,10 +60,7 @@ SPARK_ONLY = [
     "NULLIF(regexp_extract(s, '([a-z])([a-z])', 2), '')",
     "NULLIF(regexp_extract(s, '[A-Z][a-z]', 0), '')",
     "regexp_count(s, '[a-z]')",
-    *(
-        f"get_json_object({_JSON}, '{path}')"
-        for path in ("$", "$.a", "$.a.b", "$.b", *(f"$.a.b[{i}]" for i in range(7)))
-    ),
+    *(f"get_json_object({_JSON}, '{path}')" for path in ("$", "$.a", "$.a.b", "$.b", *_PLACES)),
     "get_json_object(concat('{\"c d\": {\"e\": ', n, '}'), '$[\\'c d\\'].e')",
     "get_json_object(concat('[', a, ', {\"x\":\"', s, '\"}]'), '$[1].x')",
     "get_json_object(s, '$.a')",

@@ -65,7 +65,7 @@ def _quoted(text: str) -> str:
 
 def _part(value: Any, whole: bool) -> str | None:
     """The text of a value; objects and arrays have one only as JSON."""
-    if value is _NOTHING or value is None or (not whole and isinstance(value, dict | list)):
+    if value is _NOTHING or (not whole and isinstance(value, dict | list)):
         return None
     try:
         return value if isinstance(value, str) else _written(value)
@@ -84,7 +84,13 @@ def _each(function: Callable[[str], Any], kind: pa.DataType) -> Callable[[Datum]
 
 def _extracted(scope: Scope, tree: Tree, name: str, text: Tree, steps: Sequence[Step], whole: bool) -> Node:
     node = scope.string(text, name)
-    return call(_each(lambda found: _part(_at(_read(found), steps), whole), _TEXT), [node], _TEXT, render(tree))
+    null = "null" if whole and not (steps and isinstance(steps[-1], str)) else None  # in Spark only fields are null
+
+    def extracted(found: str) -> str | None:
+        value = _at(_read(found), steps)
+        return null if value is None else _part(value, whole)
+
+    return call(_each(extracted, _TEXT), [node], _TEXT, render(tree))
 
 
 def _get_json_object(scope: Scope, tree: Tree) -> Node:
