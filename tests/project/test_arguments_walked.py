@@ -68,6 +68,9 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     "Stream.key_by(keys)": lambda c, _: stream().key_by(c("k")),
     "Stream.group_by(keys)": lambda c, _: stream().group_by(c("k")),
     "Stream.over(keys)": lambda c, _: stream().over([c("k")], "rows", 1, {"m": wb.count()}),
+    "Stream.over(order)": lambda c, _: (
+        stream().group_by("k").aggregate(n=wb.count()).over([], "rows", 1, {"m": wb.count()}, order=c("k"))
+    ),
     "Stream.distinct(columns)": lambda c, _: stream().distinct(c("k")),
     "KeyedStream.latest_by(order)": lambda c, _: stream().key_by("k").latest_by(c("t")),
     "KeyedStream.earliest_by(order)": lambda c, _: stream().key_by("k").earliest_by(c("t")),
@@ -226,6 +229,7 @@ KEYED: dict[str, Callable[[Any], Any]] = {
 DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "SqlSource(poll)": lambda d, _: wb.SqlSource("postgresql://h/d", "a", TABLE.schema, key="n", poll=d),
     "KafkaSource(discover)": lambda d, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, discover=d),
+    "Stream.state_ttl(duration)": lambda d, _: stream().group_by("k").aggregate(n=wb.count()).state_ttl(d),
     "Stream.over(preceding)": lambda d, _: stream().over([], "range", d, {"m": wb.count()}),
     **sources("out_of_orderness"),
     **sources("idle_after"),
