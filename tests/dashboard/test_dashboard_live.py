@@ -25,6 +25,7 @@ from workbench.dashboard.charts.time_chart import spaced
 from workbench.dashboard.contract import steps
 from workbench.dashboard.contract.steps import nearest, same_value
 from workbench.dashboard.page import pace, transport
+from workbench.dashboard.page.page import Pulse
 from workbench.dashboard.shown import display
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
@@ -267,6 +268,11 @@ def test_an_unchanged_frame_sends_a_pulse_and_nothing_else(shown):
     count, size = shown.page.receive()
     assert count == 1
     assert size < 1_000
+
+
+def test_models_of_two_kernels_differ_on_one_page():
+    """Bokeh counts from 1,000 in each process: in JupyterLab a patch of one kernel would change the other's view."""
+    assert not any(re.fullmatch(r"p\d+", each.id) for each in (Pulse().source, Pulse().echo))
 
 
 def test_a_frame_is_a_small_message(shown):

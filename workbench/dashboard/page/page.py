@@ -6,11 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bokeh.models import ColumnDataSource, CustomJS, Plot, Slider
+from bokeh.settings import settings
 
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.static import called, script
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.page.pace import ANSWER_S
+
+settings.simple_ids = False  # else two kernels, whose views are on one page of JupyterLab, number their models alike
 
 SUPPLEMENT = "supplement"
 """The name of the tags of a view's root that tell the page's script of cards which were filled later."""
