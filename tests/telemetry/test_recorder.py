@@ -91,6 +91,16 @@ def test_of_wide_frames_fewer_are_kept_in_proportion() -> None:
     assert [one.sequence for one in recorder.frames()][-40:] == list(range(260, 300))
 
 
+def test_frames_of_a_live_job_are_thinned_by_their_age() -> None:
+    recorder = Recorder(recent_us=2_000_000)
+    for sequence in range(40):  # ten a second
+        recorder.append(frame(sequence))
+    for sequence in range(40, 60):  # one a second, paused
+        recorder.append(replace(frame(sequence), time_us=(sequence - 36) * 1_000_000))
+    assert [one.sequence for one in recorder.frames()] == [*range(0, 50, 5), *range(50, 60)]
+    assert len(recorder._dense) == LEAST
+
+
 def test_packed_frames_take_a_fifth_of_the_room_at_most() -> None:
     packed = PackedFrame(frame(300))
     assert packed.frame() == frame(300)

@@ -15,7 +15,9 @@ from typing import Any
 from workbench.telemetry.frames import Frame
 
 DENSE = 300
-"""The number of latest frames that are all kept: half a minute at ten per second, a minute if no one reads them."""
+"""The number of latest frames that are all kept: half a minute at ten per second."""
+RECENT_US = 30_000_000
+"""How long all frames of a live job are kept: one that is paused or not read has fewer in that time."""
 SPARSE = 540
 EVERY = 5
 """Of older frames, one in this many is kept, for five minutes."""
@@ -70,32 +72,39 @@ class Recorder:
     Args:
         dense: the number of latest frames that are all kept; fewer if they have more than `PARTS` parts each.
         sparse: the number of older frames, every fifth one; fewer likewise.
+        recent_us: frames that are older than the newest by more than this are no latest ones, but for the last
+            `LEAST`; None: however old they are.
 
     Example:
         >>> Recorder().latest() is None
         True
     """
 
-    def __init__(self, dense: int = DENSE, sparse: int = SPARSE) -> None:
+    def __init__(self, dense: int = DENSE, sparse: int = SPARSE, recent_us: int | None = None) -> None:
         self._dense: deque[Frame] = deque()
         self._dense_max = dense
         self._dense_parts = 0
         self._sparse: deque[PackedFrame] = deque(maxlen=sparse)
         self._sparse_max = sparse
+        self._recent_us = recent_us
         self.read = False
 
     def append(self, frame: Frame) -> None:
         """Add the newest frame; the oldest give way."""
         self._dense.append(frame)
         self._dense_parts += _parts(frame)
-        while len(self._dense) > self._dense_max or (
-            len(self._dense) > LEAST and self._dense_parts > self._dense_max * PARTS
-        ):
+        while len(self._dense) > self._dense_max or (len(self._dense) > LEAST and self._outlived(frame)):
             oldest = self._dense[0]
             if oldest.sequence % EVERY == 0:
                 self._pack(oldest)
             self._dense_parts -= _parts(oldest)
             self._dense.popleft()  # last, so that a concurrent reader misses no frame
+
+    def _outlived(self, newest: Frame) -> bool:
+        """Whether the oldest of the latest frames is too old, or all of them are too large."""
+        if self._dense_parts > self._dense_max * PARTS:
+            return True
+        return self._recent_us is not None and newest.time_us - self._dense[0].time_us > self._recent_us
 
     def _pack(self, frame: Frame) -> None:
         self._sparse.append(PackedFrame(frame))

@@ -50,7 +50,7 @@ from workbench.runtime.storage import (
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.runtime.tasks.execution import JobServices
 from workbench.runtime.tasks.stage import Stage
-from workbench.telemetry.recorder import Recorder
+from workbench.telemetry.recorder import RECENT_US, Recorder
 from workbench.telemetry.sampler import Sampler
 from workbench.telemetry.scene import held_by
 from workbench.telemetry.stepping.narrators import narrator_for
@@ -156,10 +156,10 @@ class Launch:
         self._start_us = SystemClock().now_us() if start_us is None else start_us
         self._twin_of = twin_of
         self._cell = this_cell()
-        self._recorder = Recorder()
+        name, stepping = request.name, request.driver == "stepping"
+        self._recorder = Recorder(recent_us=None if stepping else RECENT_US)
         self._sampler = Sampler(self._recorder)
         self._sampler.first = first
-        name, stepping = request.name, request.driver == "stepping"
         self._driver: LiveDriver | SteppingDriver
         clock: Clock
         if stepping:
