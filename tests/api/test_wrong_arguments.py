@@ -82,7 +82,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
         ),
         (
             lambda: clicks().join(clicks(), on="k", between="1h"),
-            "between is '1h': write two durations, for example ('-5min',",
+            "between is '1h': write two durations, such as ('-5min', '10min'), or 'latest'",
         ),
         (lambda: clicks().filter(wb.col("n").is_in(1)), "is_in takes a list of values, not 1: write is_in([1])"),
         (lambda: wb.watermarks.punctuated(3), "punctuated got 3: write an expression, such as 'kind = 1'"),

@@ -613,7 +613,7 @@ def completions(shell: InteractiveShell, line: str) -> set[str]:
         ("%stream set batch", {"batch_interval=", "batch_size="}),
         ("%stream set delays sp", {"speed="}),
         ("%stream set de", {"delays"}),
-        ("%stream show delays s", {"sink", "state", "stepper", "subtasks"}),
+        ("%stream show delays s", {"sink", "sources", "state", "stepper", "subtasks"}),
         ("%stream lecture delays s", {"state", "stepper"}),
         ("%stream fail delays s", {"source[0]", "sink[0]", "sink[1]"}),
         ("%stream restore delays monday --", {"--allow-non-restored-state"}),
