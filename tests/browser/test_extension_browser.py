@@ -395,7 +395,7 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     views = front.page.locator("#jp-mainmenu-workbench-views .lm-Menu-itemLabel").all_inner_texts()
     assert ", ".join(views) == (
         "Stepper, Dataflow, Latency and throughput, Watermarks, Event time, Buffers, Checkpoints, State, Results, "
-        "Controls, Events, Vertices and subtasks, Pending roots, Partial matches, Batches, "
+        "Controls, Events, Vertices and subtasks, Pending roots, Partial matches, Sources, Batches, "
         "Transactions, Changelog"
     )
     front.page.keyboard.press("Escape")
