@@ -3,7 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills clusters soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -113,6 +113,9 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 
 connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka and NATS, which also restart (KILLS=300 RESTARTS=50)
 	@WORKBENCH_KILLS=$(KILLS) WORKBENCH_RESTARTS=$(RESTARTS) $(BIN)/python -m pytest tests/system/test_connector_kills.py $(ARGS)
+
+clusters: install-dev  ## run pipelines on each kind of Spark cluster while an executor is killed; also by a standalone master
+	@WORKBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/spark/test_cluster_spark.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)

@@ -55,7 +55,8 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, those with most tests first, so that what a file sets up is set up once."""
+    """Give each process whole files, so that what a file sets up is set up once: those with most tests first, and then
+    those that play a whole system, whose few tests take long."""
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
@@ -63,6 +64,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             path = super()._split_scope(nodeid)
             names = (name for name, files in ONE_AFTER_THE_OTHER.items() if any(map(PurePath(path).match, files)))
             return next(names, path)
+
+        def schedule(self) -> None:
+            super().schedule()
+            for scope in [scope for scope in self.workqueue if PurePath(scope).parent.name in SLOW_FOLDERS]:
+                self.workqueue.move_to_end(scope, last=False)
 
     return ByFile(config, log)
 

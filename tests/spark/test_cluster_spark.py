@@ -6,6 +6,7 @@ A process has one JVM of Spark, so each cluster has a process of its own.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,6 +55,7 @@ def test_several_jvms_of_which_one_is_killed(tmp_path: Path, flights_log: Path, 
     assert not (Path(pq.__file__).parents[1] / "pyspark" / "work").exists()  # the package is left as it is
 
 
+@pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'make clusters' runs it: another half minute")
 def test_a_standalone_master_whose_executor_is_killed(
     tmp_path: Path, flights_log: Path, delays_oracle: pa.Table
 ) -> None:
