@@ -8,36 +8,19 @@ from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
-from workbench.arguments import as_given
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.messages.message_format import MessageFormat
-from workbench.errors import PlanError, SettingError, unknown
+from workbench.connectors.messages.metadata import metadata_of
+from workbench.errors import PlanError
 
 Part = Literal["key", "timestamp", "topic", "partition", "offset"]
 PARTS: tuple[Part, ...] = get_args(Part)
 _NO_TIMESTAMP = 0  # the kind of timestamp of a message without one
 
 
-def metadata_of(given: Mapping[str, str] | None, schema: pa.Schema) -> dict[str, Part]:
-    """By column of the schema: the part of a message that it holds.
-
-    Raises:
-        SettingError: not a dictionary, or an unknown part.
-        PlanError: no such column.
-    """
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise SettingError(f"metadata is {as_given(given)}: write a dictionary, such as {{'sent': 'timestamp'}}")
-    found: dict[str, Part] = {}
-    for column, name in given.items():
-        if column not in schema.names:
-            raise PlanError(unknown("column", column, schema.names))
-        part = next((part for part in PARTS if part == name), None)
-        if part is None:
-            raise SettingError(unknown("part of a Kafka message", name, PARTS))
-        found[column] = part
-    return found
+def kafka_metadata(given: Mapping[str, str] | None, schema: pa.Schema) -> dict[str, Part]:
+    """`metadata_of` for messages of Kafka."""
+    return metadata_of(given, schema, PARTS, system="Kafka", example="{'sent': 'timestamp'}")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
 from workbench.connectors.kafka.places import Beginning, Start
 from workbench.connectors.kafka.reader import KafkaReader
-from workbench.connectors.kafka.rows import Rows, metadata_of
+from workbench.connectors.kafka.rows import Rows, kafka_metadata
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.durations import Duration, parse_duration
 from workbench.errors import SettingError
@@ -120,7 +120,7 @@ class KafkaSource(Source):
             "schema": columns,
             "format": format,
             "avro_schema": avro_schema,
-            "metadata": metadata_of(metadata, columns),
+            "metadata": kafka_metadata(metadata, columns),
             "event_time": time_column,
             "beginning": Beginning.of(start),
             "bounded": true_or_false(bounded, "bounded"),
@@ -144,7 +144,9 @@ class KafkaSource(Source):
     @cached_property
     def rows(self) -> Rows:
         """How messages become rows."""
-        return Rows(self.schema, message_format(self.format, self.avro_schema), metadata_of(self.metadata, self.schema))
+        return Rows(
+            self.schema, message_format(self.format, self.avro_schema), kafka_metadata(self.metadata, self.schema)
+        )
 
     def describe(self) -> str:
         return f"{', '.join(self.topics)} of {self.cluster}"

@@ -16,11 +16,12 @@ from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.messages.message_format import MessageFormat
+from workbench.connectors.messages.metadata import metadata_of
 from workbench.connectors.nats.reader import NatsReader
 from workbench.connectors.nats.server import NatsServer
 from workbench.connectors.nats.stream_wire import NatsMessage
 from workbench.durations import parse_instant
-from workbench.errors import PlanError, SettingError, unknown
+from workbench.errors import PlanError, SettingError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
@@ -213,25 +214,15 @@ def _start_of(start: object) -> str | int:
 
 
 def _metadata_of(given: Any, schema: pa.Schema) -> dict[str, Part]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise SettingError(f"metadata is {as_given(given)}: write a dictionary, such as {{'where': 'subject'}}")
-    found: dict[str, Part] = {}
-    for column, name in given.items():
-        if column not in schema.names:
-            raise PlanError(unknown("column", column, schema.names))
-        part = next((part for part in PARTS if part == name), None)
-        if part is None:
-            raise SettingError(unknown("part of a NATS message", name, PARTS))
+    found = metadata_of(given, schema, PARTS, system="NATS", example="{'where': 'subject'}")
+    for column, part in found.items():
+        kind = schema.field(column).type
         try:
-            pa.nulls(0, _KINDS[part]).cast(schema.field(column).type)
+            pa.nulls(0, _KINDS[part]).cast(kind)
         except pa.ArrowNotImplementedError:
-            kind = schema.field(column).type
             raise PlanError(
                 f"the column {column!r} is {kind}, and the {part} is {_KINDS[part]}: declare that"
             ) from None
-        found[column] = part
     return found
 
 

@@ -1,0 +1,48 @@
+"""Which columns hold what surrounds the value of a message: its key, subject, timestamp or number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import pyarrow as pa
+
+from workbench.arguments import as_given
+from workbench.errors import PlanError, SettingError, unknown
+
+Part = TypeVar("Part", bound=str)
+
+
+def metadata_of(
+    given: Mapping[str, str] | None, schema: pa.Schema, parts: Sequence[Part], *, system: str, example: str
+) -> dict[str, Part]:
+    """By column of the schema: the part of a message that it holds.
+
+    Args:
+        given: as the user writes it.
+        schema: of the rows.
+        parts: that a message has.
+        system: that the messages come from, for errors.
+        example: of a dictionary, for errors.
+
+    Raises:
+        SettingError: not a dictionary, or an unknown part.
+        PlanError: no such column.
+
+    Example:
+        >>> metadata_of({"at": "sent"}, pa.schema({"at": "int64"}), ("sent", "key"), system="Kafka", example="{}")
+        {'at': 'sent'}
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise SettingError(f"metadata is {as_given(given)}: write a dictionary, such as {example}")
+    found: dict[str, Part] = {}
+    for column, name in given.items():
+        if column not in schema.names:
+            raise PlanError(unknown("column", column, schema.names))
+        part = next((part for part in parts if part == name), None)
+        if part is None:
+            raise SettingError(unknown(f"part of a {system} message", name, parts))
+        found[column] = part
+    return found
