@@ -8,32 +8,17 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from feed_servers import event_server, mqtt_broker, web_socket_server
+from polled import read
 from source_readers import readers
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched
 from workbench.connectors.feeds.event_stream import EventParser
 from workbench.connectors.feeds.link import FeedMessage
 from workbench.errors import PlanError, SettingError, SourceError
 
 SCHEMA = {"n": pa.int64()}
-
-
-def read(reader: Any, count: int) -> list[int]:
-    """So many records; the reader's clock advances while it waits."""
-    found: list[int] = []
-
-    def complete() -> bool:
-        polled = reader.poll(100)
-        if isinstance(polled, Fetched):
-            found.extend(polled.records.batch.column("n").to_pylist())
-        elif isinstance(polled, WaitUntil):
-            reader._clock.advance_to(max(reader._clock.now_us(), polled.time_us or 0))
-        return len(found) >= count
-
-    until(complete)
-    return found
 
 
 def test_events_are_read_on_from_the_last_one() -> None:

@@ -13,12 +13,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from nats_server import NatsProcess, running
+from polled import read
 from source_readers import readers
 from waiting import until
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
+from workbench.connectors.contract.base import Exhausted
 from workbench.connectors.feeds.link import LinkError
 from workbench.connectors.nats.protocol import Delivered, NatsProtocol
 from workbench.connectors.nats.server import Login
@@ -37,22 +38,6 @@ def server() -> Iterator[NatsProcess]:
 
 def numbers(first: int, last: int) -> list[bytes]:
     return [b'{"n": %d}' % n for n in range(first, last)]
-
-
-def read(reader: Any, count: int) -> list[int]:
-    """So many records; the reader's clock advances while it waits."""
-    found: list[int] = []
-
-    def complete() -> bool:
-        polled = reader.poll(100)
-        if isinstance(polled, Fetched):
-            found.extend(polled.records.batch.column("n").to_pylist())
-        elif isinstance(polled, WaitUntil):
-            reader._clock.advance_to(max(reader._clock.now_us(), polled.time_us or 0))
-        return len(found) >= count or isinstance(polled, Exhausted)
-
-    until(complete)
-    return found
 
 
 def test_it_loses_and_repeats_nothing_at_any_record(server: NatsProcess) -> None:
