@@ -53,8 +53,14 @@ class Cells:
         self._client.stop_channels()
 
     def _reply(self, code: str, expressions: dict[str, str]) -> dict[str, Any]:
+        # A kernel aborts what arrives in the moment after a failed cell, unless that cell says that it should not.
         content: dict[str, Any] = self._client.execute(
-            code, reply=True, timeout=PATIENCE_S, user_expressions=expressions, store_history=False
+            code,
+            reply=True,
+            timeout=PATIENCE_S,
+            user_expressions=expressions,
+            store_history=False,
+            stop_on_error=False,
         )["content"]
         if content["status"] != "ok":
             raise CellError(f"a cell failed in the kernel: {content.get('ename')}: {content.get('evalue')}")
