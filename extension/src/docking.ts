@@ -4,6 +4,7 @@ import type { INotebookTracker } from '@jupyterlab/notebook';
 
 import { DashboardPanel } from './dashboardPanel';
 import type { JobsModel } from './jobsModel';
+import { isShownInCells } from './shownInCells';
 
 /** A notebook that is narrower keeps its width: what is docked comes below it. */
 const BESIDE_PX = 800;
@@ -56,9 +57,10 @@ export class Docking {
     }
   }
 
-  /** Whether the dashboard of a job is on the screen. */
+  /** Whether a view of a job is on the screen, docked or in a cell. */
   shows(job: string): boolean {
-    return this.panels.find(panel => panel.job === job && panel.view === '' && panel.isVisible) !== undefined;
+    const isDocked = this.panels.find(panel => panel.job === job && panel.isVisible) !== undefined;
+    return isDocked || isShownInCells(this._notebooks.currentWidget, job);
   }
 
   private readonly _shell: JupyterFrontEnd.IShell;

@@ -46,6 +46,8 @@ export interface JobSummary {
   failure: string | null;
   /** The cell that started it asks for its dashboard beside the notebook. */
   dock: boolean;
+  /** It advances only when somebody takes its steps. */
+  stepped: boolean;
   /** Names of its tasks, of which each can be failed. */
   tasks: string[];
 }
@@ -157,6 +159,7 @@ function parseJob(job: Fields): JobSummary {
     settings: parseSettings(job.settings),
     failure: job.failure === null ? null : text(job, 'failure'),
     dock: job.dock === true,
+    stepped: job.stepped === true,
     tasks: texts(job, 'tasks')
   };
 }

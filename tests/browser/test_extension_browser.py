@@ -385,6 +385,35 @@ def test_a_failure_is_announced_and_the_status_bar_tells_of_the_jobs(front):
     assert front.page.locator(".jp-Notification-Toast-warning:visible").count() == 0
 
 
+def test_restarts_share_one_notice_and_have_none_where_it_would_cover_the_job(front):
+    failing = "job.stepper.step(4), job.fail('aggregate[0]'), job.wait()\nprint(job.status()['last_interruption'])"
+    front.open(
+        "covered.ipynb",
+        START.format(name="covered"),
+        "job.fail('aggregate[0]')",
+        "job.dashboard()",
+        f"{STEPPED}\n{failing}",
+    )
+    notices = front.page.locator(".jp-Notification-Toast-warning:visible")
+    front.run_cell(0)
+    front.appears(".wb-Status button", "1 job")
+    for times in ("restarted from", "restarted 2 times, each time from"):
+        front.run_cell(1)
+        front.appears(".jp-Notification-Toast-warning", f"covered {times} its latest checkpoint")
+        assert notices.count() == 1
+    front.execute("apputils:dismiss-notification")
+    notices.wait_for(state="hidden")
+
+    front.run_cell(2)
+    front.appears(".jp-OutputArea .noUi-handle")
+    front.run_cell(1)
+    front.appears(".jp-OutputArea p.news", "aggregate[0] was failed on purpose")
+    front.run_cell(3)
+    assert "aggregate[0] was failed on purpose" in front.printed(3)
+    front.page.wait_for_timeout(1_000)
+    assert notices.count() == 0
+
+
 def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
     front.open("menu.ipynb", START.format(name="menu"))
     front.run_cell(0)

@@ -60,7 +60,7 @@ FRAME = Frame(
 
 
 class FakeJob:
-    engine = "kernel"
+    engine, live = "kernel", True
 
     def __init__(self, frame=FRAME, state="RUNNING"):
         self.state = state

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from workbench.api.job.job import Job
@@ -76,6 +76,7 @@ class JobSummary:
         settings: what is in force, by name.
         failure: the message of the failure that ended it, or that it has recovered from a moment ago.
         dock: the cell that started it asks for its dashboard beside the notebook.
+        stepped: it advances only when somebody takes its steps.
         tasks: their names, by which each can be failed.
     """
 
@@ -94,6 +95,7 @@ class JobSummary:
     settings: Mapping[str, str | int | None] = field(default_factory=dict)
     failure: str | None = None
     dock: bool = False
+    stepped: bool = False
     tasks: list[str] = field(default_factory=list)
 
 
@@ -139,7 +141,8 @@ def summarise(name: str, job: Job) -> JobSummary:
         told = job.status()
         if job.engine == "spark":
             return _summary_on_spark(name, job.state, told)
-        return _summary_of_frame(name, job.state, bool(told.get("paused")), job.recorder.latest())
+        summary = _summary_of_frame(name, job.state, bool(told.get("paused")), job.recorder.latest())
+        return replace(summary, stepped=not job.live)
     except Exception as error:  # noqa: BLE001
         return JobSummary(name=name, state="UNKNOWN", failure=f"this job cannot be read: {sentence_of(error)}")
 

@@ -8,6 +8,9 @@ from typing import Any
 from workbench.dashboard.page.carrier import WIDGET, WIDGETS, choose
 from workbench.dashboard.page.transport import Line
 
+OF_JOB = "workbench"
+"""In the metadata of what a cell shows: the ``job`` that it is about. JupyterLab's extension looks for it."""
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 """The type of a widget in a MIME bundle."""
 
@@ -19,6 +22,7 @@ class Shown:
         carrier: the connection to the page, ``"comm"`` or ``"widget"``; None: the one that suits the front end.
 
     Attributes:
+        about: the name of the job that it shows; None: it shows no single one.
         without_widgets: the line below the text that replaces a widget.
 
     Raises:
@@ -26,6 +30,7 @@ class Shown:
     """
 
     without_widgets = ""
+    about: str | None = None
 
     def __init__(self, carrier: str | None) -> None:
         self._carrier = choose(carrier)
@@ -47,4 +52,5 @@ class Shown:
             self._held.append(widget)
             return widget.render(f"{self!r}\n{self.without_widgets}")
         data, metadata = self._connect().render()
-        return {**data, "text/plain": repr(self)}, metadata
+        about = {} if self.about is None else {OF_JOB: {"job": self.about}}
+        return {**data, "text/plain": repr(self)}, {**metadata, **about}

@@ -57,6 +57,7 @@ class Dashboard(Shown):
         scene: str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(carrier)
+        self.about = job.name
         self.begin: Callable[[], Watched] | None = None
         self._job = job
         self._part = None if part is None else view_named(part).name
