@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 import workbench as wb
-from workbench.api.pictures.documents_table import CLAIMS
+from workbench.api.pictures.documents_table import CLAIMS, documents_rows
 from workbench.api.pictures.documents_table import COLUMNS as COLUMNS_OF
-from workbench.api.pictures.verdicts import COLUMNS, keeps, sentences, verdicts_page
+from workbench.api.pictures.verdicts import COLUMNS, keeps, sentences, verdicts_html, verdicts_page
 from workbench.api.running.architectures_compared import Difference, difference
 from workbench.api.running.faults_by_records import parse_faults, slow_receiver, task_dies, zombie
 from workbench.errors import JobError, SettingError
@@ -164,7 +164,7 @@ def test_the_documents_table_has_what_is_claimed_beside_what_was_observed(woken,
     page = woken.save(tmp_path / "compared.html").read_text()
     assert "backpressure looks like failure" in page
     assert "a median latency above 100 ms; less than 80% of the throughput of the reference" in page
-    assert page.count("observed</th>") >= len(COLUMNS_OF)
+    assert page.count(">claimed</div>") == len(COLUMNS_OF)
 
 
 def test_windows_are_compared_by_key_and_window():
@@ -339,6 +339,28 @@ def test_what_was_compared_is_shown_at_the_end_and_saved(tmp_path):
             both.save(tmp_path / "no" / "x.html")
     finally:
         both.cancel()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        (0, "No price in any column: changelog and snapshots."),
+        (7, "Only snapshots pays no price: guarantee exactly once; latency 7.0 ms, p99 20.0 ms; throughput 990/s"),
+    ],
+)
+def test_what_is_shown_begins_with_who_pays_no_price(wrong, told):
+    paid = {"failures": 1, "records": 1_000, "messages": 5, "p50_ms": 7.0, "p99_ms": 20.0, "records_per_second": 990.0}
+    rows = [
+        row("reference", **paid | {"records_per_second": 1_000.0}),
+        row("changelog", "at-least-once", "at-least-once" if wrong else "exactly-once", **paid, doubled=wrong),
+        row("snapshots", **paid),
+    ]
+    documents = documents_rows(rows, {name: name for name in ("changelog", "snapshots")}, slow=False)
+    shown = verdicts_html(rows, documents)
+    assert shown.startswith(f"<p style='font-size:115%'><b>{told}")
+    assert ("✗</b> 2 prices" in shown) is bool(wrong)
+    assert "<details open" not in shown
+    assert "The fault slow-receiver tries flow control." in shown
 
 
 def test_names_on_the_page_are_escaped():

@@ -119,23 +119,53 @@ def documents_rows(rows: Sequence[Row], policies: Mapping[str, str], *, slow: bo
 
 
 def documents_html(rows: Sequence[Mapping[str, str]]) -> str:
-    """The table as a part of a page; the claims are grey, what was observed stands beside them."""
+    """The table as a part of a page: in each cell what was observed, and below it in grey what the documents claim.
+
+    A price is tinted, and so is a row without any; the others say how many they pay.
+    """
     if not rows:
         return ""
-    titles = "".join(f"<th colspan='2' style='{_CELL}'>{escape(title)}</th>" for title in COLUMNS.values())
-    kinds = f"<th style='{_CELL};{_GREY}'>claimed</th><th style='{_CELL}'>observed</th>" * len(COLUMNS)
-    head = f"<tr><th rowspan='2' style='{_CELL}'>architecture</th>{titles}</tr><tr>{kinds}</tr>"
+    best = flawless(rows)
+    kinds = f"<div style='font-weight:400'>observed<div style='{_GREY}'>claimed</div></div>"
+    titles = "".join(f"<th style='{_CELL}'>{escape(title)}{kinds}</th>" for title in COLUMNS.values())
+    head = f"<tr><th style='{_CELL}'>architecture</th>{titles}</tr>"
     body = "".join(
-        f"<tr><th style='{_CELL}'>{escape(row['architecture'])}<br><small>{escape(row['system'])}</small></th>"
+        f"<tr style='{_BEST if row['architecture'] in best else ''}'><th style='{_CELL}'>{escape(row['architecture'])}"
+        f"<br><small>{escape(row['system'])}</small><br>{_sum(row)}</th>"
         + "".join(
-            f"<td style='{_CELL};{_GREY}'>{escape(row[f'{name}_claimed'])}</td>"
-            f"<td style='{_CELL}'>{_SIGNS[row[f'{name}_verdict']]}{escape(row[f'{name}_observed'])}</td>"
+            f"<td style='{_CELL};{_TINTS[row[f'{name}_verdict']]}'>"
+            f"{_SIGNS[row[f'{name}_verdict']]}{escape(row[f'{name}_observed'])}"
+            f"<div style='{_GREY}'>{escape(row[f'{name}_claimed'])}</div></td>"
             for name in COLUMNS
         )
         + "</tr>"
         for row in rows
     )
-    return f"<div style='overflow-x:auto'><table style='{_TABLE}'>{head}{body}</table></div>{_LEGEND}"
+    untried = "" if all(row["flow_control_verdict"] for row in rows) else _UNTRIED
+    return (
+        f"<div style='overflow-x:auto'><table style='{_TABLE}'>{head}{body}</table></div>"
+        f"<p style='{_LEGEND_STYLE}'>{_LEGEND}{untried}</p>"
+    )
+
+
+def prices(row: Mapping[str, str]) -> list[str]:
+    """The titles of the columns in which an architecture pays a price.
+
+    Example:
+        >>> prices({f"{name}_verdict": "bad" if name == "latency" else "good" for name in COLUMNS})
+        ['latency']
+    """
+    return [title for name, title in COLUMNS.items() if row[f"{name}_verdict"] == "bad"]
+
+
+def flawless(rows: Sequence[Mapping[str, str]]) -> list[str]:
+    """The architectures that pay no price in any column that was tried."""
+    return [row["architecture"] for row in rows if not prices(row)]
+
+
+def _sum(row: Mapping[str, str]) -> str:
+    count = len(prices(row))
+    return f"{_SIGNS['bad']}{count} price{'' if count == 1 else 's'}" if count else f"{_SIGNS['good']}no price"
 
 
 _SIGNS = {
@@ -144,12 +174,14 @@ _SIGNS = {
     "": "",
 }
 _SNAPSHOTS = "snapshots"
-_TABLE = "border-collapse:collapse;font-size:11px;line-height:1.3"
+_TABLE = "border-collapse:collapse;font-size:11px;line-height:1.3;width:100%"
 _CELL = (
-    "padding:3px 5px;text-align:left;vertical-align:top;font-variant-numeric:tabular-nums;white-space:normal;"
+    "padding:3px 6px;text-align:left;vertical-align:top;font-variant-numeric:tabular-nums;white-space:normal;"
     "border-bottom:1px solid color-mix(in srgb, currentColor 20%, transparent);min-width:46px"
 )
-_GREY = "opacity:.65;border-left:1px solid color-mix(in srgb, currentColor 20%, transparent)"
+_GREY = "opacity:.65"
+_BEST = "background:color-mix(in srgb, #2a9d4e 18%, transparent)"
+_TINTS = {"good": "", "bad": "background:color-mix(in srgb, #e0483e 14%, transparent)", "": ""}
 
 
 def _name(row: Row, policies: Mapping[str, str]) -> str:
@@ -166,7 +198,7 @@ def _observed(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, s
         "throughput": _throughput(row, reference),
         "model": "one batch after the other" if name == "micro-batches" else "record by record",
         "overhead": f"{_messages(row)}, {_bytes(row['bytes'])} written{_stalls(row)}",
-        "flow_control": _flow(row, name) if slow else "not tried: add slow-receiver",
+        "flow_control": _flow(row, name) if slow else "not tried",
         "separation": _separation(row),
     }
 
@@ -176,13 +208,15 @@ _KEEPS_UP = 0.8
 _RECORDS_A_MESSAGE = 100
 
 
+_LEGEND_STYLE = "font-size:11px;opacity:.65"
 _LEGEND = (
-    f"<p style='font-size:11px;opacity:.65'>{_SIGNS['bad']}marks a price, {_SIGNS['good']}none, by thresholds of this "
-    f"workbench: wrong results; a median latency above {_LATE_MS} ms; less than {_KEEPS_UP:.0%} of the throughput of "
-    f"the reference; batches of time; a message for fewer than {_RECORDS_A_MESSAGE} records, or sources that stood "
-    "still; needless replays, or more than one batch that waits; results that depend on a time-out.</p>"
+    f"{_SIGNS['bad']}marks a price, {_SIGNS['good']}none, by thresholds of this workbench: wrong results; a median "
+    f"latency above {_LATE_MS} ms; less than {_KEEPS_UP:.0%} of the throughput of the reference; batches of time; a "
+    f"message for fewer than {_RECORDS_A_MESSAGE} records, or sources that stood still; needless replays, or more than "
+    "one batch that waits; results that depend on a time-out."
 )
 """What the signs of the table mean: a judgement, so it stands beside them."""
+_UNTRIED = " The fault slow-receiver tries flow control."
 
 
 def _verdicts(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, str]:
@@ -204,11 +238,6 @@ def _verdicts(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, s
     }
     tried = {"latency": row["p50_ms"] is not None, "flow_control": slow, "throughput": own is not None}
     return {column: ("bad" if price else "good") if tried.get(column, True) else "" for column, price in prices.items()}
-
-
-def flawless(rows: Sequence[Mapping[str, str]]) -> list[str]:
-    """The architectures that pay no price in any column that was tried."""
-    return [row["architecture"] for row in rows if all(row[f"{name}_verdict"] != "bad" for name in COLUMNS)]
 
 
 def _guarantee(row: Row) -> str:

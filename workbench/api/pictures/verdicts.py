@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from workbench.api.pictures.documents_table import documents_html, flawless
+from workbench.api.pictures.documents_table import documents_html, prices
 from workbench.api.pictures.status import Table
 
 Row = Mapping[str, Any]
@@ -103,17 +103,28 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def verdicts_html(rows: Sequence[Row], documents: Sequence[Mapping[str, str]] = ()) -> str:
-    """The sentences, the documents' table and that of all figures, as a part of a page."""
+    """Who pays no price, the documents' table, and folded the sentences and all figures, as a part of a page."""
     *each, best = sentences(rows)
-    cheap = flawless(documents)
-    if cheap:
-        best += f" At no price in any column of the table: {_listed(cheap)}."
     told = "".join(f"<li>{escape(sentence)}</li>" for sentence in each)
     table = Table([{title: row[name] for name, title in COLUMNS.items()} for row in rows])
-    figures = (
-        f"<details{' open' if not documents else ''}><summary>all figures</summary>{table._repr_html_()}</details>"
+    unfolded = "" if documents else " open"
+    return (
+        f"{_without_price(documents)}<p>{escape(best)}</p>{documents_html(documents)}"
+        f"<details{unfolded}><summary>what happened to each, in sentences</summary><ul>{told}</ul></details>"
+        f"<details{unfolded}><summary>all figures</summary>{table._repr_html_()}</details>"
     )
-    return f"<p><b>{escape(best)}</b></p><ul>{told}</ul>{documents_html(documents)}{figures}"
+
+
+def _without_price(documents: Sequence[Mapping[str, str]]) -> str:
+    """The architectures that pay no price, and for one alone what was observed of it instead."""
+    cheap = [row for row in documents if not prices(row)]
+    if not cheap or len(documents) < 2:
+        return ""
+    told = f"No price in any column: {_listed([row['architecture'] for row in cheap])}."
+    if len(cheap) == 1:
+        seen = [f"{name} {cheap[0][f'{name}_observed']}" for name in ("guarantee", "latency", "throughput", "overhead")]
+        told = f"Only {cheap[0]['architecture']} pays no price: {'; '.join(seen)}. Each ✗ is a price."
+    return f"<p style='font-size:115%'><b>{escape(told)}</b></p>"
 
 
 def verdicts_page(rows: Sequence[Row], documents: Sequence[Mapping[str, str]], title: str) -> str:

@@ -95,6 +95,7 @@ class TimeLines:
         label: for assistive technology.
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
         pixels: height.
+        keyed: the key stands above the chart; else the page has one for all of its charts.
         kind: further arguments of the figure.
 
     Attributes:
@@ -103,7 +104,7 @@ class TimeLines:
 
     def __init__(
         self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, label: str,
-        unit: str, pixels: int, **kind: Any,
+        unit: str, pixels: int, keyed: bool = True, **kind: Any,
     ) -> None:  # fmt: skip
         self._names, self._unit = tuple(series), unit
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
@@ -117,7 +118,7 @@ class TimeLines:
             paint.set(line.glyph, line_color=colour)
         self._bands = Bands(paint, plot, window.range, labelled=isinstance(self, TimeChart) and pixels >= LOW_PX)
         self._key = LineKey(texts, label, series)
-        self.models = (column([self._key.div, plot]),)
+        self.models = (column([self._key.div, plot] if keyed else [plot]),)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
         plot.add_tools(self._hover)
         plot.xaxis.ticker.desired_num_ticks = 4
@@ -163,9 +164,9 @@ class TimeChart(TimeLines):
 
     def __init__(
         self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, ticks: str,
-        label: str, unit: str, pixels: int, top: Callable[[float], float] = ceiling,
+        label: str, unit: str, pixels: int, keyed: bool = True, top: Callable[[float], float] = ceiling,
     ) -> None:  # fmt: skip
-        super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels)
+        super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels, keyed=keyed)
         self._top, self._parts = top, 4 if pixels >= LOW_PX else 2
         self._window = window.range
         self._marks = ColumnDataSource({name: [] for name in ("x", "text", "drop", "y", "align", "shift")})

@@ -60,6 +60,7 @@ class LanesPart(Part):
                 label=title,
                 unit=unit,
                 pixels=150 - 20 * self._many,
+                keyed=not self._many,  # the table is the key
             )
             for name, (title, ticks, unit) in CHARTS.items()
         }
