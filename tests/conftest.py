@@ -84,6 +84,13 @@ def _what_is_imported_is_set_apart() -> None:
         gc.freeze()
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Whoever wants no slow tests need not import them, unless a folder of them is named."""
+    if config.option.markexpr != "not slow" or collection_path.name not in SLOW_FOLDERS:
+        return None
+    return None if any(collection_path.name in PurePath(arg).parts for arg in config.args) else True
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS or item.get_closest_marker("spark"):

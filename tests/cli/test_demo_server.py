@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("jupyterlab")
-
 
 @pytest.mark.slow
 def test_the_printed_url_opens_the_notebook_and_one_interrupt_ends_it(tmp_path: Path) -> None:

@@ -2,24 +2,17 @@
 
 from pathlib import Path
 
-import nbformat
+import executed
 import pytest
-from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks/02_checkpoints_step_by_step.ipynb"
 
 
 @pytest.mark.slow
 def test_the_pictures_are_those_of_the_text(tmp_path):
-    notebook = nbformat.read(NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    shown = [
-        output["data"]["text/plain"]
-        for cell in notebook.cells
-        for output in cell.get("outputs", ())
-        if "data" in output
-    ]
+    notebook = executed.read(NOTEBOOK)
+    executed.execute(notebook, tmp_path)
+    shown = [data["text/plain"] for data in executed.data(notebook)]
     assert "holds offset: 5" in shown[0]
     assert "even: total=6" in shown[0]
     assert "odd: total=9" in shown[0]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 from pathlib import Path
 from typing import Any
 
-import nbformat
+import executed
 import pytest
-from nbclient import NotebookClient
 
 from workbench.cli.demo import NOTEBOOK
 
@@ -32,8 +30,8 @@ def printed(notebook: Any, folder: Path, *, pauses: bool) -> list[str]:
         cell.source = cell.source.replace("rate=5_000", "rate=200_000").replace('speed="86400x"', 'speed="2592000x"')
     if pauses:
         after = [index for index, cell in enumerate(notebook.cells) if cell.source.startswith("%%stream")]
-        notebook.cells.insert(after[0] + 1, nbformat.v4.new_code_cell(READ))
-    NotebookClient(notebook, timeout=180, resources={"metadata": {"path": str(folder)}}).execute()
+        notebook.cells.insert(after[0] + 1, executed.code_cell(READ))
+    executed.execute(notebook, folder)
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", ())]
     return [output["text"] for output in outputs if "text" in output]
 
@@ -41,8 +39,7 @@ def printed(notebook: Any, folder: Path, *, pauses: bool) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pauses", [False, True])
 def test_the_tutorial_runs_and_its_result_is_exact(tmp_path: Path, pauses: bool) -> None:
-    notebook = nbformat.from_dict(json.loads((ROOT / "extension/src/tutorial.json").read_text()))
-    nbformat.validate(notebook)
+    notebook = executed.read(ROOT / "extension/src/tutorial.json")
     last = printed(notebook, tmp_path, pauses=pauses)[-1]
     assert "600,000 readings in " in last
     assert last.endswith("after 1 restart\n")
@@ -52,7 +49,6 @@ def test_the_tutorial_runs_and_its_result_is_exact(tmp_path: Path, pauses: bool)
 @pytest.mark.parametrize("pauses", [False, True])
 def test_the_first_notebook_runs_and_every_window_is_right(flights_log: Path, tmp_path: Path, pauses: bool) -> None:
     shutil.copytree(flights_log, tmp_path / "workbench-data/flights.log")
-    notebook = nbformat.read(ROOT / "notebooks" / NOTEBOOK, as_version=4)
-    nbformat.validate(notebook)
+    notebook = executed.read(ROOT / "notebooks" / NOTEBOOK)
     last = printed(notebook, tmp_path, pauses=pauses)[-1]
     assert re.fullmatch(r"[\d,]+ windows over 328,521 flights: all equal, after 1 restart\.\n", last)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
-import nbformat
+import executed
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
-from nbclient import NotebookClient
 
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import COURSE, plan_of, source_of
@@ -27,10 +25,8 @@ IDS = {
 
 def results(path: Path, shell: InteractiveShell) -> list[str]:
     """What the cells show, as text, in a shell of this process; each result can also be shown as HTML."""
-    notebook: Any = nbformat.read(path, as_version=4)
-    nbformat.validate(notebook)
     shown = []
-    for cell in notebook.cells:
+    for cell in executed.read(path).cells:
         if cell.cell_type == "code":
             with capture_output():
                 done = shell.run_cell(cell.source)
@@ -49,11 +45,11 @@ def test_solved_everything_passes(number: str, shell: InteractiveShell) -> None:
 
 @pytest.mark.slow
 def test_solved_everything_passes_in_a_kernel_too(tmp_path: Path) -> None:
-    notebook: Any = nbformat.read(COURSE_FOLDER / "solved/07_snapshots.ipynb", as_version=4)
-    NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    shown = [output for cell in notebook.cells for output in cell.get("outputs", ()) if "data" in output]
-    _passes("07", [output["data"]["text/plain"] for output in shown])
-    assert sum("image" in output["data"].get("text/html", "") or "<svg" in str(output["data"]) for output in shown) > 5
+    notebook = executed.read(COURSE_FOLDER / "solved/07_snapshots.ipynb")
+    executed.execute(notebook, tmp_path)
+    shown = executed.data(notebook)
+    _passes("07", [data["text/plain"] for data in shown])
+    assert sum("image" in data.get("text/html", "") or "<svg" in str(data) for data in shown) > 5
 
 
 def _passes(number: str, shown: list[str]) -> None:
