@@ -11,7 +11,7 @@ import pytest
 import workbench as wb
 from workbench.api.kept.job_record import RECORD, JobRecord
 from workbench.api.launching.job_resources import JobResources
-from workbench.observer import JobObserver, Observers
+from workbench.runtime.job.observer import JobObserver, Observers
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 

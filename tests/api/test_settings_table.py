@@ -19,7 +19,8 @@ from workbench.errors import SettingError
 from workbench.jupyter.completion import VALUES
 from workbench.jupyter.magics import OPTIONS
 from workbench.runtime.settings.restart_strategies import DEFAULT_STRATEGY
-from workbench.runtime.settings.settings import OF_RUN, OF_TUNE, TABLE, RunSettings, Settings, TunableSettings
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.table import OF_RUN, OF_TUNE, TABLE, RunSettings, TunableSettings
 
 OF_THE_START = {
     *("name", "checkpoint_dir", "resume", "restore", "allow_non_restored_state", "standby", "incremental", "driver"),

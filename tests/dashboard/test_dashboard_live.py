@@ -34,7 +34,7 @@ from workbench.dashboard.views.buffers import columns
 from workbench.dashboard.views.controls import PAUSE, RESUME
 from workbench.dashboard.views.graph import box_columns
 from workbench.errors import JobError, SettingError
-from workbench.runtime.settings.settings import TABLE
+from workbench.runtime.settings.table import TABLE
 from workbench.telemetry.frames import EventFrame
 
 BUFFER_TIMEOUT, CHECKPOINT_INTERVAL, SPEED = (

@@ -16,7 +16,7 @@ from workbench.dashboard.lecture.lecture_mode import REST_US, LectureMode
 from workbench.dashboard.lecture.scene_table import SCENES, SceneSpec, add_scene, scenes_of
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.shown.view import View
-from workbench.runtime.settings.settings import OF_TUNE
+from workbench.runtime.settings.table import OF_TUNE
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, RestoreFrame
 from workbench.telemetry.frames import LatencyFrame
 

@@ -20,7 +20,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 
 import workbench as wb
-from workbench.runtime.settings.settings import OF_RUN, OF_TUNE
+from workbench.runtime.settings.table import OF_RUN, OF_TUNE
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = Path(sys.executable).parent

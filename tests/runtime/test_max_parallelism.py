@@ -27,11 +27,11 @@ from workbench.drivers.faults.faults import FaultInjector, FaultPlan
 from workbench.drivers.stepped.simulation import SimulationDriver
 from workbench.durable.checksum import checksum
 from workbench.elements import Records
-from workbench.observer import JobObserver
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.snapshots.past_watermarks import PastWatermarks
 from workbench.runtime.exchange.splitters import ShuffleSplitter, split_by
 from workbench.runtime.job.master import Master
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.storage import DirectoryStorage
 from workbench.runtime.storage.manifest import read_manifest
 from workbench.state.key_groups import key_groups_of, owned_rows

@@ -30,9 +30,9 @@ from workbench.lab.pipelines.drawing import draw_aggregation
 from workbench.lab.pipelines.inputs import Chance
 from workbench.lab.pipelines.topologies import TOPOLOGIES, Trial
 from workbench.lab.simulation.scenario import DrawTrial
-from workbench.observer import JobObserver
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.job.master import Master
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import DirectoryStorage

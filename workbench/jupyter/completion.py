@@ -21,7 +21,7 @@ from workbench.jupyter.magics import OPTIONS
 from workbench.jupyter.verbs import LANE_SETTINGS, RUN, UNTIL, VERBS, WITHOUT_JOB
 from workbench.runtime.settings.architecture import CHOICES
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
-from workbench.runtime.settings.settings import TABLE
+from workbench.runtime.settings.table import TABLE
 from workbench.spark.watching.variables import queries_in, sessions_in
 
 VALUES: Mapping[str, Collection[str]] = {

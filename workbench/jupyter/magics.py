@@ -35,7 +35,8 @@ from workbench.packages import needed
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
 from workbench.runtime.settings.setting import Setting
-from workbench.runtime.settings.settings import OF_RUN, Settings
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.table import OF_RUN
 from workbench.spark.engine.directory import check_unused
 from workbench.spark.jobs.absent import check_settings
 

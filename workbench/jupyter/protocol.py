@@ -18,7 +18,7 @@ from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.jupyter.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
-from workbench.runtime.settings.settings import OF_TUNE
+from workbench.runtime.settings.table import OF_TUNE
 from workbench.telemetry.frames import Frame
 
 PROTOCOL_VERSION = 1

@@ -17,7 +17,7 @@ from workbench.jupyter.job_list import JobList
 from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
 from workbench.runtime.settings.architecture import CHOICES, KNOBS
-from workbench.runtime.settings.settings import TABLE
+from workbench.runtime.settings.table import TABLE
 from workbench.spark.watching.variables import watch_variable
 
 LANE_SETTINGS = tuple(name for name in TABLE if name != "fault_tolerance")

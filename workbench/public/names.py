@@ -39,7 +39,7 @@ from workbench.runtime.barriers.acks import acks
 from workbench.runtime.barriers.architectures import at_most_once, changelog, stop_the_world
 from workbench.runtime.barriers.micro_batches import micro_batches
 from workbench.runtime.barriers.transactions import transactions
-from workbench.runtime.settings.settings import TUNABLE as SETTINGS
+from workbench.runtime.settings.table import TUNABLE as SETTINGS
 from workbench.spark.history import History
 from workbench.spark.watching.watch import watch
 from workbench.windows import session, sliding, tumbling

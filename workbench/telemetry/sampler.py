@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.durations import format_instant
-from workbench.observer import JobObserver
 from workbench.runtime.job.master import Master
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.settings.architecture_knobs import knobs_in_force
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.telemetry.acking.roots import acks_frame

@@ -24,7 +24,6 @@ from workbench.lab.pipelines.checkpointing import draw_architecture
 from workbench.lab.pipelines.drawing import draw_aggregation
 from workbench.lab.pipelines.plans import Plans
 from workbench.lab.simulation.person import Person, draw_actions
-from workbench.observer import JobObserver
 from workbench.operators.joins import groups as join_groups
 from workbench.operators.joins import interval as join_interval
 from workbench.operators.joins import session as join_session
@@ -32,6 +31,7 @@ from workbench.operators.windows import entries as window_entries
 from workbench.operators.windows import tumbling as window_tumbling
 from workbench.plan.acking import check_replayable
 from workbench.plan.batchable import check_batches
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.settings.restart_strategies import FixedDelay
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import DirectoryStorage, MemoryStorage

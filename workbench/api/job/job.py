@@ -30,7 +30,7 @@ from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.packages import needed
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.settings.setting import with_settings
-from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
+from workbench.runtime.settings.table import OF_TUNE, TunableSettings
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.recorder import Recorder
 

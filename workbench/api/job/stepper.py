@@ -14,7 +14,7 @@ from workbench.drivers.stepped.stepping import ReachedError, SteppingDriver
 from workbench.errors import JobError, WorkbenchError
 from workbench.expressions import Expression
 from workbench.runtime.settings.setting import with_settings
-from workbench.runtime.settings.settings import OF_TUNE, TunableSettings
+from workbench.runtime.settings.table import OF_TUNE, TunableSettings
 from workbench.runtime.storage import check_name
 from workbench.telemetry.scene import scene_of
 

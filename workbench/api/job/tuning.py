@@ -15,7 +15,7 @@ from workbench.plan.physical import PhysicalGraph, build_physical_graph
 from workbench.runtime.checkpoints.rescaling import Rescale, check_rescalable
 from workbench.runtime.job.master import Master
 from workbench.runtime.settings.architecture import KNOBS, tuned
-from workbench.runtime.settings.settings import TUNABLE, parse_rate
+from workbench.runtime.settings.table import TUNABLE, parse_rate
 from workbench.state.key_groups import default_max_parallelism
 
 

@@ -11,8 +11,8 @@ from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.executor import SteppedExecutor, ThreadedExecutor
 from workbench.drivers.contract.heartbeat import Heartbeat
 from workbench.drivers.live.standby import Standby
-from workbench.observer import JobObserver
 from workbench.printable import printable
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.storage import DirectoryStorage, Holder
 from workbench.runtime.tasks.execution import Parts
 

@@ -29,7 +29,6 @@ from workbench.drivers.stepped.stepping import SteppingDriver
 from workbench.durable.holder import Holder
 from workbench.durations import parse_speed
 from workbench.errors import JobError, WorkbenchError
-from workbench.observer import JobObserver, Observers
 from workbench.operators.contract.executor import Executor
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
@@ -37,8 +36,10 @@ from workbench.raised import described
 from workbench.runtime.checkpoints.background import Background
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
+from workbench.runtime.job.observer import JobObserver, Observers
 from workbench.runtime.settings.architecture import SNAPSHOTS
-from workbench.runtime.settings.settings import OF_TUNE, Settings
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.table import OF_TUNE
 from workbench.runtime.storage import (
     CheckpointStorage,
     DirectoryStorage,

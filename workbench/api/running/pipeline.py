@@ -14,7 +14,8 @@ from workbench.packages import needed
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.settings.setting import with_settings
-from workbench.runtime.settings.settings import OF_RUN, RunSettings, Settings
+from workbench.runtime.settings.settings import Settings
+from workbench.runtime.settings.table import OF_RUN, RunSettings
 
 if TYPE_CHECKING:
     from workbench.api.job.job import Job

@@ -17,7 +17,7 @@ from workbench.dashboard.contract.actions import Answer, field
 from workbench.errors import SettingError
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
-from workbench.runtime.settings.settings import OF_TUNE
+from workbench.runtime.settings.table import OF_TUNE
 
 PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the value in force again."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.observer import JobObserver
+from workbench.runtime.job.observer import JobObserver
 
 
 def injected(text: str) -> bool:

@@ -11,7 +11,7 @@ from workbench.errors import JobError
 from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.search import Search
 from workbench.lab.simulation.simulation import Simulation
-from workbench.observer import Observers
+from workbench.runtime.job.observer import Observers
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.sampler import Sampler
 

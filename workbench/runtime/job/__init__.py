@@ -1,5 +1,5 @@
 """The life of a job.
 
-Belongs here: the master, attempts, failures, restarts and endings.
+Belongs here: the master, attempts, failures, restarts and endings, and who observes them.
 Does not: single checkpoints and tasks.
 """

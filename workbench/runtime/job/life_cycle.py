@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from workbench.clock import Clock
 from workbench.errors import SENTENCE_MAX, sentence_of
-from workbench.observer import JobObserver
 from workbench.raised import message_of, without_frames
 from workbench.redaction import redacted
 from workbench.runtime.checkpoints.audit import Audit
+from workbench.runtime.job.observer import JobObserver
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
 """States of a job that has not ended."""

@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import Any
 
 from workbench.errors import CheckpointError, JobError, sentence_of
-from workbench.observer import JobObserver
 from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.barriers.snapshots import SnapshotTaken
@@ -25,6 +24,7 @@ from workbench.runtime.job.ending import Ending
 from workbench.runtime.job.inquiry import Inquiry
 from workbench.runtime.job.kinds import attempts_of
 from workbench.runtime.job.life_cycle import LifeCycle
+from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.job.restarts import Restarts, is_final
 from workbench.runtime.job.source_control import SourceControl
 from workbench.runtime.messages.messages import (

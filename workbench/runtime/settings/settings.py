@@ -1,19 +1,16 @@
-"""The settings of a job, and which of them can be tuned while it runs."""
+"""The settings of a job, as the runtime uses them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, TypedDict
-
-import numpy as np
+from typing import Any
 
 from workbench.arguments import true_or_false
 from workbench.connectors.contract.base import Guarantee
-from workbench.durations import MAX_TIME, Duration, format_duration, parse_duration, parse_speed
+from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
 from workbench.plan.guarantee import STRENGTHS
@@ -57,23 +54,6 @@ def _tolerable(value: object, name: str) -> int | None:
     return 0 if str(value).strip() == "0" else positive(value, name)
 
 
-def parse_rate(value: object, name: str) -> float | None:
-    """Records per second, or None for ``"max"``.
-
-    Raises:
-        SettingError: not a rate.
-    """
-    if isinstance(value, str) and value.strip().lower() == "max":
-        return None
-    try:
-        rate = math.nan if isinstance(value, bool | np.bool_) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        rate = math.nan
-    if not 0 < rate < math.inf:
-        raise SettingError(f"{name} is {value!r}: write records per second, above zero, or 'max' for full speed")
-    return rate
-
-
 _count = partial(entry, parse=positive)
 ENDS = FINISH, HOLD = ("finish", "hold")
 """What a job does when its sources have read everything."""
@@ -85,7 +65,7 @@ class Settings:
     """A job's settings; tuning replaces the whole object.
 
     A field with an `entry` can be set by users, under its name without the unit ``_us``. A setting's name occurs only
-    here, in the code that uses it, and in the types for editors (`TunableSettings`, `RunSettings`).
+    here, in the code that uses it, and in the types for editors (``table.py``).
 
     Attributes:
         transit_us: the part of the buffer timeout reserved for the transfer to the next task and its turn; at most two
@@ -308,7 +288,7 @@ class Settings:
     def shown(self) -> dict[str, str | int | None]:
         """The settings as users write them; ``slow_down`` and ``stall`` only while they are in use."""
         shown: dict[str, str | int | None] = {
-            name: TABLE[name].show(getattr(self, field)) for name, field in _FIELDS.items() if TABLE[name].status
+            name: each.show(getattr(self, field)) for name, (field, each) in _ENTRIES.items() if each.status
         }
         if self.slowed:
             shown["slow_down"] = ", ".join(f"{uid}:{format_duration(us)}" for uid, us in self.slowed)
@@ -348,9 +328,10 @@ class Settings:
             >>> Settings().with_value("buffer_timeout", "5ms").buffer_timeout_us
             5000
         """
-        if name not in _FIELDS:
-            raise SettingError(unknown("setting", name, _FIELDS))
-        changed: dict[str, Any] = {_FIELDS[name]: TABLE[name].parse(value, name)}
+        if name not in _ENTRIES:
+            raise SettingError(unknown("setting", name, _ENTRIES))
+        field, entered = _ENTRIES[name]
+        changed: dict[str, Any] = {field: entered.parse(value, name)}
         return replace(self, **changed)
 
     def with_values(self, values: Mapping[str, object]) -> Settings:
@@ -391,75 +372,7 @@ class Settings:
         return self
 
 
-_FIELDS: Mapping[str, str] = MappingProxyType({each.name: field for field, each in entries(Settings)})
-"""The fields of `Settings`, by the names that users write."""
-TABLE: Mapping[str, Setting] = MappingProxyType(
-    {
-        **{each.name: each for _, each in entries(Settings)},
-        "speed": Setting(
-            'seconds of recorded time to replay per second, such as ``"600x"``; ``"max"``: no waiting; None: as '
-            "declared in the stream.",
-            lambda value, _: parse_speed(value),
-            default=None,
-            words=("max",),
-            title="Replay speed",
-            steps=("60x", "600x", "3600x", "21600x", "86400x", "604800x", "2592000x", "max"),
-            absent="nothing is replayed",
-            name="speed",
-        ),
-        "rate": Setting(
-            'records per second of each source that reads at a rate; ``"max"``: at full speed. For one of several '
-            'sources: ``{"clicks": 50_000}`` or ``"clicks:50000"``. A hybrid source has two, ``clicks.history`` and '
-            "``clicks.live``.",
-            parse_rate,
-            default=None,
-            run=False,
-            words=("max",),
-            title="Source rate (records/s)",
-            steps=("1", "10", "100", "1000", "10000", "100000", "1000000", "max"),
-            absent="no source has a rate",
-            name="rate",
-        ),
-    }
+_ENTRIES: Mapping[str, tuple[str, Setting]] = MappingProxyType(
+    {each.name: (field, each) for field, each in entries(Settings)}
 )
-"""The settings of users, by the names that they write; speed and rate belong to sources."""
-OF_RUN: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.run})
-"""The settings that `Pipeline.run` accepts."""
-OF_TUNE: Mapping[str, Setting] = MappingProxyType({name: each for name, each in TABLE.items() if each.tunable})
-"""The settings that can be changed while a job runs."""
-TUNABLE = tuple(OF_TUNE)
-"""Their names, as users write them."""
-
-
-class _Both(TypedDict, total=False):
-    parallelism: int
-    buffer_timeout: Duration | None
-    buffer_size: int
-    checkpoint_interval: Duration | None
-    checkpoint_mode: Literal["exactly-once", "at-least-once", "unaligned", "stop-the-world"] | FaultTolerance
-    aligned_checkpoint_timeout: Duration | None
-    checkpoint_timeout: Duration
-    min_pause: Duration
-    max_concurrent_checkpoints: int
-    tolerable_failed_checkpoints: int | Literal["any"] | None
-    retained_checkpoints: int
-    at_end: Literal["finish", "hold"]
-    restart_delay: Duration
-    speed: str | float | None
-
-
-class TunableSettings(_Both, total=False):
-    """What `Job.tune` takes, for editors and type checkers."""
-
-    rate: str | float | Mapping[str, str | float]
-
-
-class RunSettings(_Both, total=False):
-    """What `Pipeline.run` takes, for editors and type checkers."""
-
-    max_parallelism: int | None
-    fault_tolerance: FaultTolerance | str | None
-    restart: RestartStrategy | str | None
-    slots_per_taskmanager: int
-    local_aggregation: bool
-    guarantee: Guarantee | None
+"""The fields of `Settings` that users set, each with its entry, by the names that they write."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from workbench.errors import JobError, SettingError, unknown
-from workbench.runtime.settings.settings import OF_RUN, TUNABLE
+from workbench.runtime.settings.table import OF_RUN, TUNABLE
 
 METHODS = {
     "audit": "has no audit: every batch is exactly once",
