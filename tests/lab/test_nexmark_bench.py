@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from workbench.cli import main
+from workbench.lab.bench import peers
+from workbench.lab.bench.measuring.measure import Meter, Result
+from workbench.lab.bench.measuring.peers import read_line
+from workbench.lab.bench.measuring.shared_tables import SharedTable, share
+from workbench.lab.bench.nexmark import beside
 from workbench.lab.bench.nexmark import measuring as nexmark
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.nexmark.events import BASE_US, events
@@ -44,6 +54,111 @@ def test_wrong_rows_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_line_says_what_was_measured() -> None:
-    line = json.loads(nexmark.Measured("q5", 10, 2, 30, 20, 7, True).to_json())
+    with Meter() as meter:
+        pass
+    line = json.loads(nexmark.Measured("q5", 7, meter.result("nexmark", {"query": "q5", "p": 2}, 20, True)).to_json())
     assert line["config"] == {"query": "q5", "p": 2}
-    assert line["eps_cpu_s"] == 20
+    assert (line["events"], line["rows"], line["checked"]) == (20, 7, True)
+
+
+def of_script(peer: str, query: str, eps_cpu_s: int, **config: object) -> Result:
+    figures = {"eps": 1, "eps_core": 1, "checked": True, "rss_mb": 1, "cores": 2, "events": 1, "seconds": 1.0}
+    return Result(
+        workload="nexmark",
+        config={"query": query, "p": 1, **config},
+        eps_cpu_s=eps_cpu_s,
+        load1=0.1,
+        peer=peer,
+        **figures,
+    )
+
+
+def test_the_least_ratio_and_the_median_are_told() -> None:
+    results = [of_script("workbench", query, 1_200) for query in ("q0", "q1", "q2")]
+    for query, speed in (("q0", 100), ("q1", 300), ("q2", 200)):
+        results.append(of_script("flink_sql", query, speed, reading="included"))
+    results.append(of_script("flink_sql", "q2", 600, reading="subtracted"))
+    assert beside.summaries(results) == [
+        "3 queries beside flink_sql, reading included: 4.0x at the least (q1), 6.0x in the median",
+        "1 queries beside flink_sql, reading subtracted: 2.0x at the least (q2), 2.0x in the median",
+    ]
+
+
+SCRIPT = """
+import json, os, pathlib, sys
+folder = pathlib.Path(os.environ["PEER_DATA"]) / sys.argv[1]
+work = json.loads((folder / "work.json").read_text())
+bids = (folder / work["tables"]["bid"]["file"]).read_text().splitlines()
+assert len(bids) == 9200 and bids[0].count(",") == len(work["tables"]["bid"]["columns"]) - 1, bids[0]
+assert work["tables"]["auction"]["columns"]["expires"] == "TIMESTAMP(3)"
+print(json.dumps({"workload": "nexmark", "skipped": "q99: no such query"}))
+for query, text in work["queries"].items():
+    assert not text.endswith(";") and "count_char" not in text
+    print(json.dumps(dict(peer="other", workload="nexmark", eps=1000, eps_core=500, eps_cpu_s=1000, checked=True,
+        rss_mb=1, cores=2, events=work["events"][query], seconds=1, load1=0.5,
+        config={"query": query, "p": 1, "reading": "included"})))
+"""
+
+
+def test_scripts_get_the_same_events_and_stand_beside_us(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "other.py").write_text(SCRIPT)
+    options = ["--peers", str(tmp_path), "--peer", "other", "--rows", "10000", "--repeats", "1"]
+    assert main(["bench", "nexmark", "--query", "q2", "--query", "q14", *options]) == 0
+    printed = capsys.readouterr()
+    assert "other.py nexmark: skipped: q99: no such query" in printed.err
+    assert [line.split()[-1] for line in printed.out.splitlines() if " other " in line] == ["exact", "exact"]
+    assert "2 queries beside other, reading included:" in printed.out
+
+
+STAND_IN = """
+import types
+ran = []
+class Environment:
+    create = staticmethod(lambda settings: Environment())
+    def get_config(self): return types.SimpleNamespace(set=lambda name, value: None)
+    def execute_sql(self, text): ran.append(text)
+    def sql_query(self, text):
+        if "broken" in text: raise RuntimeError("a trace\\nno such column")
+        scan = "+- TableSourceScan(table=[[c, d, bid, project=[a, b]]], fields=[a, b])"
+        plan = f"== Optimized Execution Plan ==\\n{scan}"
+        return types.SimpleNamespace(explain=lambda: plan, text=text,
+            get_schema=lambda: types.SimpleNamespace(get_field_data_types=lambda: [1, 2]))
+    def create_temporary_table(self, name, sink): pass
+    def create_statement_set(self):
+        def execute():
+            heavy = "count" in str(texts)
+            sum(range(20_000_000 if heavy else 1_000_000))
+            return types.SimpleNamespace(wait=lambda: None)
+        texts = []
+        return types.SimpleNamespace(add_insert=lambda sink, table: texts.append(table.text), execute=execute)
+class Schema:
+    new_builder = from_fields = build = lambda *given: Schema()
+class TableDescriptor:
+    for_connector = schema = build = lambda *given: TableDescriptor()
+class EnvironmentSettings:
+    in_streaming_mode = staticmethod(lambda: None)
+Table, TableEnvironment = None, Environment
+"""
+
+
+def test_the_script_for_flink_subtracts_what_reading_costs(tmp_path: Path) -> None:
+    """With a stand-in for the package: a query, what only reads the same columns, and a query that fails."""
+    (tmp_path / "pyflink").mkdir()
+    (tmp_path / "pyflink" / "table.py").write_text(STAND_IN)
+    texts = {"q1": "SELECT count(*) FROM bid", "q2": "SELECT a, b FROM bid", "q3": "broken"}
+    share(
+        tmp_path / "work", {"bid": SharedTable(events(1_000)["bid"], "dateTime", 4)}, texts, dict.fromkeys(texts, 1_000)
+    )
+    script = Path(peers.__file__).with_name("flink_sql.py")
+    environment = {**os.environ, "PEER_DATA": str(tmp_path), "PYTHONPATH": str(tmp_path)}
+    ran = subprocess.run(
+        [sys.executable, script, "work", "0"], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    lines = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert lines[-1]["skipped"] == "q3: no such column"
+    included, subtracted = lines[:2]
+    assert [line["config"] for line in lines[:2]] == [
+        {"query": "q1", "p": 1, "reading": reading} for reading in ("included", "subtracted")
+    ]
+    assert read_line(json.dumps(included)) is not None
+    assert subtracted["eps_cpu_s"] > included["eps_cpu_s"] > 0

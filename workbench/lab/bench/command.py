@@ -21,8 +21,8 @@ from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
 from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
+from workbench.lab.bench.nexmark import beside, measuring
 from workbench.lab.bench.nexmark.answers import ANSWERS
-from workbench.lab.bench.nexmark.measuring import nexmark
 from workbench.lab.bench.on_spark import delays, histories
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 from workbench.lab.bench.works.connectors.beside import Beside
@@ -42,7 +42,7 @@ TAKEN = {
     "intervals": ("html",),
     "kafka": ("repeats",),
     "postgresql": ("repeats",),
-    "nexmark": ("repeats", "parallelism", "query", "seconds", "peers", "peer"),
+    "nexmark": ("repeats", "parallelism", "query", "rows", "seconds", "peers", "peer"),
     "percentiles": ("repeats",),
     "spark": ("repeats",),
     "stalls": ("seconds", "html"),
@@ -122,7 +122,7 @@ def declare(parser: Parser) -> None:
         "--peer",
         action="append",
         metavar="PEER",
-        help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)})",
+        help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)}; nexmark: {beside.DEFAULT[0]})",
     )
     parser.add_argument(
         "--query",
@@ -135,7 +135,8 @@ def declare(parser: Parser) -> None:
         "--rows",
         type=count("--rows"),
         metavar="N",
-        help=f"for history: number of records (default: {histories.ROWS:,})",
+        help=f"number of records of history (default: {histories.ROWS:,}), or of events of nexmark "
+        f"(default: {measuring.EVENTS:,})",
     )
     parser.add_argument(
         "--page",
@@ -270,16 +271,27 @@ def _beside(speeds: Callable[[int], Iterator[Beside]]) -> Callable[[argparse.Nam
 
 
 def _nexmark(options: argparse.Namespace) -> int:
-    exact = True
+    results: list[Result] = []
+    chosen, count = options.query or (), options.rows or measuring.EVENTS
     with ExitStack() as stack:
-        folder = stack.enter_context(open_folder(options.peers, options.peer or DEFAULT)) if options.peers else None
+        folder = None
+        if options.peers:
+            folder = stack.enter_context(open_folder(options.peers, options.peer or beside.DEFAULT))
+            beside.write(folder.inputs / "nexmark", chosen, count)
         for _ in range(options.repeats):
-            for found in nexmark(options.query or (), options.parallelism or 1):
+            for found in measuring.nexmark(chosen, options.parallelism or 1, count):
+                results.append(found.result)
                 say(found.to_json() if options.json else found.describe())
-                exact &= found.exact
-            for result in () if folder is None else folder.run("nexmark", options.seconds or SECONDS):
-                say(result.to_json())
-    return 0 if exact else 1
+            for result in () if folder is None else folder.run("nexmark", options.seconds or 1):
+                results.append(result)
+                if options.json:
+                    say(result.to_json())
+    report = Report(results)
+    if options.peers:
+        out = sys.stderr if options.json else sys.stdout
+        Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
+        out.writelines(f"{line}\n" for line in beside.summaries(results))
+    return 0 if report.exact else 1
 
 
 def _percentiles(options: argparse.Namespace) -> int:

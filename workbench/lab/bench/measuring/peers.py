@@ -50,11 +50,20 @@ class Folder:
             length = max(1.0, seconds / BARE_SHARE) if script.stem == "bare" else seconds
             ran = self._call(script, work, f"{length:g}")
             for line in ran.stdout.splitlines():
-                if line.startswith("{") and (result := read_line(line)) is not None:
+                if not line.startswith("{"):
+                    continue
+                if (result := read_line(line)) is not None:
                     yield result
+                elif (reason := json.loads(line).get("skipped")) is not None:
+                    sys.stderr.write(f"{script.name} {work}: skipped: {reason}\n")
             if ran.returncode:
                 last = (ran.stderr.strip().splitlines() or ["no message"])[-1]
                 sys.stderr.write(f"{script.name} {work}: exit code {ran.returncode}: {last}\n")
+
+    @property
+    def inputs(self) -> Path:
+        """Where scripts find their inputs."""
+        return Path(self.environment["PEER_DATA"])
 
     def prepare(self) -> None:
         """Write the inputs."""
@@ -77,7 +86,7 @@ def open_folder(path: Path, names: Sequence[str]) -> Iterator[Folder]:
     """
     if not path.is_dir():
         raise SettingError(f"--peers is {str(path)!r}: there is no such folder")
-    known = {file.stem.removesuffix("_peer"): file for file in sorted(path.resolve().glob("*.py"))}
+    known = {file.stem.removesuffix("_peer"): file for file in sorted(path.resolve().glob("[!_]*.py"))}
     chosen = []
     for name in names:
         if name.removesuffix("_peer") not in known:

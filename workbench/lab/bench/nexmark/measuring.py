@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 
 import workbench as wb
+from workbench.lab.bench.measuring.measure import Meter, Result
 from workbench.lab.bench.nexmark.answers import ANSWERS, COMPARED
 from workbench.lab.bench.nexmark.events import events
 from workbench.lab.bench.nexmark.queries import Q
@@ -27,46 +27,37 @@ class Measured:
 
     Attributes:
         query: its name.
-        events: of all kinds.
-        p: the parallelism.
-        eps: events per second.
-        eps_cpu_s: events per CPU second of the process.
         rows: how many rows were compared.
-        exact: whether they are those of DuckDB.
+        result: the figures of the measured run; checked if its rows are those of DuckDB.
     """
 
     query: str
-    events: int
-    p: int
-    eps: int
-    eps_cpu_s: int
     rows: int
-    exact: bool
+    result: Result
 
     def to_json(self) -> str:
         """One line of JSON."""
-        found = asdict(self)
-        config = {"query": found.pop("query"), "p": found.pop("p")}
-        return json.dumps({"peer": "workbench", "workload": "nexmark", "config": config, **found})
+        return json.dumps(asdict(self.result) | {"rows": self.rows})
 
     def describe(self) -> str:
         """One line."""
-        right = f"{self.rows:,} rows as DuckDB" if self.exact else "WRONG ROWS"
-        return f"{self.query:4} {self.eps_cpu_s / 1e6:7.2f} M events per CPU second, {self.eps / 1e6:6.2f} M/s; {right}"
+        right = f"{self.rows:,} rows as DuckDB" if self.result.checked else "WRONG ROWS"
+        per_cpu_s, per_s = (self.result.eps_cpu_s or 0) / 1e6, self.result.eps / 1e6
+        return f"{self.query:4} {per_cpu_s:7.2f} M events per CPU second, {per_s:6.2f} M/s; {right}"
 
 
-def nexmark(queries: Sequence[str] = (), parallelism: int = 1) -> Iterator[Measured]:
+def nexmark(queries: Sequence[str] = (), parallelism: int = 1, count: int = EVENTS) -> Iterator[Measured]:
     """Run queries one after the other.
 
     Args:
         queries: their names; none: all.
         parallelism: of the measured runs.
+        count: of events, in the measured runs.
     """
-    whole, part = events(EVENTS), events(CHECKED)
+    whole, part = events(count), events(min(CHECKED, count))
     for name in queries or tuple(ANSWERS):
         rows, exact = compared(name, part)
-        seconds, cpu_s = _seconds(name, whole, parallelism)
-        yield Measured(name, EVENTS, parallelism, round(EVENTS / seconds), round(EVENTS / cpu_s), rows, exact)
+        yield Measured(name, rows, _measured(name, whole, parallelism, exact))
 
 
 def stream_of(name: str, tables: Mapping[str, pa.Table]) -> wb.Stream:
@@ -103,12 +94,12 @@ def compared(name: str, tables: Mapping[str, pa.Table], parallelism: int = 2) ->
     return rows.num_rows, different == 0
 
 
-def _seconds(name: str, tables: Mapping[str, pa.Table], parallelism: int) -> tuple[float, float]:
-    """Wall time and CPU time of the second of two runs."""
+def _measured(name: str, tables: Mapping[str, pa.Table], parallelism: int, exact: bool) -> Result:
+    """The second of two runs."""
     for _ in range(2):
         stream = stream_of(name, tables)
-        wall, cpu = time.perf_counter(), time.process_time()
-        job = stream.sink_to(wb.DiscardSink()).run(f"nexmark-{name}", parallelism=parallelism)
-        job.wait()
-        found = time.perf_counter() - wall, time.process_time() - cpu
-    return found
+        with Meter() as meter:
+            job = stream.sink_to(wb.DiscardSink()).run(f"nexmark-{name}", parallelism=parallelism)
+            job.wait()
+    count = sum(table.num_rows for table in tables.values())
+    return meter.result("nexmark", {"query": name, "p": parallelism}, count, exact)

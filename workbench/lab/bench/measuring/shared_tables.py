@@ -1,0 +1,72 @@
+"""Tables as files and queries as text, from which scripts for SQL systems read what they run.
+
+A folder for each work in PEER_DATA has a CSV file without a header for each table, and ``work.json``: the tables with
+their columns, the queries in the dialect of Flink, and the number of events that each query reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+_KINDS = {
+    pa.int64(): "BIGINT",
+    pa.int32(): "INT",
+    pa.float64(): "DOUBLE",
+    pa.string(): "STRING",
+    pa.bool_(): "BOOLEAN",
+}
+_MS = "TIMESTAMP(3)"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTable:
+    """A table that other systems read.
+
+    Attributes:
+        rows: without nulls.
+        event_time: its column of event time.
+        out_of_orderness_s: how far a row may be behind.
+        computed: further columns, as expressions of Flink.
+    """
+
+    rows: pa.Table
+    event_time: str
+    out_of_orderness_s: int
+    computed: Mapping[str, str] = field(default_factory=dict)
+
+
+def share(
+    folder: Path, tables: Mapping[str, SharedTable], queries: Mapping[str, str], events: Mapping[str, int]
+) -> None:
+    """Write a work.
+
+    Args:
+        folder: a new folder, or one that such a work replaces.
+        tables: by name. Instants are rounded down to milliseconds, the precision of Flink's event time.
+        queries: by name.
+        events: how many each query reads.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    described = {}
+    for name, table in tables.items():
+        columns = {}
+        rows = table.rows
+        for at, column in enumerate(rows.schema):
+            if pa.types.is_timestamp(column.type):
+                instants = pc.strftime(rows[column.name].cast(pa.timestamp("ms"), safe=False), "%Y-%m-%d %H:%M:%S")
+                rows = rows.set_column(at, column.name, instants)
+            columns[column.name] = _KINDS.get(column.type, _MS)
+        pa.csv.write_csv(
+            rows, folder / f"{name}.csv", pa.csv.WriteOptions(include_header=False, quoting_style="needed")
+        )
+        kept = {"event_time": table.event_time, "out_of_orderness_s": table.out_of_orderness_s}
+        described[name] = {"file": f"{name}.csv", "columns": columns, "computed": dict(table.computed), **kept}
+    work = {"tables": described, "queries": dict(queries), "events": dict(events)}
+    (folder / "work.json").write_text(json.dumps(work, indent=2), encoding="utf-8")

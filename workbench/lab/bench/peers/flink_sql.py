@@ -1,0 +1,170 @@
+"""Flink SQL on the queries and tables of a benchmark: ``PYTHON flink_sql.py WORK SECONDS``.
+
+Needs the package ``apache-flink`` and Java. Each query runs in one JVM at parallelism 1, without checkpoints, with
+its state in memory and with the settings for tables of github.com/nexmark/nexmark (config.yaml). It ends in
+a blackhole. A run before warms the JVM up. CPU time is that of this process and of the JVM, the compiler and the
+garbage collector included.
+
+The tables are CSV files, since the package reads no faster format. Each query therefore gives two lines: with
+what reading costs, and without. The latter subtracts the CPU time of a query that only reads the same columns.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pyflink.table import EnvironmentSettings, Schema, Table, TableDescriptor, TableEnvironment
+
+SETTINGS = {
+    "parallelism.default": "1",
+    "pipeline.object-reuse": "true",
+    "table.exec.mini-batch.allow-latency": "2s",
+    "table.exec.mini-batch.enabled": "true",
+    "table.exec.mini-batch.size": "50000",
+    "table.local-time-zone": "UTC",
+    "table.optimizer.distinct-agg.split.enabled": "true",
+}
+LEAST_SHARE = 0.1
+"""Of a query's time; below it, the difference to reading says nothing."""
+
+
+class Cost:
+    """What a run takes.
+
+    Attributes:
+        cpu_s: CPU seconds of all processes.
+        seconds: wall time.
+    """
+
+    def __init__(self, cpu_s: float, seconds: float) -> None:
+        self.cpu_s, self.seconds = cpu_s, seconds
+
+
+class Peer:
+    """A table environment with the tables of a work.
+
+    Args:
+        folder: where `workbench` has written them.
+        seconds: how long each query is repeated after its first run; at least once.
+    """
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        self._work = json.loads((folder / "work.json").read_text(encoding="utf-8"))
+        self._seconds = seconds
+        self._reading: dict[tuple[str, ...], Cost] = {}
+        self._sinks = 0
+        self._environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+        for name, value in SETTINGS.items():
+            self._environment.get_config().set(name, value)
+        for name, table in self._work["tables"].items():
+            columns = [f"`{column}` {kind}" for column, kind in table["columns"].items()]
+            columns += [f"`{column}` AS {text}" for column, text in table["computed"].items()]
+            time_of = f"WATERMARK FOR `{table['event_time']}` AS `{table['event_time']}`"
+            columns.append(f"{time_of} - INTERVAL '{table['out_of_orderness_s']}' SECOND")
+            self._environment.execute_sql(
+                f"CREATE TABLE {name} ({', '.join(columns)}) WITH ('connector' = 'filesystem', 'format' = 'csv', "
+                f"'path' = '{(folder / table['file']).as_uri()}')"
+            )
+
+    def results(self, work: str) -> Iterator[dict[str, Any]]:
+        """Two lines for each query, or the reason why it does not run."""
+        self._cost(*(f"SELECT * FROM {table}" for table in self._work["tables"]))  # compiles what reads
+        for name, text in self._work["queries"].items():
+            line: dict[str, Any] = {"peer": "flink_sql", "workload": work, "checked": True}
+            config = {"query": name, "p": 1}
+            try:
+                whole, reading = self._cost(text), self._reading_cost(text)
+            except Exception as error:  # noqa: BLE001 - whatever Java raises
+                yield line | {"skipped": f"{name}: {str(error).strip().splitlines()[-1]}"}
+                continue
+            yield line | self._figures(name, whole) | {"config": config | {"reading": "included"}}
+            rest = whole.cpu_s - reading.cpu_s
+            if rest > LEAST_SHARE * whole.cpu_s:
+                without = self._figures(name, Cost(rest, whole.seconds))
+                yield line | without | {"config": config | {"reading": "subtracted"}}
+
+    def _figures(self, name: str, cost: Cost) -> dict[str, Any]:
+        events = self._work["events"][name]
+        return {
+            "events": events,
+            "seconds": round(cost.seconds, 2),
+            "eps": round(events / cost.seconds),
+            "eps_core": round(events / cost.seconds),
+            "eps_cpu_s": round(events / cost.cpu_s),
+            "rss_mb": _resident_mb(),
+            "cores": len(os.sched_getaffinity(0)),
+            "load1": round(os.getloadavg()[0], 2),
+        }
+
+    def _cost(self, *texts: str) -> Cost:
+        """The cheapest run after the first of some queries in one job."""
+        tables = [self._environment.sql_query(text) for text in texts]
+        sinks = [self._blackhole(table) for table in tables]
+        found: list[Cost] = []
+        began = time.perf_counter()
+        while len(found) < 2 or time.perf_counter() - began < self._seconds:
+            job = self._environment.create_statement_set()
+            for sink, table in zip(sinks, tables, strict=True):
+                job.add_insert(sink, table)
+            cpu, wall = _cpu_s(), time.perf_counter()
+            job.execute().wait()
+            found.append(Cost(_cpu_s() - cpu, time.perf_counter() - wall))
+            if len(found) == 1:
+                began = time.perf_counter()
+        return min(found[1:], key=lambda cost: cost.cpu_s)
+
+    def _blackhole(self, table: Table) -> str:
+        """A new sink for the rows of a table."""
+        self._sinks += 1
+        types = table.get_schema().get_field_data_types()
+        schema = Schema.new_builder().from_fields([f"f{at}" for at in range(len(types))], types).build()
+        sink = TableDescriptor.for_connector("blackhole").schema(schema).build()
+        self._environment.create_temporary_table(f"sink{self._sinks}", sink)
+        return f"sink{self._sinks}"
+
+    def _reading_cost(self, text: str) -> Cost:
+        """The cost of reading the columns that a query reads, as its optimized plan says."""
+        plan = self._environment.sql_query(text).explain().rpartition("== Optimized Execution Plan ==")[2]
+        scans = set(re.findall(r"TableSourceScan\(table=\[\[\w+, \w+, (\w+).*?\]\], fields=\[([^\]]*)\]", plan))
+        reads = tuple(sorted(f"SELECT `{fields.replace(', ', '`, `')}` FROM {table}" for table, fields in scans))
+        if reads not in self._reading:
+            self._reading[reads] = self._cost(*reads)
+        return self._reading[reads]
+
+
+def _cpu_s() -> float:
+    """CPU seconds of this process and of all that it has started."""
+    ticks, found = os.sysconf("SC_CLK_TCK"), {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            found[int(folder.name)] = int(fields[1]), (int(fields[11]) + int(fields[12])) / ticks
+    family = {os.getpid()}
+    while more := {process for process, (parent, _) in found.items() if parent in family} - family:
+        family |= more
+    return sum(found[process][1] for process in family)
+
+
+def _resident_mb() -> int:
+    """The peak memory of the largest process, which is the JVM."""
+    peaks = [0]
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and (folder / "stat").read_text().rpartition(")")[2].split()[1] == str(os.getpid()):
+            peaks += [int(size) // 1024 for size in re.findall(r"VmHWM:\s+(\d+)", (folder / "status").read_text())]
+    return max(peaks)
+
+
+if __name__ == "__main__":
+    _work, _seconds = sys.argv[1], float(sys.argv[2])
+    for _line in Peer(Path(os.environ["PEER_DATA"]) / _work, _seconds).results(_work):
+        print(json.dumps(_line), flush=True)
