@@ -244,6 +244,16 @@ def test_times_below_marbles_do_not_run_into_each_other() -> None:
     assert min(b - a for a, b in pairwise(places)) >= letters * 9 * 0.56  # letters of 9 pixels, digits of 0.56 of that
 
 
+def test_words_fit_into_their_marbles_and_watermarks_stand_above_the_times_of_records() -> None:
+    marbles = (Marble("record", "#flinks", "#flinks", SIX, {}, 1), Marble("watermark", "06:00:00", None, SIX - 1))
+    tasks = tuple(TaskScene(name, (name,), x, 0.5, 0, 1) for name, x in (("a[0]", 0.0), ("b[0]", 1.0)))
+    svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, tasks, (ChannelScene("a[0]", "b[0]", marbles),)))
+    assert ">#flin…<" in svg
+    width = float(re.findall(r"<rect x='-[\d.]+' y='-12' width='([\d.]+)'", svg)[0])
+    assert width >= 6 * 10 * 0.6  # letters of 10 pixels
+    assert re.findall(r"y='(-?\d+)'>W ([\d:.]+)<", svg) == [("-18", "59:59.999")]
+
+
 AREA = re.compile(r"translate\(([\d.]+) ([\d.]+)\)'[^>]*>.*?</g>", re.DOTALL)
 
 

@@ -23,6 +23,11 @@ SPACING = 48
 LETTER = 5.0
 """The width of a letter below a marble."""
 RADIUS = 12
+CIRCLED = 3
+"""A record with more letters than these is as wide as they need, up to `WIDEST`."""
+WIDEST = 6
+WIDE_LETTER = 6.2
+"""The width of a letter in such a record."""
 BETWEEN = 22
 KNEE = 40
 """The width of the way down of a channel that passes other columns."""
@@ -44,6 +49,7 @@ _STYLE = f"""
 .wb-scene .pipe{{stroke:currentColor;stroke-opacity:.28;stroke-width:2}}
 .wb-scene .pipe.held{{stroke:{WARN};stroke-opacity:1;stroke-dasharray:6 4}}
 .wb-scene .inside{{fill:#fff;font-weight:650}} .wb-scene .under{{font-size:9px}}
+.wb-scene .inside.wide{{font-size:10px}}
 .wb-scene .held-text{{fill:{WARN};font-weight:650;font-size:10px}}
 .wb-scene .barrier{{fill:{BAD}}} .wb-scene .mark{{stroke:{GOOD};stroke-width:2.5;stroke-dasharray:4 2}}
 .wb-scene .copy rect{{fill:var(--wb-card,var(--jp-layout-color0,#fff));stroke:{GOOD};stroke-dasharray:4 3}}
@@ -226,13 +232,27 @@ class _Area:
         return not (beside or self.bottom <= other.top or other.bottom <= self.top)
 
 
-def _area(marble: Marble, x: float, y: float) -> _Area:
-    """Where a marble is, with what stands above and below it."""
+def _areas(marble: Marble, x: float, y: float) -> list[_Area]:
+    """Where a marble is, and what stands above or below it."""
     if marble.kind == "record":
         lines = _under(marble)
-        half = max([float(RADIUS), *(len(line) * LETTER / 2 for line in lines)])
-        return _Area(x - half, y - RADIUS, x + half, y + RADIUS + 2 + 9 * len(lines))
-    return _Area(x - 19, y - 29, x + 19, y + 26)
+        half, below = _half(marble), max([0.0, *(len(line) * LETTER / 2 for line in lines)])
+        return [
+            _Area(x - half, y - RADIUS, x + half, y + RADIUS),
+            _Area(x - below, y + RADIUS, x + below, y + RADIUS + 2 + 9 * len(lines)),
+        ]
+    above = len(_watermark(marble)) * LETTER / 2 if marble.kind == "watermark" else 19.0
+    return [_Area(x - 16, y - 16, x + 16, y + 16), _Area(x - above, y - 29, x + above, y - 16)]
+
+
+def _half(marble: Marble) -> float:
+    """Half the width of a record: that of a circle, unless its text needs more."""
+    letters = min(len(marble.text), WIDEST)
+    return float(RADIUS) if letters <= CIRCLED else (letters * WIDE_LETTER + 8) / 2
+
+
+def _watermark(marble: Marble) -> str:
+    return f"W {_brief(marble.time_us)}"
 
 
 def _marbles(lines: Sequence[tuple[ChannelScene, _Ends]]) -> Iterator[str]:
@@ -251,10 +271,10 @@ def _marbles(lines: Sequence[tuple[ChannelScene, _Ends]]) -> Iterator[str]:
             if place != shown[id(channel)] or place >= len(marbles):
                 continue
             x, y = ends.before_end(first + place * SPACING)
-            area = _area(marbles[place], x, y)
-            if place and any(area.meets(other) for other in taken):
+            areas = _areas(marbles[place], x, y)
+            if place and any(area.meets(other) for area in areas for other in taken):
                 continue
-            taken.append(area)
+            taken += areas
             shown[id(channel)] += 1
             yield _marble(marbles[place], x, y, ends, channel)
     for channel, ends in lines:
@@ -290,7 +310,7 @@ def _marble(marble: Marble, x: float, y: float, ends: _Ends, channel: ChannelSce
         return (
             f"<g {place}><title>watermark {escape(format_instant(marble.time_us))}</title>"
             f"<line class='mark' y1='-14' y2='14' transform='rotate({angle:.1f})'/>"
-            f"<text class='under halo' text-anchor='middle' y='24'>W {text}</text></g>"
+            f"<text class='under halo' text-anchor='middle' y='-18'>{_watermark(marble)}</text></g>"
         )
     if marble.kind == "other":
         return f"<circle {place} r='3' fill='currentColor' opacity='.5'><title>{text}</title></circle>"
@@ -307,15 +327,19 @@ def _record(marble: Marble, place: str) -> str:
         *filter(None, [marble.about]),
         *([f"event time {format_instant(marble.time_us)}"] if marble.time_us is not None else []),
     ]
-    text = marble.text if len(marble.text) <= 4 else marble.text[:3] + "…"
+    half = _half(marble)
+    shape = f"<circle r='{RADIUS}'" if half == RADIUS else (
+        f"<rect x='{-half:.1f}' y='{-RADIUS}' width='{2 * half:.1f}' height='{2 * RADIUS}' rx='{RADIUS}'"
+    )  # fmt: skip
     fill = colour_of(marble.key) if marble.key is not None else "#57606a"
     lines = [
         f"<text class='under halo' text-anchor='middle' y='{RADIUS + 9 + 9 * line}'>{escape(words)}</text>"
         for line, words in enumerate(_under(marble))
     ]
     return (
-        f"<g {place}><title>{escape(' · '.join(about))}</title><circle r='{RADIUS}' fill='{fill}'/>"
-        f"<text class='inside' text-anchor='middle' y='4'>{escape(text)}</text>{''.join(lines)}</g>"
+        f"<g {place}><title>{escape(' · '.join(about))}</title>{shape} fill='{fill}'/>"
+        f"<text class='inside{'' if half == RADIUS else ' wide'}' text-anchor='middle' y='4'>"
+        f"{escape(_cut(marble.text, WIDEST))}</text>{''.join(lines)}</g>"
     )
 
 
@@ -326,7 +350,7 @@ def _under(marble: Marble) -> list[str]:
     return key + ([_brief(marble.time_us)] if marble.time_us is not None else [])
 
 
-def _brief(us: int) -> str:
+def _brief(us: int | None) -> str:
     """The time of day; with parts of a second in the place of the hours."""
     text = _clock(us)
     return text if len(text) <= 9 else f"{text[3:8]}.{text[9:12]}" if text[8:9] == "." else _cut(text, 9)
@@ -391,8 +415,9 @@ def _copy(task: TaskScene, scene: Scene, x: float, top: float) -> Iterator[str]:
 
 
 def _clock(us: int | None) -> str:
+    """The time of day, to the millisecond."""
     text = format_instant(us)
-    return "∞" if text == "end" else text if len(text) < 12 else text[11:]
+    return "∞" if text == "end" else text if len(text) < 12 else text[11:23]
 
 
 def _cut(text: str, length: int) -> str:
