@@ -30,7 +30,7 @@ def test_a_question_is_asked_and_settled_by_what_is_measured(here: Path) -> None
     assert repr(lesson.predict("same", "x")).startswith("'x' is not one of 'a', 'b', 'c'.")
     assert "You made no prediction" in repr(lesson.measured("same", True))
     assert repr(lesson.predict("same", "B")).startswith("You predict b.")
-    assert repr(lesson.measured("same", True)).startswith("Your prediction was b.\n  Measured: True. That is a")
+    assert repr(lesson.measured("same", True)).startswith("Your prediction was b.\n  The run shows a: It is the same.")
     lesson.predict("same", "a")
     assert repr(lesson.measured("same", True)).startswith("Your prediction, a, was right.")
     assert repr(lesson.predict("channels", "four")).startswith("'four' is not a number of channels.")

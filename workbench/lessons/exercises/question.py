@@ -64,7 +64,9 @@ class Choice:
             letter for letter, option in zip(self.letters, self.options, strict=True) if option.holds(measured)
         )
         text = self.options[self.letters.index(right)].text
-        return answer == right, f"Measured: {_shown(measured)}. That is {right}: {text}"
+        is_number = isinstance(measured, int | float) and not isinstance(measured, bool)
+        told = f"Measured: {_shown(measured)}. That is" if is_number else "The run shows"
+        return answer == right, f"{told} {right}: {text}"
 
 
 @dataclass(frozen=True, slots=True)
