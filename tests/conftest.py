@@ -1,14 +1,16 @@
 """What several test files share: the flights as a replay log (written by Spark once per process), an object store, job
-cleaning, an IPython shell, how examples are searched for, which files one process takes where several test, and what
-the garbage collector looks at."""
+cleaning, an IPython shell, how examples are searched for, where tests write, which files one process takes where
+several test, and what the garbage collector looks at."""
 
 from __future__ import annotations
 
 import gc
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
@@ -36,6 +38,12 @@ process starts a Spark of its own and prepares the flights for itself."""
 
 SLOW_FOLDERS = {"browser", "simulation", "spark", "system"}
 """Folders whose tests play a whole system each, so that `make test` leaves them to `make test-all`."""
+
+MEMORY = Path("/dev/shm")
+"""A disk in memory for the folders of tests: half of the time of the sinks' tests, a disk would sync files."""
+
+MEMORY_LEAST = 2 << 30
+"""So many bytes must be free in it: a run of all tests writes a tenth of that."""
 
 BLIND = ("unseen", "headless")
 """Jobs whose telemetry is made to fail."""
@@ -98,7 +106,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_configure() -> None:
-    """A shell's process in the background ignores interrupts, and so would all that it starts."""
+    """Put the tests' folders into memory, and let them be interrupted."""
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_LEAST:
+        os.environ.setdefault("TMPDIR", str(MEMORY))
+        tempfile.tempdir = None  # it may have been looked up
+    # A shell's process in the background ignores interrupts, and so would all that it starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
