@@ -35,8 +35,16 @@ def report(number: int, **durations: int) -> dict[str, Any]:
     }
 
 
+class Query(SimpleNamespace):
+    """The part of a ``StreamingQuery`` that is watched."""
+
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
+        return self.recentProgress[-1] if self.recentProgress else None
+
+
 def query(reports: list[dict[str, Any]], *, active: bool = True, error: str | None = None) -> Any:
-    return SimpleNamespace(
+    return Query(
         name="words", id="12345678-9", runId="r", isActive=active, recentProgress=reports, exception=lambda: error
     )
 

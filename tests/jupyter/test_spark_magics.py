@@ -119,7 +119,7 @@ def of_pyspark(kind: str, **values: Any) -> Any:
 def a_query(name: str) -> Any:
     return of_pyspark(
         "StreamingQuery", name=name, id=name, runId=name, isActive=True, recentProgress=[report(0, 7)],
-        exception=lambda: None,
+        lastProgress=report(0, 7), exception=lambda: None,
     )  # fmt: skip
 
 

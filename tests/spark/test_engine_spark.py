@@ -101,19 +101,15 @@ def of_all_kinds(read: wb.Stream) -> Pipeline:
     )
 
 
+def tumbling(log: Path) -> Pipeline:
+    doubled = events(log).filter("v IS NOT NULL").with_columns(double=wb.col("v") * 2)
+    windows = doubled.key_by("k").window(wb.tumbling("1min"))
+    return windows.aggregate(n=wb.count(), s=wb.sum("double"), m=wb.mean("v")).sink_to(wb.TableSink("out"))
+
+
 PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
-    "tumbling": (
-        "native",
-        lambda log: (
-            events(log)
-            .filter("v IS NOT NULL")
-            .with_columns(double=wb.col("v") * 2)
-            .key_by("k")
-            .window(wb.tumbling("1min"))
-            .aggregate(n=wb.count(), s=wb.sum("double"), m=wb.mean("v"))
-            .sink_to(wb.TableSink("out"))
-        ),
-    ),
+    "tumbling": ("native", tumbling),
+    "tumbling in batches": ("native", tumbling),
     "sliding": (
         "native",
         lambda log: (
@@ -137,8 +133,13 @@ PIPELINES: dict[str, tuple[str, Callable[[Path], Pipeline]]] = {
 
 
 @pytest.mark.parametrize("name", PIPELINES)
-def test_a_pipeline_gives_the_same_rows_on_both_engines(name: str, spark: Any, log: Path) -> None:
+def test_a_pipeline_gives_the_same_rows_on_both_engines(
+    name: str, spark: Any, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Native pipelines read the log whole, by Spark's own reader, or in two batches."""
     tier, made = PIPELINES[name]
+    if batched := name in ("tumbling in batches", "sliding"):
+        monkeypatch.setattr(spark_job, "REREAD_ROWS", 2_000)
     assert made(log).explain(engine="spark").tier == tier
     here = made(log).run(f"kernel {name}".replace(" ", "-"), parallelism=2)
     there = made(log).run(f"spark {name}".replace(" ", "-"), engine="spark", spark=spark)
@@ -156,6 +157,8 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(name: str, spark: Any, l
         else:
             assert counted(mine) == counted(theirs)
     assert there.checkpoints()[-1].phases_ms["addBatch"] > 0
+    if tier == "native":
+        assert (sum(batch.rows_in > 0 for batch in there.checkpoints()) > 1) is batched
     assert wb.job(there.name) is there
 
 

@@ -55,6 +55,10 @@ class QueryHere:
     def isActive(self) -> bool:  # noqa: N802  Spark's name
         return not self._stopped.is_set()
 
+    @property
+    def lastProgress(self) -> dict[str, Any] | None:  # noqa: N802  Spark's name
+        return self.recentProgress[-1] if self.recentProgress else None
+
     def exception(self) -> Exception | None:
         return self._error
 

@@ -15,7 +15,7 @@ import json
 import secrets
 import shutil
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ class Identity:
         key_groups: their number.
         tier: ``native`` or ``carried``.
         partitions: of Spark's shuffles, which are fixed for the life of a checkpoint.
+        whole: Spark reads the sources by itself, in one batch.
         run: identifies the first run.
     """
 
@@ -49,12 +50,15 @@ class Identity:
     key_groups: int
     tier: str
     partitions: int
+    whole: bool = False
     run: str = ""
 
     @staticmethod
-    def of(graph: PhysicalGraph, tier: str, partitions: int) -> Identity:
+    def of(graph: PhysicalGraph, tier: str, partitions: int, *, whole: bool) -> Identity:
         """The identity of a pipeline that begins."""
-        return Identity(graph.kinds, graph.parallelism, graph.max_parallelism, tier, partitions, secrets.token_hex(8))
+        return Identity(
+            graph.kinds, graph.parallelism, graph.max_parallelism, tier, partitions, whole, secrets.token_hex(8)
+        )
 
 
 class Directory:
@@ -69,6 +73,7 @@ class Directory:
     Attributes:
         root: the folder.
         run: of the pipeline's first run in it.
+        whole: Spark reads the sources by itself, in one batch; as the first run did, once that batch is written.
 
     Raises:
         CheckpointError: it is in use, is not on this machine, or holds checkpoints of another pipeline, or any without
@@ -99,7 +104,8 @@ class Directory:
                     f"the checkpoint directory {place!r} cannot be used: {error.strerror or error}"
                 ) from error
         try:
-            self.run = self._begin(resume, identity)
+            begun = self._begin(resume, identity)
+            self.run, self.whole = begun.run, begun.whole
         except BaseException:
             self.close()
             raise
@@ -129,7 +135,12 @@ class Directory:
         if not self.kept:
             shutil.rmtree(self.root, ignore_errors=True)
 
-    def _begin(self, resume: bool, identity: Identity) -> str:
+    @property
+    def _written(self) -> bool:
+        """Whether a batch has reached the sinks."""
+        return any(self.folder("epochs").glob("*.epoch"))
+
+    def _begin(self, resume: bool, identity: Identity) -> Identity:
         file = self.root / _PIPELINE
         if not file.exists():
             others = sorted(entry.name for entry in self.root.iterdir() if entry.name != _LOCK)
@@ -139,14 +150,19 @@ class Directory:
                     "choose another"
                 )
             write_durably(file, json.dumps(asdict(identity), indent=2).encode())
-            return identity.run
+            return identity
         check_unused(self.root, resume)
         try:
             saved = made(Identity, parsed(file.read_bytes()), _PIPELINE)
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{file} cannot be read: {error}") from error
         _check_same(saved, identity, str(self.root))
-        return saved.run
+        if saved.whole and not self._written:  # nothing is done yet, and there may be more to read by now
+            for name in ("source", "spark"):
+                shutil.rmtree(self.folder(name), ignore_errors=True)
+            saved = replace(saved, whole=identity.whole)
+            write_durably(file, json.dumps(asdict(saved), indent=2).encode())
+        return saved
 
 
 def check_unused(place: str | Path | None, resume: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,8 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSource
 from workbench.spark.engine.rereading import can_reread
 from workbench.spark.engine.sent import sent
-from workbench.spark.engine.sessions import active_kept, register
+from workbench.spark.engine.sessions import active_kept, expect_one_batch, register
+from workbench.spark.engine.whole_log import quoted, whole_log
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
@@ -47,20 +49,42 @@ class NativePlan:
         batch_rows: records of a batch, about.
         reread_rows: the same of a source that executors read for themselves.
         parts: in how many partitions a batch is read.
+        whole: Spark reads all sources by itself, in one batch.
     """
 
     def __init__(
-        self, spark: SparkSession, plan: CarriedPlan, root: Path, batch_rows: int, reread_rows: int, parts: int
+        self,
+        spark: SparkSession,
+        plan: CarriedPlan,
+        root: Path,
+        batch_rows: int,
+        reread_rows: int,
+        parts: int,
+        *,
+        whole: bool,
     ) -> None:
-        self._spark, self._root = spark, root
+        self._spark, self._root, self._plan, self._whole = spark, root, plan, whole
         self._rows, self._reread_rows, self._parts = batch_rows, reread_rows, parts
         self._graph: LogicalGraph = plan.graph.logical
-        content = sent(plan)
-        self._file = root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
-        self._file.write_bytes(content)
         self._frames: dict[Node, DataFrame] = {}
         self._windows = [node.spec for node in self._graph.nodes if isinstance(node.spec, WindowAggregate)]
-        self._format = register(spark, NativeDataSource)
+
+    @property
+    def has_windows(self) -> bool:
+        """Whether the query aggregates."""
+        return bool(self._windows)
+
+    @cached_property
+    def _file(self) -> Path:
+        """The plan for Spark's Python workers."""
+        content = sent(self._plan)
+        file = self._root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
+        file.write_bytes(content)
+        return file
+
+    @cached_property
+    def _format(self) -> str:
+        return register(self._spark, NativeDataSource)
 
     def frame(self, node: Node) -> DataFrame:
         """The rows of a node's main output."""
@@ -71,7 +95,7 @@ class NativePlan:
     def written(self, sink: Node) -> DataFrame:
         """The rows for a sink, in its columns."""
         item = sink.inputs[0]
-        return self.frame(item.node).where(_NO_TICKS).select(*[_column(name) for name in item.schema.names])
+        return self.frame(item.node).where(_NO_TICKS).selectExpr(*map(quoted, item.schema.names))
 
     def _translated(self, node: Node) -> DataFrame:
         spec, inputs = node.spec, [self.frame(item.node) for item in node.inputs]
@@ -85,8 +109,7 @@ class NativePlan:
                 chosen = [f.expr(each.sql).alias(name) for name, each in spec.columns]
                 return self._shaped(node, inputs[0].select(*chosen, TIME, TICK))
             case Union():
-                names = [*node.schema.names, TIME, TICK]
-                frames = [frame.select(*[_column(name) for name in names]) for frame in inputs]
+                frames = [self._shaped(node, frame) for frame in inputs]
                 first = frames[0]
                 for other in frames[1:]:
                     first = first.union(other)
@@ -98,7 +121,7 @@ class NativePlan:
         return self._read(node)
 
     def _shaped(self, node: Node, frame: DataFrame) -> DataFrame:
-        return frame.select(*[_column(name) for name in node.schema.names], TIME, TICK)
+        return frame.selectExpr(*map(quoted, node.schema.names), TIME, TICK)
 
     def _read(self, node: Node) -> DataFrame:
         uid = self._graph.uids[node]
@@ -115,6 +138,9 @@ class NativePlan:
         if strategy is not None and isinstance(strategy.watermarks, Bounded):
             bound_us = strategy.watermarks.out_of_orderness_us
         bound_us += max((window.allowed_lateness_us for window in self._windows), default=0)
+        if self._whole and can_reread(node.spec):
+            frame = whole_log(self._spark, node.spec.log, columns)
+            return frame.withWatermark(TIME, f"{bound_us} microseconds") if self._windows else frame
         folder = self._root / "source" / uid
         folder.mkdir(parents=True, exist_ok=True)
         reread = node.spec.log.path.absolute() if can_reread(node.spec) else None
@@ -162,21 +188,20 @@ class NativePlan:
         start = f"{window.offset_us} microseconds" if window.offset_us else None
         windows = f.window(TIME, *lengths, start).alias("__wb_window")
         aggregates = [_aggregate(item).alias(name) for name, item in spec.aggregates]
-        rows = frame.where(_NO_TICKS).where(f"{TIME} IS NOT NULL")
+        rows = frame.where(f"{_NO_TICKS} AND {TIME} IS NOT NULL")
         told = rows.groupBy(*[_column(key) for key in spec.keys], windows).agg(*aggregates)
-        end = f.col("__wb_window.end")
-        return told.select(
-            *[_column(key) for key in spec.keys],
-            f.col("__wb_window.start").alias("window_start"),
-            end.alias("window_end"),
-            *[_column(name) for name, _ in spec.aggregates],
-            end.alias(TIME),
-            f.lit(False).alias(TICK),
+        return told.selectExpr(
+            *map(quoted, spec.keys),
+            "__wb_window.start AS window_start",
+            "__wb_window.end AS window_end",
+            *[quoted(name) for name, _ in spec.aggregates],
+            f"__wb_window.end AS {TIME}",
+            f"FALSE AS {TICK}",
         )
 
 
 def _column(name: str) -> Any:
-    return f.col("`" + name.replace("`", "``") + "`")
+    return f.col(quoted(name))
 
 
 def _aggregate(item: Any) -> Any:
@@ -195,6 +220,7 @@ def start_native(
     reread_rows: int,
     parts: int,
     interval: str,
+    whole: bool,
     write: Callable[[Batch], None],
 ) -> Any:
     """Start the query; returns Spark's handle; see `NativePlan` and `start_carried` for the arguments.
@@ -202,7 +228,9 @@ def start_native(
     Raises:
         PlanError: a function cannot be sent to Spark's workers.
     """
-    native = NativePlan(spark, plan, root, batch_rows, reread_rows, parts)
+    if whole:
+        expect_one_batch(spark)
+    native = NativePlan(spark, plan, root, batch_rows, reread_rows, parts, whole=whole)
     frames = [(uid, node, native.written(node)) for uid, node in plan.sinks]
     if len(frames) == 1:
         [(uid, node, frame)] = frames
@@ -229,14 +257,12 @@ def start_native(
             ]
             write(Batch(number, found, []))
 
-    return (
-        frame.writeStream.foreachBatch(take)
-        .outputMode("append")
-        .queryName(plan.job)
-        .option("checkpointLocation", str(root / "spark"))
-        .trigger(processingTime=interval)
-        .start()
-    )
+    writer = frame.writeStream.foreachBatch(take).queryName(plan.job).option("checkpointLocation", str(root / "spark"))
+    if whole:  # every window at the end of its only batch, which is the state that it has then
+        writer = writer.outputMode("update" if native.has_windows else "append").trigger(availableNow=True)
+    else:
+        writer = writer.outputMode("append").trigger(processingTime=interval)
+    return writer.start()
 
 
 class _Packing:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from workbench.spark.session import SparkSession
 
 _STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.ansi.enabled": "false",  # expressions give null where ANSI raises, as in the kernel
@@ -23,6 +24,14 @@ _SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.pollingDelay": "20ms",
+}
+
+
+_OF_ONE_BATCH = {
+    # Nobody reads the state of such a query: what is cheapest to write.
+    "spark.sql.streaming.stateStore.providerClass": _IN_MEMORY,
+    # Its watermark has no windows left to end.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 
@@ -62,6 +71,12 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     own.conf.set("spark.sql.shuffle.partitions", str(partitions))
     own.conf.set("spark.sql.streaming.statefulOperator.allowMultiple", "true" if several else "false")
     return own
+
+
+def expect_one_batch(own: SparkSession) -> None:
+    """Prepare the session of a query that has one batch."""
+    for name, value in _OF_ONE_BATCH.items():
+        own.conf.set(name, value)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.spark.watching.observation import watermark_of
+
 PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets")
 """The phases of a batch, in the order in which Spark goes through them."""
 
@@ -21,7 +23,7 @@ class BatchRecord:
         phases_ms: by the names of `PHASES`.
         rows_in: that it read, in the terms of Spark's source.
         rows_per_second: read.
-        watermark: of Spark, UTC text; empty if the query has none.
+        watermark: of Spark, UTC text; empty if the query has none, or none yet.
         state_rows, state_bytes: of all stateful operators.
         dropped: groups that Spark dropped by its watermark.
 
@@ -54,7 +56,7 @@ class BatchRecord:
             phases_ms={name: int(durations[name]) for name in PHASES if name in durations},
             rows_in=int(progress.get("numInputRows", 0)),
             rows_per_second=progress.get("processedRowsPerSecond"),
-            watermark=str((progress.get("eventTime") or {}).get("watermark", "")),
+            watermark=watermark_of(progress),
             state_rows=sum(int(each.get("numRowsTotal", 0)) for each in states),
             state_bytes=sum(int(each.get("memoryUsedBytes", 0)) for each in states),
             dropped=sum(int(each.get("numRowsDroppedByWatermark", 0)) for each in states),

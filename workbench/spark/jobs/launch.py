@@ -18,6 +18,8 @@ from workbench.spark.carried.clocked import is_clocked
 from workbench.spark.engine.directory import Directory, Identity, check_unused
 from workbench.spark.engine.sessions import query_session
 from workbench.spark.engine.tiers import tiers
+from workbench.spark.engine.whole_log import is_read_whole
+from workbench.spark.jobs import spark_job
 from workbench.spark.jobs.absent import check_settings
 from workbench.spark.jobs.spark_job import SparkJob, SparkRun
 
@@ -61,11 +63,12 @@ def start_on_spark(
         local_aggregation=False,
         max_parallelism=settings.max_parallelism,
     )
+    whole = plan.tier == "native" and not interval_us and is_read_whole(graph.logical, spark_job.REREAD_ROWS)
     session = query_session(spark, partitions, several=carried)
     check_unused(checkpoint_dir, resume)
     if running is not None:
         make_room(running)
-    directory = Directory(checkpoint_dir, resume, Identity.of(graph, plan.tier, partitions), name)
+    directory = Directory(checkpoint_dir, resume, Identity.of(graph, plan.tier, partitions, whole=whole), name)
     try:
         held = hold_places(logical, name, directory.run, MemoryStorage())
         try:

@@ -31,6 +31,7 @@ from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.figures import Figures
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
+from workbench.spark.watching.observation import reports_after
 from workbench.spark.watching.watch import SparkWatch
 from workbench.telemetry.whole_file import replaced
 
@@ -324,6 +325,11 @@ class SparkJob:
     def _is_carried(self) -> bool:
         return self._run.plan.tier == "carried"
 
+    @property
+    def _is_written_whole(self) -> bool:
+        """Whether the only batch of such a query has reached the sinks."""
+        return self._run.directory.whole and self._epochs.committed >= 0
+
     def _watermark(self) -> str | None:
         """As UTC text; None: none yet."""
         if self._is_carried:
@@ -338,6 +344,9 @@ class SparkJob:
 
     def _start(self) -> None:
         run = self._run
+        if self._is_written_whole:
+            self._state = "RUNNING"
+            return
         interval = f"{max(0, run.interval_us // 1000)} milliseconds"
         self._state = "INITIALIZING"
         where = run.session, self._plan, run.directory.root
@@ -353,6 +362,7 @@ class SparkJob:
                 reread_rows=REREAD_ROWS,
                 parts=parts,
                 interval=interval,
+                whole=run.directory.whole,
                 write=self._write,
             )
         self._queries.append(query)
@@ -380,11 +390,16 @@ class SparkJob:
                     return self._end(self._wanted)
                 if self._state == "SUSPENDED" or self._wanted == "SUSPENDED":
                     continue
+                if self.query is None:
+                    return self._complete_as_read()
+                active = self.query.isActive  # before the reports, so that the last one is among them
                 self._note_progress()
                 self._note_executors()
-                if not self.query.isActive:
+                if not active:
                     if self._wanted == "SUSPENDED":
                         continue
+                    if self._is_written_whole and self.query.exception() is None:
+                        return self._complete_as_read()
                     error = self.query.exception()
                     self.failure = sentence_of("" if error is None else str(error))
                     if isinstance(self._error, WorkbenchError):
@@ -392,15 +407,20 @@ class SparkJob:
                     return self._end("FAILED")
                 if self._run.directory.ended:
                     self.query.processAllAvailable()  # and the batch without rows in which the last windows come out
-                    self._complete = True
-                    self._note_progress()
-                    self._note_executors(now=True)
-                    self._stop_query()
-                    return self._end("FINISHED")
+                    return self._complete_as_read()
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self._error = error
             self.failure = sentence_of_question(error)
             return self._end("FAILED")
+
+    def _complete_as_read(self) -> None:
+        """Everything is read and committed."""
+        self._complete = True
+        if self.query is not None:
+            self._note_progress()
+            self._note_executors(now=True)
+            self._stop_query()
+        self._end("FINISHED")
 
     def _keep_places(self) -> None:
         """Every few seconds, as a sink expects."""
@@ -411,9 +431,7 @@ class SparkJob:
 
     def _note_progress(self) -> None:
         known = self.batches[-1].checkpoint_id if self.batches else -1
-        for progress in self.query.recentProgress:
-            if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
-                self.batches.append(BatchRecord.of(progress))
+        self.batches.extend(BatchRecord.of(progress) for progress in reports_after(self.query, known))
 
     def _note_executors(self, *, now: bool = False) -> None:
         """Every second, those of the cluster, without those that were lost before this job."""

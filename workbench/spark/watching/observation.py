@@ -96,9 +96,37 @@ class BatchSeen:
             int(progress.get("numInputRows", 0)),
             int(durations.get("triggerExecution", 0)),
             {name: int(durations[name]) for name in PHASES if name in durations},
-            str(event_time.get("watermark", "")),
+            watermark_of(progress),
             str(event_time.get("max", "")),
         )
+
+
+def reports_after(query: Any, known: int) -> list[Mapping[str, Any]]:
+    """The progress reports of batches later than number `known`, oldest first.
+
+    Every question takes some of the time of Spark's JVM, so the kept reports, up to a hundred, are only asked for when
+    the last one does not suffice.
+
+    Args:
+        query: a ``StreamingQuery``.
+        known: a batch; -1: none.
+    """
+    last = query.lastProgress
+    if last is None or int(last["batchId"]) <= known:
+        return []
+    reports = [last] if int(last["batchId"]) == known + 1 else query.recentProgress
+    return [each for each in reports if int(each["batchId"]) > known and "addBatch" in (each.get("durationMs") or {})]
+
+
+def watermark_of(progress: Mapping[str, Any]) -> str:
+    """The watermark that a batch had, as UTC text; empty: none, or not yet, which Spark calls the year 1970.
+
+    Example:
+        >>> watermark_of({"eventTime": {"watermark": "1970-01-01T00:00:00.000Z"}})
+        ''
+    """
+    found = str((progress.get("eventTime") or {}).get("watermark", ""))
+    return "" if found.startswith("1970-01-01T00:00:00.000") else found
 
 
 def sources_of(progress: Mapping[str, Any]) -> list[SourceSeen]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from workbench.errors import SettingError
 from workbench.packages import needed
 from workbench.spark.engine.failures import sentence_of
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
-from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
+from workbench.spark.watching.observation import BatchSeen, reports_after, slow_batch, sources_of, states_of
 from workbench.spark.watching.picture import cluster, page
 
 _EVERY_S = 0.5
@@ -35,7 +35,7 @@ class WatchedQuery:
         self.name: str = query.name or f"query {str(query.id)[:8]}"
         self.batches: deque[BatchSeen] = deque(maxlen=_KEPT)
         self.error = ""
-        self._last: dict[str, Any] = {}
+        self._last: Mapping[str, Any] = {}
         self._over = False
 
     @property
@@ -49,10 +49,9 @@ class WatchedQuery:
             return
         active = self._query.isActive  # before the reports, so that none after the last is missed
         known = self.batches[-1].number if self.batches else -1
-        for progress in self._query.recentProgress:
-            if int(progress["batchId"]) > known and "addBatch" in (progress.get("durationMs") or {}):
-                self._last = progress
-                self.batches.append(BatchSeen.of(progress))
+        for progress in reports_after(self._query, known):
+            self._last = progress
+            self.batches.append(BatchSeen.of(progress))
         if not active:
             error = self._query.exception()
             self.error = "" if error is None else sentence_of(str(error))
