@@ -46,13 +46,13 @@ RIGHT = {
 }
 WRONG = {
     "visits": {
-        "tumbling": (windowed(wb.tumbling("10min")), "clicks"),
-        "sliding": (windowed(wb.sliding("10min", "5min")), "clicks"),
-        "by count": (windowed(wb.windows.count_tumbling(2)), "clicks"),
+        "tumbling": (windowed(wb.tumbling("10min")), "windows of ten minutes of the clock"),
+        "sliding": (windowed(wb.sliding("10min", "5min")), "each click counts in two of them"),
+        "by count": (windowed(wb.windows.count_tumbling(2)), "end after two clicks"),
         "never": (windowed(wb.windows.global_window()), "where does a visit end?"),
         "5 min": (windowed(wb.session("5min")), "after five minutes"),
         "20 min": (windowed(wb.session("20min")), "after twenty minutes"),
-        "an hour": (windowed(wb.session("1h")), "clicks"),
+        "an hour": (windowed(wb.session("1h")), "where does a visit end?"),
         "strict": (windowed(wb.session("599999ms")), "exactly ten minutes still belongs"),
         "all together": (
             lambda clicks: clicks.window(wb.session("10min")).aggregate(clicks=wb.count()), "no column 'user'"
@@ -60,7 +60,7 @@ WRONG = {
         "no aggregate": (
             lambda clicks: clicks.key_by("user").window(wb.session("10min")), "a window needs an aggregate"
         ),
-        "early": (windowed(wb.session("10min"), trigger=wb.triggers.on_count(1)), "clicks"),
-        "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "clicks = 1"),
+        "early": (windowed(wb.session("10min"), trigger=wb.triggers.on_count(1)), "clicks = 1 comes"),
+        "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "one click only"),
     },
 }  # fmt: skip

@@ -23,17 +23,17 @@ RIGHT = {
 WRONG = {
     "scores": {
         "eager": (scored(wait="0s"), "stragglers"),
-        "too eager": (scored(wait="1s"), ""),
-        "half a minute": (scored(wait="30s"), ""),
+        "too eager": (scored(wait="1s"), "stragglers are missing"),
+        "half a minute": (scored(wait="30s"), "Some stragglers are missing"),
         "ten minutes": (scored(wait="10min"), "Waiting loses nothing, but somebody waits"),
         "an hour": (scored(wait="1h"), "Waiting loses nothing, but somebody waits"),
         "by arrival": (scored(time="seen", wait="0s"), "the minutes in which taps arrived"),
         "by arrival, patiently": (scored(time="seen", wait="100s"), "the minutes in which taps arrived"),
         "by the clock": (scored(stamps=False, time="played", window=wb.tumbling("1min")), "event time"),
-        "hours": (scored(window=wb.tumbling("1h")), "player = "),
+        "hours": (scored(window=wb.tumbling("1h")), "the points of each hour"),
         "sliding": (scored(window=wb.sliding("1min", "30s")), "player = "),
-        "count": (scored(points=wb.count()), "the result is points = "),
-        "the best": (scored(points=wb.max("points")), "the result is points = "),
+        "count": (scored(points=wb.count()), "the number of taps"),
+        "the best": (scored(points=wb.max("points")), "the points of the best tap"),
         "all players": (
             lambda taps: (
                 taps.assign_timestamps("played", out_of_orderness="100s")

@@ -106,7 +106,7 @@ WRONG = {
         "the lowest": (lowest, "the lowest reading so far"),
         "the first reading": (first, "the first reading, not with the one before"),
         "another key": (judged(risen, key="celsius"), "the result is empty"),
-        "all readings": (lambda readings: readings.filter("celsius > 5"), ""),
+        "all readings": (lambda readings: readings.filter("celsius > -999"), "These are all readings"),
         "warm": (lambda readings: readings.filter("celsius > 25"), ""),
         "another result": (
             lambda readings: readings.key_by("sensor").process(

@@ -83,20 +83,22 @@ class Total(WithASet):
 RIGHT = {"ledger": {"by number": ByNumber, "a set": WithASet, "by account": ByAccount}}
 WRONG = {
     "ledger": {
-        "counts all": (ledger(lambda seen, *_: False), "Each delivery was counted"),
-        "the last one": (ledger(lambda seen, n, *_: noted(seen, n, 1)), "came more than once"),
-        "the last three": (ledger(lambda seen, n, *_: noted(seen, n, 3)), "right is"),
-        "by amount": (ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "two payments"),
+        "counts all": (ledger(lambda seen, *_: False), "was counted again"),
+        "the last one": (ledger(lambda seen, n, *_: noted(seen, n, 1)), "was counted again"),
+        "the last three": (ledger(lambda seen, n, *_: noted(seen, n, 3)), "was counted again"),
+        "by amount": (
+            ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"
+        ),
         "by account": (ledger(lambda seen, n, account, cents: noted(seen, account)), "right is"),
         "increasing numbers": (
             ledger(lambda seen, n, *_: n <= max(seen, default=-1) or noted(seen, n)), "right is"
         ),
-        "nothing": (ledger(lambda *_: True), "right is"),
-        "no deposits": (ledger(lambda seen, n, account, cents: cents > 0 or noted(seen, n)), "right is"),
+        "nothing": (ledger(lambda *_: True), "came for the first time, and was not counted"),
+        "no deposits": (ledger(lambda seen, n, account, cents: cents > 0 or noted(seen, n)), "was not counted"),
         "unknown account": (OnlyKnown, "KeyError"),
-        "a text": (Text, "right is"),
+        "a text": (Text, "a whole number of cents"),
         "the latest": (Latest, "right is"),
-        "all accounts": (Total, "right is"),
+        "all accounts": (Total, "the sum of all accounts"),
         "no methods": (dict, "the class needs two methods"),
     }
 }  # fmt: skip

@@ -34,7 +34,7 @@ WRONG = {
         "any item": (between("0min", "10min", "user"), "another item"),
         "not at once": (between("1ms", "10min"), "at the very time of the view"),
         "not after ten minutes": (between("0min", "599s"), "after exactly ten minutes"),
-        "a window": (joined(window=wb.tumbling("10min")), "view = "),
+        "a window": (joined(window=wb.tumbling("10min")), "the same ten minutes of the clock"),
         "a long window": (joined(window=wb.tumbling("1h")), "view = "),
         "a session": (joined(window=wb.session("10min")), "view = "),
         "left": (joined(between=("0min", "10min"), how="left"), "buy = None"),

@@ -270,7 +270,9 @@ class Lesson:
                 "`lesson.counterexample.stepper.back(20)` shows the moment 20 steps before its end."
             )
         lines.append(f"`lesson.hint({exercise.name!r})` gives a hint.")
-        return Said(f"Not yet. Violated: {violated.violated}.", lines, "bad")
+        if violated.calls:
+            lines.append("To see it happen, run these lines in a new cell, one after the other:")
+        return Said(f"Not yet. Violated: {violated.violated}.", lines, "bad", "\n".join(violated.calls))
 
     def _question(self, name: str) -> Question:
         named = {each.name: each for each in self._plan.questions}

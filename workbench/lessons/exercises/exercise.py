@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +16,15 @@ class ViolatedError(Exception):
         violated: the property in a few words, such as ``"no loss"``.
         words: what happened, with an example, and what to think about.
         job: the stepping job in which it happened, if there is one.
+        calls: the lines of a program in which it happens, if it is no job.
     """
 
-    def __init__(self, violated: str, words: str, job: Job | None = None) -> None:
+    def __init__(self, violated: str, words: str, job: Job | None = None, calls: Sequence[str] = ()) -> None:
         super().__init__(f"{violated}: {words}")
         self.violated = violated
         self.words = words
         self.job = job
+        self.calls = tuple(calls)
 
 
 class MissingAnswerError(Exception):

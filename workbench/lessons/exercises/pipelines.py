@@ -16,7 +16,7 @@ from workbench.api.streams.stream import Stream
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import WorkbenchError
 from workbench.lessons.exercises.exercise import Judge, MissingAnswerError, ViolatedError
-from workbench.lessons.exercises.rows import Row, difference, latest
+from workbench.lessons.exercises.rows import Row, difference, latest, no_column
 from workbench.operators.process.process_function import ProcessFunction
 from workbench.raised import described
 
@@ -116,7 +116,8 @@ class PipelineCheck:
         if not self.final:
             return run.rows
         if run.rows and (lacking := [key for key in self.keys if key not in run.rows[0]]):
-            raise ViolatedError("the result's columns", f"the result has no column {lacking[0]!r}", run.job)
+            needed = list((self.oracle(*run.tables) or [{}])[0]) or self.keys
+            raise ViolatedError("the result's columns", no_column(lacking[0], run.rows[0], needed), run.job)
         return latest(run.rows, self.keys)
 
     def _alike(self, run: Run, among: Sequence[tuple[Oracle, str]]) -> list[tuple[Oracle, str]]:
@@ -127,8 +128,8 @@ class PipelineCheck:
     def _explained(self, words: str, run: Run, longer: Callable[[], Run]) -> str:
         told = f"{words}."
         alike = self._alike(run, self.lookalikes)
-        if len(alike) > 1:  # a short input does not tell them apart
-            alike = self._alike(longer(), alike) or alike
+        if alike:  # a short input may look so by chance
+            alike = self._alike(longer(), alike)
         if alike:
             return f"{told} {alike[0][1]}"
         if run.failed:

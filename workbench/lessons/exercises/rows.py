@@ -34,16 +34,15 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
     """
     columns = list(expected[0]) if expected else list(keys)
     if found and (lacking := [column for column in columns if column not in found[0]]):
-        return "the result's columns", f"the result has no column {lacking[0]!r}; it needs {', '.join(columns)}"
+        return "the result's columns", no_column(lacking[0], found[0], columns)
     wanted = Counter(_plain(row, columns) for row in expected)
     got = Counter(_plain(row, columns) for row in found)
     if wanted == got:
         return None
     doubled = {row: n for row, n in got.items() if row in wanted and n > wanted[row]}
     of_key = {row[: len(keys)]: row for row in _by_keys(wanted, columns, keys)}
-    found_of_key = Counter(row[: len(keys)] for row in _by_keys(got - wanted, columns, keys))
     if not found:
-        return "no loss", f"the result is empty; {len(expected)} rows are expected, such as {_told(expected[0])}"
+        return "no loss", f"the result is empty; {_rows(len(expected))} expected, such as {_told(expected[0])}"
     if doubled:
         row, n = next(iter(doubled.items()))
         return "no duplicate", f"{_told(dict(zip(columns, row, strict=True)))} comes {n} times instead of {wanted[row]}"
@@ -57,13 +56,27 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
             )
     if missing := wanted - got:
         row = next(iter(missing))
-        surplus = f", and {found_of_key.total()} are there that should not be" if found_of_key else ""
+        surplus = ""
+        if others := got - wanted:
+            other = _told(dict(zip(columns, next(iter(others)), strict=True)))
+            surplus = f"; {_rows(others.total())} there instead, such as {other}"
+        verb = "is" if missing.total() == 1 else "are"
         return "no loss", (
-            f"{missing.total()} of {len(expected)} rows are missing, such as "
+            f"{missing.total()} of {_rows(len(expected), '')} {verb} missing, such as "
             f"{_told(dict(zip(columns, row, strict=True)))}{surplus}"
         )
     row = next(iter(got - wanted))
     return "nothing invented", f"{_told(dict(zip(columns, row, strict=True)))} should not be in the result"
+
+
+def no_column(name: str, row: Row, needed: Sequence[str]) -> str:
+    """What to say of a result that lacks a column."""
+    return f"the result has no column {name!r}, only {', '.join(row)}; it needs {', '.join(needed)}"
+
+
+def _rows(count: int, verbs: str = " is| are") -> str:
+    one, _, several = verbs.partition("|")
+    return f"{count} row{one}" if count == 1 else f"{count} rows{several}"
 
 
 def _plain(row: Row, columns: Sequence[str]) -> tuple[Any, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from workbench.lessons.exercises.calls import Called
 from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.programs import program
@@ -20,7 +21,7 @@ def judge(answer: Any, chance: Random) -> None:
     for name in ("begin", "update"):
         if not hasattr(answer, name):
             raise ViolatedError("an acker", f"the class has no method {name!r}")
-    acker = answer()
+    acker = Called(answer)
     messages: list[tuple[int, Message]] = []
     for root in range(chance.randrange(1, 5)):
         messages += [(root, message) for message in _tree(chance, root, chance.choice((1, 2, 4, 9, 40)))]
@@ -30,7 +31,7 @@ def judge(answer: Any, chance: Random) -> None:
     for root, (name, arguments) in messages:
         left[root] -= 1
         told.setdefault(root, []).append(f"{name}({', '.join(map(str, arguments))})")
-        complete = getattr(acker, name)(*arguments)
+        complete = acker(name, *arguments)
         if complete is ...:
             raise MissingAnswerError(f"`{name}` still returns `...`")
         story = " ".join(told[root][-4:])
@@ -39,19 +40,22 @@ def judge(answer: Any, chance: Random) -> None:
                 "not complete too early",
                 f"root {root} is said to be complete after {story}, but {left[root]} messages about it are on their way. "
                 "A failure now would lose records.",
+                calls=acker.calls,
             )
         if not complete and not left[root]:
             raise ViolatedError(
                 "complete at the end",
                 f"all records of root {root} are processed after {story}, and it is not complete: its source would send "
                 "it again, for nothing. Messages come in any order.",
+                calls=acker.calls,
             )
         pending = sum(1 for n in left.values() if n)
-        if (kept := _numbers(vars(acker) if hasattr(acker, "__dict__") else {})) > NUMBERS_PER_ROOT * (pending + 2):
+        if (kept := _numbers(getattr(acker.object, "__dict__", {}))) > NUMBERS_PER_ROOT * (pending + 2):
             raise ViolatedError(
                 "a few bytes for each root",
-                f"{kept} numbers are kept for {pending} roots that are not complete. However many records are made of a "
+                f"{kept} numbers are kept, and the number of roots that are not complete is {pending}. However many records are made of a "
                 "root, one number must do, and none when it is complete.",
+                calls=acker.calls,
             )
 
 

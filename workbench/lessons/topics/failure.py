@@ -5,58 +5,69 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
+from workbench.lessons.exercises.calls import Called
 from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.programs import program
 from workbench.lessons.exercises.question import Choice, Option
 
+Payment = tuple[int, str, int]
+"""Its number, its account, and cents."""
+
 
 def judge(answer: Any, chance: Random) -> None:
     """Pay with deliveries that come again: after each failure, everything since the last checkpoint."""
-    ledger = answer()
-    if not hasattr(ledger, "pay") or not hasattr(ledger, "balance"):
+    if not hasattr(answer, "pay") or not hasattr(answer, "balance"):
         raise ViolatedError("a ledger", "the class needs two methods: pay(payment, account, cents), balance(account)")
+    ledger = Called(answer)
     payments = [
         (number, chance.choice(("ann", "bob")), chance.choice((100, 100, 250, -100)))
         for number in chance.sample(range(1_000), chance.randrange(3, 40))
     ]
-    delivered: list[tuple[int, str, int]] = []
+    delivered: list[Payment] = []
     checkpoint = at = 0
     while at < len(payments):
-        payment = payments[at]
-        delivered.append(payment)
-        if ledger.pay(*payment) is ...:
+        delivered.append(payments[at])
+        if ledger("pay", *payments[at]) is ...:
             raise MissingAnswerError("`pay` still returns `...`")
+        for account in ("ann", "bob"):
+            _compare(ledger, account, delivered)
         at += 1
         if chance.random() < 0.15:
             checkpoint = at
         if chance.random() < 0.1 and len(delivered) < 500:
             at = checkpoint
-    for account in ("ann", "bob", "nobody"):
-        _compare(ledger, account, payments, delivered)
+    _compare(ledger, "nobody", delivered)
 
 
-def _compare(ledger: Any, account: str, payments: list[Any], delivered: list[Any]) -> None:
-    right = sum(cents for _, name, cents in payments if name == account)
-    found = ledger.balance(account)
+def _compare(ledger: Called, account: str, delivered: list[Payment]) -> None:
+    """The balance of an account after the last delivery."""
+    number, name, cents = delivered[-1]
+    is_new = delivered.count(delivered[-1]) == 1
+    right = _sum({payment for payment in delivered if payment[1] == account})
+    found = ledger("balance", account)
     if found is ...:
         raise MissingAnswerError("`balance` still returns `...`")
     if found == right:
+        ledger.calls.pop()  # it belongs to no counterexample
         return
-    told = (
-        f"after {len(delivered)} deliveries of {len(payments)} payments, some of which came again, {account} has "
-        f"{found} cents; right is {right}."
-    )
-    of_account = [payment for payment in delivered if payment[1] == account]
-    if found == sum(cents for *_, cents in of_account):
-        raise ViolatedError("no duplicate", f"{told} Each delivery was counted, also the second one of a payment.")
-    if found == sum({cents for _, name, cents in payments if name == account}):
-        raise ViolatedError("no loss", f"{told} Two payments of the same amount are two payments.")
+    violated, why = "right values", "What tells a repeated payment from a new one?"
     if not isinstance(found, int):
-        raise ViolatedError("right values", f"{told} A balance is a whole number of cents.")
-    several = [n for n in {p[0] for p in of_account} if sum(d[0] == n for d in of_account) > 1]
-    more = f" Payment {several[0]} came more than once." if several else ""
-    raise ViolatedError("no loss, no duplicate", f"{told}{more} What tells a repeated payment from a new one?")
+        why = "A balance is a whole number of cents."
+    elif name == account and not is_new and found == right + cents:
+        violated, why = "no duplicate", f"Payment {number} came again, and was counted again."
+    elif name == account and is_new and found == right - cents:
+        same = any(other[1:] == (name, cents) for other in delivered[:-1])
+        more = " Two payments of the same amount are two payments." if same else ""
+        violated, why = "no loss", f"Payment {number} came for the first time, and was not counted.{more}"
+    elif found == _sum(set(delivered)):
+        why = "That is the sum of all accounts."
+    told = f"after {len(delivered)} {'delivery' if len(delivered) == 1 else 'deliveries'} {account} has {found!r} cents; right is {right}. {why}"
+    raise ViolatedError(violated, told, calls=ledger.calls)
+
+
+def _sum(payments: set[Payment]) -> int:
+    return sum(cents for _, _, cents in payments)
 
 
 LESSON = LessonPlan(

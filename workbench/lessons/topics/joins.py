@@ -58,6 +58,14 @@ def matched(
     return pairs
 
 
+def _same_window(views: pa.Table, buys: pa.Table, minutes: int = 10) -> list[dict[str, Any]]:
+    """Pairs of which both happened in the same window of the clock."""
+    at = {row["view"]: row["at"] for row in views.to_pylist()}, {row["buy"]: row["at"] for row in buys.to_pylist()}
+    windows = [{n: time.timestamp() // (60 * minutes) for n, time in times.items()} for times in at]
+    pairs = matched(views, buys, -60 * minutes, 60 * minutes)
+    return [pair for pair in pairs if windows[0][pair["view"]] == windows[1][pair["buy"]]]
+
+
 LESSON = LessonPlan(
     number="10",
     title="Joins, and asking services",
@@ -116,6 +124,10 @@ LESSON = LessonPlan(
                     (lambda v, b: matched(v, b, -600, 600), "Purchases before the view are in it."),
                     (lambda v, b: matched(v, b, -600, 0), "These purchases came before the view."),
                     (lambda v, b: matched(v, b, 0, 300), "These are five minutes only."),
+                    (
+                        _same_window,
+                        "These pairs are in the same ten minutes of the clock: time that has passed is asked for.",
+                    ),
                     (lambda v, b: matched(v, b, 0, 1200), "These are twenty minutes."),
                     (lambda v, b: matched(v, b, 0, 3600), "This is an hour."),
                     (lambda v, b: matched(v, b, on=("user",)), "Somebody bought another item than the one viewed."),

@@ -20,6 +20,7 @@ from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, V
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.programs import program
 from workbench.lessons.exercises.question import Choice, Option
+from workbench.lessons.exercises.rows import no_column
 from workbench.operators.aggregates.aggregations import sum as sum_of
 
 FIRST, SECOND = "lesson-check-first", "lesson-check"
@@ -66,7 +67,9 @@ def _start(build: Callable[[Stream], Any], orders: pa.Table, name: str, folder: 
     if not isinstance(stream, Stream):
         raise ViolatedError("a stream as the result", f"the function returns {type(stream).__name__}")
     if lacking := {"shop", "revenue"} - set(stream.columns):
-        raise ViolatedError("the result's columns", f"the result has no column {min(lacking)!r}")
+        raise ViolatedError(
+            "the result's columns", no_column(min(lacking), dict.fromkeys(stream.columns), ("shop", "revenue"))
+        )
     try:
         return stream.sink_to(TableSink("revenues")).run(
             name, driver="stepping", buffer_size=1, buffer_timeout="0ms", checkpoint_interval=None, replace=True,
@@ -88,12 +91,17 @@ def _compare(job: Job, rows: list[tuple[str, int, bool]], read: int) -> None:
             continue
         told = f"the savepoint was taken after {read} orders, when {shop} had {before} cents. At the end it has "
         told += f"{found.get(shop)}; right is {before} + {after} = {before + after}."
+        cancelled = everything - before - after
         if found.get(shop) == after:
             raise ViolatedError(
                 "state that is taken over", f"{told} The sums so far are lost: what names the state?", job
             )
         if found.get(shop) == everything:
             raise ViolatedError("the fix", f"{told} Cancelled orders still count.", job)
+        if found.get(shop) == before + cancelled:
+            told += " Only the cancelled orders were counted."
+        elif found.get(shop) == before - (everything - before):
+            told += " What is subtracted had never been added."
         raise ViolatedError("right values", told, job)
 
 

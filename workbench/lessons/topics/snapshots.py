@@ -6,6 +6,7 @@ from collections import deque
 from random import Random
 from typing import Any
 
+from workbench.lessons.exercises.calls import Called
 from workbench.lessons.exercises.exercise import Exercise, MissingAnswerError, ViolatedError
 from workbench.lessons.exercises.plan import LessonPlan
 from workbench.lessons.exercises.programs import program
@@ -20,7 +21,7 @@ def judge(answer: Any, chance: Random) -> None:
     for name in ("record", "barrier"):
         if not hasattr(answer, name):
             raise ViolatedError("a task", f"the class has no method {name!r}")
-    task = answer(channels)
+    task = Called(answer, channels)
     queues = [_channel(chance) for _ in range(channels)]
     told: list[str] = []
     passed = [0] * channels  # the barriers of each channel so far
@@ -36,7 +37,7 @@ def judge(answer: Any, chance: Random) -> None:
         element = queues[index].popleft()
         if element != BARRIER:
             told.append(f"record({index}, {element})")
-            if task.record(index, element) is ...:
+            if task("record", index, element) is ...:
                 raise MissingAnswerError("`record` still returns `...`")
             _held_back(task, passed, index, done, told)
             continue
@@ -44,22 +45,25 @@ def judge(answer: Any, chance: Random) -> None:
             queues[index].appendleft(element)
             others = [other for other, queue in enumerate(queues) if queue and passed[other] <= done]
             if not others:
-                raise ViolatedError("progress", f"the task never takes its snapshot, after {_shown(told)}")
+                raise ViolatedError(
+                    "progress", f"the task never takes its snapshot, after {_shown(told)}", calls=task.calls
+                )
             continue
         passed[index] += 1
         told.append(f"barrier({index})")
-        found = task.barrier(index)
+        found = task("barrier", index)
         if found is ...:
             raise MissingAnswerError("`barrier` still returns `...`")
         complete = all(n > done for n in passed)
         _compare(found, checkpoints[done], complete, told, task)
         done += complete
     right = sum(n for queue in told for n in _number(queue))
-    if getattr(task, "total", None) != right:
+    if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no loss",
-            f"at the end `total` is {getattr(task, 'total', None)}; all records together are {right}, after {_shown(told)}. "
+            f"at the end `total` is {getattr(task.object, 'total', None)}; all records together are {right}, after {_shown(told)}. "
             "What waited during the alignment has to be processed afterwards.",
+            calls=[*task.calls, "it.total"],
         )
 
 
@@ -72,41 +76,46 @@ def _number(call: str) -> list[int]:
     return [int(call.rpartition(" ")[2].rstrip(")"))] if call.startswith("record") else []
 
 
-def _held_back(task: Any, passed: list[int], index: int, done: int, told: list[str]) -> None:
+def _held_back(task: Called, passed: list[int], index: int, done: int, told: list[str]) -> None:
     """Records of channels that are not blocked are processed at once."""
     if passed[index] > done or any(n > done for n in passed):
         return
     right = sum(n for call in told for n in _number(call))
-    if getattr(task, "total", None) != right:
+    if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no needless waiting",
-            f"after {_shown(told)} `total` is {getattr(task, 'total', None)}; no barrier is waited for, so it should be "
+            f"after {_shown(told)} `total` is {getattr(task.object, 'total', None)}; no barrier is waited for, so it should be "
             f"{right}: a record is added at once, or, if it had to wait, after the alignment.",
+            calls=[*task.calls, "it.total"],
         )
 
 
-def _compare(found: Any, right: int, complete: bool, told: list[str], task: Any) -> None:
+def _compare(found: Any, right: int, complete: bool, told: list[str], task: Called) -> None:
     if not complete:
         if found is not None:
             raise ViolatedError(
                 "a consistent cut",
                 f"after {_shown(told)} there is a snapshot, {found}, although not all channels have sent their barrier. "
                 "Return None until the last one.",
+                calls=task.calls,
             )
         return
     if found is None:
-        raise ViolatedError("progress", f"after {_shown(told)} all barriers are there, and no snapshot was returned.")
+        raise ViolatedError(
+            "progress", f"after {_shown(told)} all barriers are there, and no snapshot was returned.", calls=task.calls
+        )
     if found != right:
         more = "It contains records from behind a barrier: their channel has to wait." if found > right else ""
         less = "It lacks records that came before the barriers." if found < right else ""
         raise ViolatedError(
             "a consistent cut",
             f"after {_shown(told)} the snapshot is {found}; the records before the barriers are {right}. {more}{less}",
+            calls=task.calls,
         )
 
 
 def _shown(told: list[str]) -> str:
-    return " ".join(told[-12:]) if len(told) <= 12 else "... " + " ".join(told[-12:])
+    return " ".join(told) if len(told) <= 4 else "... " + " ".join(told[-4:])
 
 
 LESSON = LessonPlan(

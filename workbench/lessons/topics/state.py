@@ -108,6 +108,7 @@ LESSON = LessonPlan(
                 alarms,
                 keys=("sensor", "number"),
                 lookalikes=(
+                    (lambda table: alarms(table, lambda earlier, now: True), "These are all readings."),
                     (_quiet, "After an alarm its reading is the one before: it has to be kept, too."),
                     (
                         lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[-1] >= RISE),

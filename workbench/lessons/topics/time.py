@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -49,13 +51,26 @@ def scores(table: pa.Table, time: str = "played", keep: Any = None) -> list[dict
     return [{"player": player, "window_start": minute, "points": n} for (player, minute), n in found.items()]
 
 
-def _in_time(table: pa.Table) -> list[dict[str, Any]]:
-    """What is left if every straggler is dropped."""
+def _in_time(table: pa.Table, wait_s: int = 0) -> list[dict[str, Any]]:
+    """What is left if stragglers are dropped: those that come when the watermark is past their minute."""
     highest, kept = 0.0, []
     for at in table["played"].to_pylist():
-        kept.append(at.replace(second=0).timestamp() + 60 > highest)
+        kept.append(at.replace(second=0).timestamp() + 60 > highest - wait_s)
         highest = max(highest, at.timestamp())
     return scores(table, keep=lambda index: kept[index])
+
+
+def _folded(table: pa.Table, fold: Callable[[list[int]], int]) -> list[dict[str, Any]]:
+    """Something else than the sum of the points."""
+    found: dict[tuple[str, Any], list[int]] = {}
+    for row in table.to_pylist():
+        found.setdefault((row["player"], row["played"].replace(second=0)), []).append(row["points"])
+    return [{"player": player, "window_start": minute, "points": fold(n)} for (player, minute), n in found.items()]
+
+
+def _hours(table: pa.Table) -> list[dict[str, Any]]:
+    hours = [at.replace(minute=0) for at in table["played"].to_pylist()]
+    return scores(table.set_column(2, "played", pa.array(hours, table.schema.field("played").type)))
 
 
 def _patient(run: Run) -> tuple[str, str] | None:
@@ -146,6 +161,16 @@ LESSON = LessonPlan(
                 timed=True,
                 lookalikes=(
                     (_in_time, "The stragglers are missing: the watermark was past their minute when they came."),
+                    *(
+                        (
+                            partial(_in_time, wait_s=wait_s),
+                            "Some stragglers are missing: the watermark has not waited long enough for them.",
+                        )
+                        for wait_s in (10, 30, 60)
+                    ),
+                    (_hours, "These are the points of each hour."),
+                    (lambda table: _folded(table, len), "That is the number of taps."),
+                    (lambda table: _folded(table, max), "These are the points of the best tap."),
                     (lambda table: scores(table, "seen"), "These are the minutes in which taps arrived."),
                 ),
                 properties=(_patient,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -63,6 +64,24 @@ def _together(table: pa.Table) -> list[dict[str, Any]]:
 def _totals(table: pa.Table) -> list[dict[str, Any]]:
     users = table["user"].to_pylist()
     return [{"user": user, "clicks": users.count(user)} for user in sorted(set(users))]
+
+
+def _by_the_clock(table: pa.Table, slide_us: int = GAP_US) -> list[dict[str, Any]]:
+    """The clicks of each user in windows of ten minutes of event time."""
+    times = table["at"].cast(pa.int64()).to_pylist()
+    found: Counter[tuple[str, int]] = Counter()
+    for time, user in zip(times, table["user"].to_pylist(), strict=True):
+        last = time // slide_us * slide_us
+        found.update((user, last - back) for back in range(0, GAP_US, slide_us))
+    return [{"user": user, "clicks": clicks} for (user, _), clicks in found.items()]
+
+
+def _pairs(table: pa.Table) -> list[dict[str, Any]]:
+    return [{"user": row["user"], "clicks": 2} for row in _totals(table) for _ in range(row["clicks"] // 2)]
+
+
+def _ones(table: pa.Table) -> list[dict[str, Any]]:
+    return [{**visit, "clicks": 1} for visit in visits_of(table)]
 
 
 LESSON = LessonPlan(
@@ -132,7 +151,13 @@ LESSON = LessonPlan(
                         lambda table: visits_of(table, strict=True),
                         "A click after exactly ten minutes still belongs to the visit.",
                     ),
-                    (lambda table: visits_of(table, GAP_US * 6), "These visits end after an hour."),
+                    (_by_the_clock, "These are windows of ten minutes of the clock, whether users are silent or not."),
+                    (
+                        lambda table: _by_the_clock(table, GAP_US // 2),
+                        "These windows overlap: each click counts in two of them.",
+                    ),
+                    (_pairs, "These windows end after two clicks. A visit ends with silence."),
+                    (_ones, "Each visit has one click only."),
                 ),
             ),
         ),
