@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import time
 from collections import Counter
 from random import Random
@@ -19,7 +20,8 @@ from workbench.lab.bench.nexmark.queries import Q
 SECOND = 1_000_000
 _TIME = pa.timestamp("us")
 
-DUCK = {name: ANSWERS[name] for name in ("q0", "q1", "q2", "q5", "q7", "q8", "q11")}
+SIDE = pa.table({"key": pa.array(range(1200, 1800), pa.int64()), "value": [f"value {at}" for at in range(600)]})
+DUCK = {name: ANSWERS[name] for name in ("q0", "q1", "q2", "q5", "q7", "q8", "q11", "q12", "q13")}
 
 
 def events() -> dict[str, pa.Table]:
@@ -63,19 +65,34 @@ def planned(name: str, rate: float | None = None) -> wb.Stream:
         table: wb.Stream.from_table(rows, event_time="dateTime", out_of_orderness="3s", rate=rate)
         for table, rows in events().items()
     }
-    return wb.sql(Q[name], **streams)
+    return wb.sql(Q[name], **streams, side_input=SIDE)
 
 
 def of_duckdb(name: str) -> Counter[tuple[Any, ...]]:
     with duckdb.connect() as connection:
-        for table, rows in events().items():
+        for table, rows in {**events(), "side_input": SIDE}.items():
             connection.register(table, rows)
         return counted(connection.execute(DUCK[name]).fetchall())
 
 
-def of_job(job: wb.types.Job) -> Counter[tuple[Any, ...]]:
+def of_job(name: str, job: wb.types.Job) -> Counter[tuple[Any, ...]]:
     assert job.wait("60s") == "FINISHED"
+    if name == "q12":
+        return of_clock(job.table("rows"))
     return counted([tuple(row.values()) for row in job.table("rows").to_pylist()])
+
+
+def of_clock(rows: pa.Table) -> Counter[tuple[Any, ...]]:
+    """The bids of each bidder over all windows of the clock, which are ten seconds long."""
+    lengths = {
+        end - start for start, end in zip(rows["starttime"].to_pylist(), rows["endtime"].to_pylist(), strict=True)
+    }
+    assert lengths == {dt.timedelta(seconds=10)}
+    assert {start.second % 10 for start in rows["starttime"].to_pylist()} == {0}
+    totals: Counter[int] = Counter()
+    for row in rows.to_pylist():
+        totals[row["bidder"]] += row["bid_count"]
+    return counted(list(totals.items()))
 
 
 @pytest.mark.parametrize("name", DUCK)
@@ -83,14 +100,14 @@ def test_a_query_in_its_public_text_gives_the_rows_of_duckdb(name: str) -> None:
     expected = of_duckdb(name)
     assert len(expected) > 5
     for parallelism in (1, 2, 3):
-        assert of_job(planned(name).sink_to(wb.TableSink("rows")).run(name, parallelism=parallelism)) == expected
+        assert of_job(name, planned(name).sink_to(wb.TableSink("rows")).run(name, parallelism=parallelism)) == expected
 
 
-@pytest.mark.parametrize("name", ["q5", "q7", "q8", "q11"])
+@pytest.mark.parametrize("name", ["q5", "q7", "q8", "q11", "q12", "q13"])
 def test_a_query_continues_at_another_parallelism(name: str) -> None:
     job = planned(name, rate=60 if name == "q8" else 400).sink_to(wb.TableSink("rows")).run(name, parallelism=2)
     time.sleep(0.7)
     assert job.state == "RUNNING"
     job.rescale(3)
-    assert of_job(job) == of_duckdb(name)
+    assert of_job(name, job) == of_duckdb(name)
     assert job.status()["parallelism"] == 3

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,15 +31,13 @@ class SharedTable:
 
     Attributes:
         rows: without nulls.
-        event_time: its column of event time.
+        event_time: its column of event time; None: it has none.
         out_of_orderness_s: how far a row may be behind.
-        computed: further columns, as expressions of Flink.
     """
 
     rows: pa.Table
-    event_time: str
-    out_of_orderness_s: int
-    computed: Mapping[str, str] = field(default_factory=dict)
+    event_time: str | None = None
+    out_of_orderness_s: int = 0
 
 
 def share(
@@ -50,7 +48,7 @@ def share(
     Args:
         folder: a new folder, or one that such a work replaces.
         tables: by name. Instants are rounded down to milliseconds, the precision of Flink's event time.
-        queries: by name.
+        queries: by name; semicolons separate statements, the last of which gives the rows.
         events: how many each query reads.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -67,6 +65,6 @@ def share(
             rows, folder / f"{name}.csv", pa.csv.WriteOptions(include_header=False, quoting_style="needed")
         )
         kept = {"event_time": table.event_time, "out_of_orderness_s": table.out_of_orderness_s}
-        described[name] = {"file": f"{name}.csv", "columns": columns, "computed": dict(table.computed), **kept}
+        described[name] = {"file": f"{name}.csv", "columns": columns, **kept}
     work = {"tables": described, "queries": dict(queries), "events": dict(events)}
     (folder / "work.json").write_text(json.dumps(work, indent=2), encoding="utf-8")

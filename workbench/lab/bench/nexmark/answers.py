@@ -29,6 +29,10 @@ ANSWERS = {
         GROUP BY auction.id, category) GROUP BY category""",
     "q5": f"""WITH c AS ({_HOPS}) SELECT auction, num FROM c
         JOIN (SELECT start AS s, max(num) AS most FROM c GROUP BY start) ON start = s AND num = most""",
+    "q6": f"""SELECT seller, avg(price) OVER
+        (PARTITION BY seller ORDER BY placed ROWS BETWEEN 10 PRECEDING AND CURRENT ROW) FROM
+        (SELECT seller, price, bid.dateTime AS placed FROM auction JOIN bid ON {_WON}
+        QUALIFY row_number() OVER (PARTITION BY id, seller ORDER BY price, bid.dateTime) = 1)""",
     "q7": """SELECT auction, price, bidder, dateTime, extra FROM bid
         JOIN (SELECT epoch_us(dateTime) // 10000000 AS w, max(price) AS most FROM bid GROUP BY w) ON price = most
         WHERE dateTime BETWEEN make_timestamp(w * 10000000) AND make_timestamp((w + 1) * 10000000)""",
@@ -46,6 +50,8 @@ ANSWERS = {
             SELECT *, sum(opens) OVER (PARTITION BY bidder ORDER BY dateTime RANGE UNBOUNDED PRECEDING) AS n
             FROM opened)
         SELECT bidder, count(*), min(dateTime), max(dateTime) + INTERVAL 10 SECOND FROM numbered GROUP BY bidder, n""",
+    "q12": "SELECT bidder, count(*) FROM bid GROUP BY bidder",
+    "q13": "SELECT auction, bidder, price, dateTime, value FROM bid JOIN side_input ON auction % 10000 = key",
     "q14": """SELECT auction, bidder, 0.908::DOUBLE * price,
         CASE WHEN hour(dateTime) BETWEEN 8 AND 18 THEN 'dayTime'
         WHEN hour(dateTime) <= 6 OR hour(dateTime) >= 20 THEN 'nightTime' ELSE 'otherTime' END,
@@ -67,7 +73,10 @@ ANSWERS = {
     "q22": """SELECT auction, bidder, price, channel, split_part(url, '/', 4), split_part(url, '/', 5),
         split_part(url, '/', 6) FROM bid""",
 }
-"""By query. Of rows with equal prices in q19 only their places are compared."""
+"""By query."""
 
-COMPARED = {"q19": ("auction", "price", "rank_number")}
-"""The columns of the result that are compared, where those are not all."""
+COMPARED = {
+    "q12": "SELECT c0, sum(c1)::BIGINT FROM found GROUP BY c0",  # its windows are those of the clock
+    "q19": "SELECT c0, c2, c7 FROM found",  # of rows with equal prices only the places are the same
+}
+"""What is compared of the columns c0, c1 and so on of a result, where those are not all."""

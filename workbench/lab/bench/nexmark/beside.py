@@ -10,7 +10,7 @@ from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.report import OURS, Report
 from workbench.lab.bench.measuring.shared_tables import SharedTable, share
 from workbench.lab.bench.nexmark.answers import ANSWERS
-from workbench.lab.bench.nexmark.events import events
+from workbench.lab.bench.nexmark.events import events, side_input
 from workbench.lab.bench.nexmark.measuring import EVENTS
 from workbench.lab.bench.nexmark.queries import Q
 
@@ -31,6 +31,7 @@ def write(folder: Path, queries: Sequence[str] = (), count: int = EVENTS) -> Non
     """
     texts = {name: Q[name].rstrip(";").replace(*_COUNT_CHAR) for name in queries or tuple(ANSWERS)}
     tables = {name: SharedTable(rows, "dateTime", _OUT_OF_ORDERNESS_S) for name, rows in events(count).items()}
+    tables["side_input"] = SharedTable(side_input())
     share(folder, tables, texts, dict.fromkeys(texts, count))
 
 

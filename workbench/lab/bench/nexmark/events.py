@@ -24,6 +24,7 @@ _HOT_BLOCK = 100
 _HOT_AUCTIONS, _HOT_SELLERS, _HOT_BIDDERS, _HOT_CHANNELS = 2, 4, 4, 2
 """One of so many is not hot."""
 _POOL = 997
+_SIDE_INPUT = 10_000
 
 _FIRST = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
 _LAST = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
@@ -60,6 +61,12 @@ def events(count: int, seed: int = 1) -> dict[str, pa.Table]:
         "auction": _auctions(number[auction], chance),
         "bid": _bids(number[~person & ~auction], chance),
     }
+
+
+def side_input() -> pa.Table:
+    """The table that q13 looks up: ``key`` from 0 to 9,999, and ``value``, the same as text."""
+    keys = np.arange(_SIDE_INPUT, dtype=np.int64)
+    return pa.table({"key": keys, "value": pa.array(keys).cast(pa.string())})
 
 
 def _times(number: Int64s) -> Int64s:
