@@ -16,6 +16,7 @@ from query_here import report, run_here
 
 import workbench as wb
 from workbench.jupyter.completion import candidates
+from workbench.jupyter.completion import options as options_after
 from workbench.jupyter.protocol import summarise
 
 CELL = "%%stream counts --engine spark\nnumbers.map(lambda row: row)"
@@ -23,7 +24,7 @@ CELL = "%%stream counts --engine spark\nnumbers.map(lambda row: row)"
 
 @pytest.fixture
 def gate(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-    monkeypatch.setattr("workbench.spark.session.session", lambda: None)
+    monkeypatch.setattr("workbench.spark.session.session", lambda master: None)
     shell.user_ns.update(numbers=wb.Stream.from_table(pa.table({"n": list(range(500))})), wb=wb)
     yield run_here(monkeypatch)
     for job in wb.jobs().values():
@@ -102,6 +103,8 @@ def test_a_changed_cell_replaces_its_job_and_a_mistake_does_not(
     mistakes = {
         "--engine sparc": "unknown engine 'sparc': did you mean 'spark'?",
         "--engine spark --buffer-timeout 5ms": "Spark has no buffers between operators",
+        "--engine spark --master loc": "spark='loc' is not a master that a session can be made for",
+        "--master local[2]": "--master is one of Spark: add --engine spark, or leave it out",
         "--engine spark --driver stepping": "driver cannot be set with engine='spark': leave it out",
     }
     for options, sentence in mistakes.items():
@@ -154,3 +157,20 @@ def test_the_engine_is_in_help_and_completion(shell: InteractiveShell) -> None:
     with provisionalcompleter():
         line = "%%stream counts --engine "
         assert {each.text for each in shell.Completer.completions(line, len(line))} == {"kernel", "spark"}
+    assert "local-cluster[2,1,1024]" in options_after(["counts", "--engine", "spark", "--master"])
+    assert list(candidates(["run-on"], {}))[-2:] == ["kernel", "spark"]
+    assert "local[2]" in candidates(["run-on", "spark"], {})
+    assert not list(candidates(["run-on", "kernel"], {}))
+
+
+def test_run_on_moves_a_job_to_the_other_engine(shell: InteractiveShell, gate: threading.Semaphore) -> None:
+    on_spark = run(shell, CELL)
+    gate.release(1_000)
+    on_spark.wait("30s")
+    here = run(shell, "%stream run-on counts kernel")
+    assert (here.engine, here.wait("30s")) == ("kernel", "FINISHED")
+    assert len(here.table()) == 500
+    watched = run(shell, "%stream run-on counts spark local[2]")
+    assert [query.name for query in watched.queries] == ["counts"]
+    assert wb.job("counts").engine == "spark"
+    assert "unknown engine 'flink'" in failure(shell, "%stream run-on counts flink")

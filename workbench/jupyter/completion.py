@@ -22,11 +22,13 @@ from workbench.jupyter.verbs import LANE_SETTINGS, RUN, UNTIL, VERBS, WITHOUT_JO
 from workbench.runtime.settings.architecture import CHOICES
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import TABLE
+from workbench.spark.masters import OFFERED
 from workbench.spark.watching.variables import queries_in, sessions_in
 
 VALUES: Mapping[str, Collection[str]] = {
     "driver": DRIVERS,
     "engine": ENGINES,
+    "master": OFFERED,
     **{name: each.words for name, each in TABLE.items()},
 }
 """The values of settings and options that are words."""
@@ -152,6 +154,10 @@ def _compare(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     ]
 
 
+def _run_on(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
+    return ENGINES if not own else OFFERED if list(own) == ["spark"] else ()
+
+
 def _step(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     if len(own) == 2 and own[0] == "until":
         return _operators(meant, ())
@@ -179,6 +185,7 @@ _WORDS: Mapping[str, Callable[[Sequence[Any], Sequence[str]], Iterable[str]]] = 
     "stall": _stall,
     "fail": _fail,
     "compare": _compare,
+    "run-on": _run_on,
     "step": _step,
 }
 """Completions of each verb after the job's name: called with the candidate jobs and the words so far."""

@@ -39,6 +39,7 @@ from workbench.runtime.settings.settings import Settings
 from workbench.runtime.settings.table import OF_RUN
 from workbench.spark.engine.directory import check_unused
 from workbench.spark.jobs.absent import check_settings
+from workbench.spark.masters import Master
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
 """The flags of an option, and its arguments for argparse."""
@@ -57,6 +58,7 @@ OPTIONS: tuple[Option, ...] = (
     *map(_option, OF_RUN.values()),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
     (("--engine",), {"help": "kernel (the default), or spark: on Spark Structured Streaming, with the same rows"}),
+    (("--master",), {"help": "of Spark, with --engine spark: local[*], local-cluster[2,1,1024], spark://HOST:7077"}),
     (("--driver",), {"help": "live (the default), or stepping: the job advances only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
@@ -186,7 +188,8 @@ class StreamMagics(Magics):
         """Start the job; a running job of the same name is replaced."""
         elsewhere = is_for_spark(options)
         if elsewhere:
-            needed("workbench.spark.session", "Spark").session()  # slow where none is active, and interruptible
+            # Slow where none is active, and interruptible.
+            needed("workbench.spark.session", "Spark").session(options.master)
         else:
             prepare_kernels(pipeline.logical_graph)  # slow on a machine's first run, and interruptible
         running = wb.jobs().get(options.name)
@@ -280,9 +283,14 @@ def is_for_spark(options: Any) -> bool:
     """Whether the line asks for Spark.
 
     Raises:
-        SettingError: for an engine that there is not.
+        SettingError: for an engine or a master that there is not, or a master without Spark.
     """
-    return on_spark(options.engine or "kernel")
+    wanted = on_spark(options.engine or "kernel")
+    if options.master is not None:
+        if not wanted:
+            raise SettingError("--master is one of Spark: add --engine spark, or leave it out")
+        Master.of(options.master)
+    return wanted
 
 
 def refuse_options(options: Any) -> None:

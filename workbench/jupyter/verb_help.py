@@ -10,6 +10,7 @@ _EXAMPLES = {
     "state": ("state aggregate JFK",),
     "seek": ("seek 2013-07-01T06:00",),
     "savepoint": ("savepoint delays before-fix",),
+    "run-on": ("run-on delays spark", "run-on delays kernel"),
     "watch": ("watch query", "watch spark"),
     "fail": ("fail delays aggregate[1]",),
 }

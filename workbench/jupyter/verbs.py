@@ -18,6 +18,7 @@ from workbench.jupyter.verb_help import one_verb, overview
 from workbench.printable import printable
 from workbench.runtime.settings.architecture import CHOICES, KNOBS
 from workbench.runtime.settings.table import TABLE
+from workbench.spark.masters import OFFERED
 from workbench.spark.watching.variables import watch_variable
 
 LANE_SETTINGS = tuple(name for name in TABLE if name != "fault_tolerance")
@@ -255,6 +256,13 @@ def _restore(job: Any, words: Sequence[str]) -> Any:
     return job.restore(savepoint, allow_non_restored_state=True) if flags else job.restore(savepoint)
 
 
+def _run_on(job: Any, words: Sequence[str]) -> Any:
+    """``run-on delays spark local-cluster[2,1,1024]``: a job on Spark shows what Spark measures."""
+    engine, *master = words
+    new = job.run_again(engine=engine, spark=master[0] if master else None)
+    return new.dashboard() if new.engine == "spark" else new
+
+
 VERBS: dict[str, Verb] = {
     "status": Verb(lambda job, words: job.status(), "the current state of the job, in numbers"),
     "show": Verb(_show, "the job with its graph, or one view of it", "[VIEW]", 0, 1),
@@ -275,6 +283,14 @@ VERBS: dict[str, Verb] = {
         "OTHER | ARCHITECTURE ... [FAULT ...] [SETTING=VALUE ...]",
         1,
         29,
+    ),
+    "run-on": Verb(
+        _run_on,
+        "stop it, and run its pipeline from the beginning in the kernel, or on Spark",
+        "kernel|spark [MASTER]",
+        1,
+        2,
+        last=OFFERED,
     ),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),

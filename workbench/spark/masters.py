@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from workbench.errors import SettingError
 
+OFFERED = ("local[*]", "local[2]", "local-cluster[2,1,1024]")
+"""Masters of this machine, as controls and completions offer them; others can be written."""
 _THREADS = re.compile(r"local(\[(\*|[1-9]\d{0,3})(,\s*[1-9]\d?)?\])?")
 _JVMS = re.compile(r"local-cluster\[\s*([1-9]\d?)\s*,\s*([1-9]\d?)\s*,\s*([1-9]\d{1,6})\s*\]")
 _STANDALONE = re.compile(r"spark://[\w.\-\[\]:]+:\d{1,5}(,[\w.\-\[\]:]+:\d{1,5})*")

@@ -9,14 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NoReturn, Unpack
+from typing import Any, Literal, NoReturn, Unpack
 
 import pyarrow as pa
 
-from workbench.api.job import endings, frame_tables, savepointing, seeking, tuning
+from workbench.api.job import endings, frame_tables, repeating, savepointing, seeking, tuning
 from workbench.api.job.faults import Faults
 from workbench.api.job.registry import forget, register
-from workbench.api.job.repeating import beside
 from workbench.api.job.run import Run
 from workbench.api.job.stepper import Stepper
 from workbench.api.kept.journal import remembered
@@ -564,9 +563,15 @@ class Job:
                 self._go_on()
             raise
 
-    def run_again(self, fault_tolerance: str | FaultTolerance) -> Job:
-        """Stop this job and run its pipeline from the beginning under another architecture of fault tolerance, with the
-        present settings.
+    def run_again(
+        self,
+        fault_tolerance: str | FaultTolerance = "snapshots",
+        *,
+        engine: Literal["kernel", "spark"] = "kernel",
+        spark: object | None = None,
+    ) -> Job:
+        """Stop this job and run its pipeline from the beginning under another architecture of fault tolerance or on
+        Spark, with the present settings; on Spark with the present parallelism.
 
         Whatever can reject the new run is checked first. To keep this job, compare both: ``wb.compare(job, ["acks"])``.
 
@@ -574,12 +579,13 @@ class Job:
 
         Args:
             fault_tolerance: as for `Pipeline.run`: ``"acks"``, or ``wb.transactions(coalesce=100)``.
+            engine, spark: as for `Pipeline.run`: ``engine="spark"``, and a session or a master.
 
         Returns:
             The new job, under the same name, without a checkpoint directory.
 
         Raises:
-            SettingError: there is no such architecture, or it has no such argument.
+            SettingError: there is no such architecture, engine or master, or it has no such argument.
             PlanError: it cannot run the pipeline; names the operator and what to do.
             JobError: the pipeline cannot run a second time, because it writes outside the job, or its source cannot be
             read again.
@@ -590,9 +596,7 @@ class Job:
             >>> job.wait(), job.status()["fault_tolerance"]
             ('FINISHED', 'acks')
         """
-        pipeline, settings = beside(self._run)
-        again = {**settings, "fault_tolerance": fault_tolerance, "replace": True}
-        return pipeline.run(self.name, **again)  # type: ignore[no-any-return]
+        return repeating.run_again(self._run, fault_tolerance, engine, spark)  # type: ignore[no-any-return]
 
     # the end -----------------------------------------------------------------------------------------------------
 

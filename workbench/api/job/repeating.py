@@ -1,4 +1,4 @@
-"""Which jobs can be run a second time without side effects outside the job."""
+"""Which jobs can be run a second time without side effects outside the job, and how they are."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import Any
 
 from workbench.api.job.run import Run
 from workbench.connectors.contract.base import Sink
-from workbench.errors import JobError
+from workbench.errors import JobError, SettingError
 from workbench.plan.logical import LogicalGraph
+from workbench.runtime.barriers.fault_tolerance import FaultTolerance
+from workbench.runtime.settings.architecture import SNAPSHOTS
 from workbench.runtime.storage import CheckpointStorage, MemoryStorage
 
 
@@ -29,6 +31,20 @@ def beside(run: Run) -> tuple[Any, dict[str, Any]]:
         raise JobError(f"the pipeline of the job {run.name!r} cannot run a second time: {found}")
     pipeline, settings = found()
     return pipeline, dict(settings)
+
+
+def run_again(run: Run, fault_tolerance: str | FaultTolerance, engine: str, spark: object | None) -> Any:
+    """The new job; see `Job.run_again`."""
+    pipeline, settings = beside(run)
+    if engine == "kernel" and spark is None:
+        return pipeline.run(run.name, replace=True, **{**settings, "fault_tolerance": fault_tolerance})
+    if fault_tolerance != SNAPSHOTS:
+        raise SettingError(
+            f"fault_tolerance={fault_tolerance!r} cannot be combined with engine={engine!r}: Spark has its own fault "
+            "tolerance, micro-batches"
+        )
+    kept = {name: settings[name] for name in ("parallelism", "max_parallelism") if name in settings}
+    return pipeline.run(run.name, engine=engine, spark=spark, replace=True, **kept)
 
 
 def unrepeatable_ends(logical: LogicalGraph) -> str:

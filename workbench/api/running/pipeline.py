@@ -235,7 +235,7 @@ class Pipeline:
                 raise SettingError(f"{wrong[0]} cannot be set with engine='spark': leave it out")
             launch = needed("workbench.spark.jobs.launch", "Spark")
             job: Job = launch.start_on_spark(
-                self.logical_graph(),
+                self,
                 name,
                 settings,
                 spark=spark,

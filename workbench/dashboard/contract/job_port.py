@@ -73,8 +73,10 @@ class Watched(Protocol):
     def restore(self, savepoint: str) -> Watched:
         """End this job and run its pipeline again; it may take long."""
 
-    def run_again(self, fault_tolerance: str) -> Watched:
-        """End this job and run its pipeline from the beginning under another architecture; it may take long."""
+    def run_again(self, fault_tolerance: str = ..., *, engine: Any = ..., spark: object | None = ...) -> Any:
+        """End this job and run its pipeline from the beginning under another architecture, or on Spark; it may take
+        long.
+        """
 
     @property
     def faults(self) -> Faults: ...

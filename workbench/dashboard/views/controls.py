@@ -13,6 +13,7 @@ from workbench.dashboard.charts.html import column, row
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.contract.knobs import Knobs
+from workbench.dashboard.contract.other_engine import OtherEngine
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.contract.slowness import HOW, Slowness
 from workbench.dashboard.contract.steps import KNOBS
@@ -61,6 +62,7 @@ class ControlsPart(Part):
         self._make_failures()
         self._make_slowness()
         self._make_architectures()
+        self.elsewhere = OtherEngine(easel)
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
         actions = row(
             [
@@ -93,14 +95,16 @@ class ControlsPart(Part):
                     name="slow",
                 ),
                 group(self.architecture, self.run_again, self.answers["again"].div, name="again"),
+                self.elsewhere.group,
             ],
             "controls_actions",
         )
-        self.models = [column([*self.knobs.models, self.timeline.model, actions], spacing=8)]
+        models = [*self.knobs.models, self.timeline.model, actions, self.elsewhere.picture.div]
+        self.models = [column(models, spacing=8)]
         self.inputs = (
             *self.knobs.inputs, self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.how, self.rest,
-            self.architecture,
+            self.architecture, self.elsewhere.master,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
@@ -118,6 +122,7 @@ class ControlsPart(Part):
         self._offer_savepoints(frame)
         self._slowness.update(frame)
         self._show_slowness(frame)
+        self.elsewhere.update()
         for answer in self.answers.values():
             answer.update()
 

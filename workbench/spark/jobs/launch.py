@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 from workbench.api.beginning.sink_places import check_fresh, check_places, hold_places
 from workbench.api.job.registry import check_free, jobs, make_room, register
+from workbench.api.job.repeating import unrepeatable_ends
 from workbench.api.kept.job_record import this_cell
 from workbench.durations import parse_duration
-from workbench.plan.logical import LogicalGraph
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import MemoryStorage, check_name
@@ -25,7 +25,7 @@ from workbench.spark.jobs.spark_job import SparkJob, SparkRun
 
 
 def start_on_spark(
-    logical: LogicalGraph,
+    pipeline: Any,
     name: str,
     given: Mapping[str, Any],
     *,
@@ -37,12 +37,13 @@ def start_on_spark(
     """Run a pipeline on Spark; see `Pipeline.run` for the errors.
 
     Args:
-        logical: the pipeline.
+        pipeline: a `Pipeline`.
         name: of the job.
         given: the settings that the user wrote.
         spark: a session, or None.
         checkpoint_dir, resume, replace: as in `Pipeline.run`.
     """
+    logical = pipeline.logical_graph()
     check_name(name, "job name")
     running = jobs().get(name) if replace else None
     if running is None:
@@ -68,6 +69,7 @@ def start_on_spark(
     check_unused(checkpoint_dir, resume)
     if running is not None:
         make_room(running)
+    again = _again(pipeline, name, given)
     directory = Directory(checkpoint_dir, resume, Identity.of(graph, plan.tier, partitions, whole=whole), name)
     try:
         held = hold_places(logical, name, directory.run, MemoryStorage())
@@ -75,7 +77,7 @@ def start_on_spark(
             if not directory.folder("epochs").exists():
                 check_fresh(logical, name)
             run = SparkRun(
-                name, graph, plan, session, directory, interval_us, is_clocked(graph), held, cell=this_cell()
+                name, graph, plan, session, directory, interval_us, is_clocked(graph), held, this_cell(), again
             )
             job = SparkJob(run)
         except BaseException:
@@ -91,3 +93,14 @@ def start_on_spark(
         job.cancel()  # another thread has taken the name meanwhile
         raise
     return job
+
+
+def _again(pipeline: Any, name: str, given: Mapping[str, Any]) -> Callable[[str, object | None], Any] | str:
+    """Runs the pipeline from the beginning on an engine; or why it cannot."""
+    if why := unrepeatable_ends(pipeline.logical_graph()):
+        return why
+
+    def run(engine: str, spark: object | None) -> Any:
+        return pipeline.run(name, replace=True, engine=engine, spark=spark, **given)
+
+    return run

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -51,7 +52,12 @@ _KEPT = 1_000
 
 @dataclass(frozen=True, slots=True)
 class SparkRun:
-    """What a job on Spark consists of; `cell` is the one that started it."""
+    """What a job on Spark consists of.
+
+    Attributes:
+        cell: of a notebook that started it; None: a call of ``run``.
+        again: runs the pipeline on an engine, with a session or master; or says why that is impossible.
+    """
 
     name: str
     graph: PhysicalGraph
@@ -62,6 +68,7 @@ class SparkRun:
     clocked: bool
     held: tuple[Held, ...] = ()
     cell: Cell | None = None
+    again: Callable[[str, object | None], Any] | str = "it was not made by a pipeline"
 
 
 class SparkJob:
@@ -280,6 +287,24 @@ class SparkJob:
                 self._state = "SUSPENDED"  # it can be tried again
                 raise
             self._wanted = "RUNNING"
+
+    def run_again(self, *, engine: Literal["kernel", "spark"] = "kernel", spark: object | None = None) -> Any:
+        """Stop this job and run its pipeline from the beginning in the kernel, or once more on Spark.
+
+        Args:
+            engine, spark: as for `Pipeline.run`.
+
+        Returns:
+            The new job, under the same name, without a checkpoint directory.
+
+        Raises:
+            JobError: the pipeline cannot run a second time, because it writes outside the job, or its source cannot be
+                read again.
+            SettingError: there is no such engine or master.
+        """
+        if isinstance(self._run.again, str):
+            raise JobError(f"the pipeline of the job {self.name!r} cannot run a second time: {self._run.again}")
+        return self._run.again(engine, spark)
 
     def stop(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
         """End the job, FINISHED; the next run can continue from the last batch that was committed.
