@@ -35,7 +35,7 @@ class OtherEngine:
         self.run_again = button(
             "Run again on Spark", self._run_again, "Stop the job, and run its pipeline from the beginning on Spark"
         )
-        self.group = group(self.master, self.run_again, self._answer.div, name="on")
+        self.group = group(self.master, self.run_again, self._answer.div)
         self.picture = easel.texts.piece("The job on Spark")
         self._shown: Any = None
 
