@@ -66,10 +66,13 @@ def test_a_live_view_is_a_widget_and_a_failing_step_says_why() -> None:
         Step("shows", 1, "Live", programs=(show,)),
         Step("shows", 1, "Wrong", "*Look*", ("1 / 0",)),
         Step("shows", 1, "Text", programs=("print('<b>')",)),
+        Step("shows", 1, "Value", programs=("1 + 1",)),
         Step("shows", 1, "Silence", "Nothing **is** shown.", ("job.cancel()",)),
     ]
     teaching = Teaching("01", steps)
-    live, wrong, text, silence = (teaching.show(number) for number in range(4))
+    live, wrong, text, value, silence = (teaching.show(number) for number in range(5))
+    assert (value.board, value.caption) == ("<pre>2</pre>", "<p><code>1 + 1</code></p>")
+    assert text.caption == ""
     assert live.view
     assert not live.board
     assert "This step fails." in wrong.board

@@ -117,7 +117,7 @@ class Teaching:
         words = _html(step.words)
         if not board and not view:
             return Slide(words, program=programs[-1])
-        return Slide(board, words, programs[-1], view)
+        return Slide(board, words or _asked_for(programs[-1], board), programs[-1], view)
 
     def _ran(self, program: str) -> tuple[str, str]:
         """What a program shows, as HTML, and the widget of its live view."""
@@ -139,6 +139,14 @@ class Teaching:
             self._views.append(value)
             return text, value.widget()
         return text + _displayed(value), ""
+
+
+def _asked_for(program: str, board: str) -> str:
+    """The expression whose value a board shows; empty where the board explains itself, or the expression is long."""
+    last = ast.parse(program).body[-1]
+    text = ast.unparse(last) if isinstance(last, ast.Expr) else ""
+    explained = not board or "<svg" in board or "role='status'" in board or text.startswith("print(")
+    return "" if explained or not 0 < len(text) <= 100 else f"<p><code>{escape(text)}</code></p>"
 
 
 def _displayed(value: object) -> str:

@@ -4,27 +4,9 @@
  * The page asks the kernel for a step and shows what comes back. A live view is a widget of its own, in a slot.
  */
 
-/** The window for which sizes are right: larger ones enlarge all that there is. */
-const WIDTH = 1000
-const HEIGHT = 560
+import { FIELDS, HEIGHT, MOVED, WIDTH, go, made } from "./stands.js"
 
 const KEYS = "← → 1-9 · R again · C program · F full screen · + − · Esc"
-
-/** Elements that take keys themselves. */
-const FIELDS = "input, select, textarea, [contenteditable=true]"
-const MOVED = "[role=slider], [role=tab]"
-
-/**
- * @param {string} tag
- * @param {string} name of the class
- * @param {string} text
- */
-const made = (tag, name, text = "") => {
-  const element = document.createElement(tag)
-  element.className = name
-  element.textContent = text
-  return element
-}
 
 const isDark = () => {
   const { jpThemeLight, vscodeThemeKind } = document.body.dataset
@@ -48,15 +30,6 @@ export const renderWith =
     let letters = ""
     /** @type {Element | null} */
     let focused = null
-
-    const go = (/** @type {string} */ label, /** @type {string} */ name, /** @type {() => void} */ act) => {
-      const button = /** @type {HTMLButtonElement} */ (made("button", "go", label))
-      button.type = "button"
-      button.title = name
-      button.setAttribute("aria-label", name)
-      button.addEventListener("click", act)
-      return button
-    }
 
     const stage = made("div", "")
     const shadow = stage.attachShadow({ mode: "open" })
@@ -84,8 +57,10 @@ export const renderWith =
       if (!isOpen) return
       const factor = Math.max(1, Math.min(window.innerWidth / WIDTH, window.innerHeight / HEIGHT)) * size
       stage.style.setProperty("--wb-type", String(factor))
-      const isPicture = steps[at][2] === "shows" && board.querySelector("svg") !== null
-      for (let zoom = (isPicture ? 2.2 : 1.3) * factor; ; zoom *= 0.93) {
+      board.style.zoom = "1"
+      const picture = Number(board.querySelector("svg")?.getAttribute("width")) || 0 // its letters shrink if it does
+      const whole = picture > 0 ? Math.max(1.1 * factor, (board.clientWidth - 8) / picture) : Infinity
+      for (let zoom = Math.min(2 * factor, whole); ; zoom *= 0.93) {
         board.style.zoom = String(zoom)
         if (zoom < 0.5 || (board.scrollHeight <= board.clientHeight + 1 && board.scrollWidth <= board.clientWidth + 1)) return
       }

@@ -6,29 +6,11 @@
  * and lines grow instead and stay sharp.
  */
 
-/** The window for which the sizes of the dashboard are right: larger ones enlarge all that there is. */
-const WIDTH = 1000
-const HEIGHT = 560
+import { FIELDS, HEIGHT, MOVED, WIDTH, go, made } from "./stands.js"
 
 const KEYS = "← → scenes · F full screen · + − size · Esc leaves"
 
-/** Elements that take keys themselves. */
-const FIELDS = "input, select, textarea, [contenteditable=true]"
-const MOVED = "[role=slider], [role=tab]"
-
 const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
-
-/**
- * @param {string} tag
- * @param {string} name of the class
- * @param {string} text
- */
-const made = (tag, name, text = "") => {
-  const element = document.createElement(tag)
-  element.className = name
-  element.textContent = text
-  return element
-}
 
 /**
  * A size as a property has it: a number, such as 2, or pixels, such as "11px", alone or as the value of a glyph.
@@ -78,14 +60,6 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   const place = made("span", "place")
   const caption = made("p", "caption")
   caption.setAttribute("aria-live", "polite")
-  const go = (/** @type {string} */ label, /** @type {string} */ name, /** @type {() => void} */ act) => {
-    const button = /** @type {HTMLButtonElement} */ (made("button", "go", label))
-    button.type = "button"
-    button.title = name
-    button.setAttribute("aria-label", name)
-    button.addEventListener("click", act)
-    return button
-  }
   const elementOf = (/** @type {any} */ model) => context.index.find_one(model)?.el
   const isOpen = () => at >= 0
   const isStage = (/** @type {any} */ model) => model.css_classes.includes("wb-stage")
