@@ -80,9 +80,7 @@ class Page:
 
     def __init__(self, display):
         self.line = display.line
-        data, _ = self.line.render()
-        self.html = data["text/html"]
-        self.document = Document.from_json(display.line._document.to_json())
+        self.document = Document.from_json(json.loads(self.line.document()["document"]))
         self.line._control.on_open({})
 
     def receive(self):
@@ -92,8 +90,17 @@ class Page:
         total = sum(len(text) for text in sent)
         sent.clear()
         for message in messages:
-            self.document.apply_json_patch(message)
+            self._apply(message)
         return len(messages), total
+
+    def _apply(self, message):
+        """The document searches for its models at the end of a message, and not after each of its changes."""
+        models, moved = self.document.models, []
+        models.invalidate = lambda: moved.append(True)
+        self.document.apply_json_patch(message)
+        del models.invalidate
+        if moved:
+            models.invalidate()
 
     def change(self, *changes):
         """Send changes in one message: a model, an attribute and its value, again and again."""
@@ -305,8 +312,9 @@ def test_nothing_is_sent_before_the_page_has_opened_its_line():
 
 
 def test_the_bundle_loads_bokehjs_from_the_server_that_the_page_came_from(shown):
-    assert "panel-preview/static/js/" in shown.page.html
-    assert len(shown.page.html) < 600_000  # the models of nine views; BokehJS itself has millions
+    html = shown.display.line.render()[0]["text/html"]
+    assert "panel-preview/static/js/" in html
+    assert len(html) < 600_000  # the models of nine views; BokehJS itself has millions
 
 
 def control_comm(monkeypatch, sent, on_msg):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import replace
-from types import SimpleNamespace
+from functools import cached_property
 
 import pyarrow as pa
 import pytest
@@ -61,9 +61,19 @@ def _comms(monkeypatch):
     monkeypatch.setattr(transport, "Comms", Comms)
 
 
+class Shown:
+    """A job, its view, and the page of the view where a test looks at it: to make one takes most of the time."""
+
+    def __init__(self, job, display):
+        self.job, self.display, self.view = job, display, display.view
+
+    @cached_property
+    def page(self):
+        return Page(self.display)
+
+
 def shown(job, part=None):
-    display = display_of(job, *job.recorder.frames(), part=part)
-    return SimpleNamespace(job=job, display=display, page=Page(display), view=display.view)
+    return Shown(job, display_of(job, *job.recorder.frames(), part=part))
 
 
 # the graph --------------------------------------------------------------------------------------------------------
@@ -490,16 +500,17 @@ def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_we
 
 
 def test_beside_a_slider_stands_what_its_setting_does_now():
-    view = shown(Job(replace(FRAME, effects={"checkpoint_interval": "costs 0.8 % of the time of sum[0]"})))
-    notes = {name: knob._note.html for name, knob in view.view.knobs.items()}
+    job = Job(replace(FRAME, effects={"checkpoint_interval": "costs 0.8 % of the time of sum[0]"}))
+    knobs = {**shown(job, "checkpoints").view.knobs, **shown(job, "latency").view.knobs}
+    notes = {name: knob._note.html for name, knob in knobs.items()}
     assert notes["checkpoint_interval"] == "in force: <b>5s</b>; costs 0.8 % of the time of sum[0]"
     assert notes["buffer_timeout"] == "in force: <b>50ms</b>"
 
 
 def test_a_slider_without_use_takes_no_room():
-    view = shown(Job(replace(FRAME, settings={**FRAME.settings, "speed": None})))
-    assert not view.view.knobs["speed"].model.visible
-    assert view.view.knobs["buffer_timeout"].model.visible
+    job = Job(replace(FRAME, settings={**FRAME.settings, "speed": None}))
+    assert not shown(job, "watermarks").view.knobs["speed"].model.visible
+    assert shown(job, "latency").view.knobs["buffer_timeout"].model.visible
 
 
 def test_a_view_that_stands_alone_has_its_sliders_with_it():

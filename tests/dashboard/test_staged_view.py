@@ -63,8 +63,10 @@ def root_of(page, display):
 
 
 def test_the_output_holds_the_graph_and_an_open_page_gets_the_other_cards_one_by_one(board):
+    """A page that is loaded again begins with what the output holds, and hears of the rest at once."""
     whole = board.view()
     display, page = opened(board)
+    again = Page(display)
     view = display.view
     assert list(view.parts) == ["graph"]
     assert len(view.root.references()) < len(whole.root.references()) / 3
@@ -81,6 +83,8 @@ def test_the_output_holds_the_graph_and_an_open_page_gets_the_other_cards_one_by
     assert len(view.inputs) == len(whole.inputs)
     assert pieces(root) == pieces(view.root)
     assert pieces(root).keys() == whole.easel.texts.divs.keys()
+    again.line._control.on_open({})
+    assert cards(root_of(again, display)) == cards(whole.root)
     page.change(view.knobs["checkpoint_interval"].slider, "value", 3)
     assert [list(asked) for asked in board._job.asked] == [["checkpoint_interval"]]
 
@@ -104,16 +108,6 @@ def test_a_scene_of_lecture_mode_gets_its_views_and_controls_at_once(board):
     assert [tag.args["keys"] for tag in display.view.root.tags[1:]] == [
         [[key, model] for name in ("controls", "events") for key, model in display.view.parts[name].keys.items()]
     ]
-
-
-def test_a_page_that_is_loaded_again_hears_of_all_cards_that_were_filled(board):
-    display, _ = opened(board)
-    rendered = Page(display)
-    for step in range(9):
-        display.fill(REST_S + step)
-    display.line._telemetry.sent.clear()
-    rendered.line._control.on_open({})
-    assert cards(root_of(rendered, display)) == cards(display.view.root)
 
 
 @pytest.mark.parametrize("more", [{"scene": "state"}, {"part": "buffers"}])

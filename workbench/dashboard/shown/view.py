@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from bokeh.document import Document
@@ -136,10 +137,11 @@ class View:
         easel.texts.settle()
         inputs = self._inputs(names)
         self.inputs.extend(inputs)
-        filled = {view.name: self._fill(view) for view in views}
         lecture = lecture_share({name: parts[name] for name in names}, acts=True)
         painted = easel.paint.painted[begun:]
-        self.root.tags = [*self.root.tags, page_supplement(easel.texts, painted, filled, inputs, lecture)]
+        with _searched_once(self.root.document):
+            filled = {view.name: self._fill(view) for view in views}
+            self.root.tags = [*self.root.tags, page_supplement(easel.texts, painted, filled, inputs, lecture)]
 
     @property
     def knobs(self) -> dict[str, StepSlider]:
@@ -233,3 +235,16 @@ class View:
         root = column([grid], css_classes=["wb-root"])
         root.stylesheets = [InlineStyleSheet(css=VARIABLES), sheet("root", "lecture")]
         return root
+
+
+@contextmanager
+def _searched_once(document: Document | None) -> Iterator[None]:
+    """Let a document search for its models after all changes, and not after each of them."""
+    if document is None:
+        yield
+        return
+    document.models._push_freeze()  # Bokeh's own `freeze` would not end when a change fails
+    try:
+        yield
+    finally:
+        document.models._pop_freeze()
