@@ -37,6 +37,18 @@ def _split_part(scope: Scope, tree: Tree) -> Node:
     return _part(node, delimiter, place - 1 if place > 0 else place, "", render(tree))
 
 
+def _split(scope: Scope, tree: Tree) -> Node:
+    """``split(text, pattern)``: a list of the parts between matches."""
+    if tree.args.get("limit") is not None:
+        raise scope.unsupported(tree)
+    node, pattern = scope.string(tree.this, "split"), scope.constant_text(tree.expression, "split")
+    if not pattern:
+        raise scope.error(f"{render(tree)}: an empty pattern has no matches between which text could be split")
+    options = pc.SplitPatternOptions(pattern if re.escape(pattern) == pattern else _regular(scope, pattern))
+    name = "split_pattern" if re.escape(pattern) == pattern else "split_pattern_regex"
+    return call(lambda text: pc.call_function(name, [text], options), [node], pa.list_(_TEXT), render(tree))
+
+
 def _bracket(scope: Scope, tree: Tree) -> Node:
     """``split(text, pattern)[n]``, from 0; null where there are fewer parts."""
     split, places = tree.this, tree.expressions
@@ -322,6 +334,7 @@ BUILDERS: dict[type, Builder] = {
     exp.RegexpCount: _regexp_count,
     exp.RegexpExtract: _extract,
     exp.RegexpReplace: _replaced,
+    exp.RegexpSplit: _split,
     exp.Repeat: _repeat,
     exp.Reverse: _reverse,
     exp.Right: _right,
@@ -332,6 +345,6 @@ BUILDERS: dict[type, Builder] = {
 
 FUNCTIONS = (
     *("count_char", "date_format", "instr", "left", "lpad", "regexp_count", "regexp_extract", "regexp_replace"),
-    *("repeat", "reverse", "right", "rpad", "split(...)[n]", "split_index", "split_part"),
+    *("repeat", "reverse", "right", "rpad", "split", "split_index", "split_part"),
 )
 """Their names."""
