@@ -28,6 +28,17 @@ SCROLLING = f"""() => {{ {EVERY}
         const down = ["auto", "scroll"].includes(overflowY) && one.scrollHeight > one.clientHeight + 1
         return down || (["auto", "scroll"].includes(overflowX) && one.scrollWidth > one.clientWidth + 1)
     }}).map(one => `${{one.tagName}} ${{one.className}} ${{one.innerText?.slice(0, 60)}}`) }}"""
+ARROW = f"""() => {{ {EVERY}
+    const select = seen().find(one => one.matches("select.bk-input"))
+    const {{ backgroundImage, backgroundColor }} = getComputedStyle(select)
+    const light = text => {{
+        const [r, g, b] = text.match(/[\\d.]+/g).map(part => part / 255).map(
+            part => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4)
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b + 0.05
+    }}
+    const drawn = backgroundImage.match(/rgb\\([^)]*\\)/g).map(light)
+    return drawn.map(one => Math.max(one, light(backgroundColor)) / Math.min(one, light(backgroundColor))) }}"""
+"""The contrast of the two halves of a list's arrow with what is behind it."""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 """By how many pixels the page is wider than its window."""
 
@@ -114,7 +125,25 @@ def test_a_table_that_has_the_page_for_itself_is_not_cut(page, url):
 def test_a_served_page_follows_the_system_between_light_and_dark(page):
     ground = f"""() => {{ {EVERY}
         return getComputedStyle(seen().find(one => one.classList.contains("wb-card"))).backgroundColor }}"""
-    page.emulate_media(color_scheme="light")
-    page.wait_for_function(f"() => ({ground})() === 'rgb(255, 255, 255)'")
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"() => ({ground})() !== 'rgb(255, 255, 255)'")
+    press(page, "Controls")
+    page.get_by_label("Slow down").first.wait_for()
+    for scheme, sign in (("light", "==="), ("dark", "!==")):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_function(f"() => ({ground})() {sign} 'rgb(255, 255, 255)'")
+        arrow = page.evaluate(ARROW)
+        assert len(arrow) == 2, scheme
+        assert min(arrow) > 4.5, scheme
+
+
+def test_a_slider_stays_under_the_pointer_while_things_happen(page, url):
+    job = start_job("eventful")
+    page.goto(url.replace("layout", job.name))
+    page.get_by_text("Half of them reach a sink within").first.wait_for()
+    slider = page.get_by_label("Buffer timeout", exact=True).first
+    before = slider.bounding_box()
+    job.tune(buffer_size=512)
+    page.get_by_text("buffer_size 262144 → 512").first.wait_for()
+    assert slider.bounding_box() == before
+    job.faults.fail(task="hourly[0]")
+    page.get_by_text("records read again").first.wait_for()
+    assert slider.bounding_box() == before

@@ -109,7 +109,7 @@ def test_weak_productions_are_told(start: Starts) -> None:
 
 def test_the_log_runs_ahead_of_the_positions(start: Starts) -> None:
     job = start(wb.changelog("50ms", offset_interval="200ms"))
-    assert changelog_part.html(latest(job)).count("No entry is complete yet.") == 1
+    assert changelog_part.html(latest(job)).count("No entry is complete.") == 1
     coordinator = job.stepper.driver.master.coordinator
     frame = sampled_after(job, lambda: coordinator.completed == 4)
     log = frame.changelog

@@ -151,7 +151,7 @@ def test_the_summary_has_what_complete_checkpoints_have_in_common():
         "99% percentile 21 ms 2.1 kB 2.1 kB 20.8 B (41.6 B)",
     ]
     assert "over the 21 complete checkpoints" in text_of(summary.html(frame))
-    assert "No checkpoint has completed yet." in text_of(summary.html(replace(SEEN, checkpoints=(), earlier=())))
+    assert "No checkpoint has completed." in text_of(summary.html(replace(SEEN, checkpoints=(), earlier=())))
     forgotten = replace(SEEN, checkpoints=(checkpoint(99, "FAILED"),), earlier=(taken[0],))
     assert "The history contains no completed checkpoint, though an earlier one completed." in text_of(
         summary.html(forgotten)

@@ -305,7 +305,7 @@ def test_every_channel_has_its_watermark_its_lag_and_its_holder():
     other = table["aggregate[1]"]
     assert [(m.name, m.holds, m.note) for m in other.inputs] == [("source[0]", True, ""), ("source[1]", False, "idle")]
     assert not other.is_held
-    assert table["delays[0]"].sentence == "no watermark yet"
+    assert table["delays[0]"].sentence == "no watermark"
 
 
 def test_the_splits_of_a_source_are_its_inputs():
@@ -351,7 +351,7 @@ def test_the_table_reads_as_a_person_would_say_it():
     assert "aggregate[0] 2013-07-01 06:00:00 1 h waits for source[1]" in text
     assert "source[1] 2013-07-01 06:00:00 1 h ◀ holds" in text
     assert "source[1] 2013-07-01 06:00:00 1 h idle" in text
-    assert text_of(watermarks.html(replace(FRAME, tasks=(), channels=()))).strip() == "No watermark yet."
+    assert text_of(watermarks.html(replace(FRAME, tasks=(), channels=()))).strip() == "No watermark."
 
 
 # checkpoints ------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_a_table_without_rows_tells_what_they_wait_for(board):
     job = wb.sql(query, clicks=clicks).run("waits", parallelism=1, checkpoint_interval="100ms")
     try:
         page, _, _ = board(job)
-        told = r"yet\. The watermark is at 1970-01-01 00:\d\d:\d\d, held by split 0 of table"
+        told = r"committed\. The watermark is at 1970-01-01 00:\d\d:\d\d, held by split 0 of table"
         until(lambda: re.search(told, text(page)))
     finally:
         job.cancel()

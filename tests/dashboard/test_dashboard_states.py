@@ -12,17 +12,19 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
-from bokeh.models import Button, Select, Slider, TextInput
+from bokeh.models import Button, ColumnDataSource, Select, Slider, TextInput
 from test_dashboard_live import Job
 from test_dashboard_picture import FRAME, SIX, text_of
 
 import workbench as wb
 from workbench.api.pictures.scene_svg import scene_svg
 from workbench.dashboard.charts import wording
+from workbench.dashboard.lecture import captions
 from workbench.dashboard.measured.chaos import ChaosRun, chaos_page
 from workbench.dashboard.measured.stalls import StallRun, stalls_page
 from workbench.dashboard.measured.sweep import sweep_page
 from workbench.dashboard.shown import header
+from workbench.dashboard.shown.playback import moment_slider
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.shown.view import View
 from workbench.dashboard.views import latency_part
@@ -147,6 +149,23 @@ def test_nothing_is_awaited_of_a_job_that_is_over() -> None:
     assert "Change a setting" not in latency_part.changes_html([], 4, over=True)
 
 
+def test_no_view_and_no_scene_awaits_anything_of_a_job_that_is_over() -> None:
+    """The job has ended before it read a record, so each view is as empty as it can be."""
+    untimed = {"currentInputWatermark": None, "currentOutputWatermark": None, "currentChannelWatermark": None}
+    bare = replace(
+        FRAME, state="FINISHED", checkpoints=(), earlier=(), events=(), tables={}, latency=(), changes=(),
+        tasks=tuple(replace(one, metrics={**one.metrics, **untimed}, event_times=()) for one in FRAME.tasks),
+        channels=tuple(replace(one, currentChannelWatermark=None) for one in FRAME.channels),
+    )  # fmt: skip
+    told = [captions.__dict__[scene](bare) for scene in ("latency", "event_time", "checkpoints", "failure", "state")]
+    for view in (View(Job(bare), (bare,)), View(Job(bare), (bare,), "sources")):
+        pieces = [one.data for one in view.root.references() if isinstance(one, ColumnDataSource)]
+        told += [text_of(str(value[0])) for data in pieces for name, value in data.items() if name.startswith("piece")]
+    assert any("No checkpoint was taken." in text for text in told)
+    waiting = [text for text in told if re.search(r"\b(yet|as soon as|Change a setting|One follows|If one)\b", text)]
+    assert waiting == []
+
+
 def test_behind_the_end_of_event_time_is_no_length_of_time() -> None:
     record = LateFrame("aggregate", "JFK", SIX, MAX_TIME, "source[0]", "{}")
     tasks = tuple(
@@ -166,6 +185,21 @@ def test_behind_the_end_of_event_time_is_no_length_of_time() -> None:
     assert held_by(ended) == ()
     assert {marks.sentence for marks in watermarks.table(ended)} == {"all inputs ended"}
     assert LateFrame("aggregate", "JFK", SIX, SIX + 4, None, "{}").behind_us == 5
+
+
+def test_the_slider_over_a_run_and_the_head_tell_the_same_time() -> None:
+    rows = wb.Stream.from_table(pa.table({"n": range(40)}), rate=20.0).with_parallelism(1)
+    counts = rows.key_by("n").aggregate(c=wb.count()).sink_to(wb.TableSink("c"))
+    job = counts.run("told", driver="stepping", restart="fixed-delay:attempts=3,delay=5s")
+    job.stepper.step(60)
+    job.fail("aggregate[0]")
+    assert job.wait() == "FINISHED"
+    frames = job.recorder.frames()
+    words = moment_slider(frames, "Moment").format.args["words"]
+    assert len(words) == len(frames) > 20
+    for word, frame in zip(words, frames, strict=True):
+        told = next(value for label, value, _ in header.figures(frame) if label == "running")
+        assert float(word.partition(" s, ")[0]) * 1e3 == pytest.approx(frame.metrics["runningTime"], abs=51), told
 
 
 def test_what_would_ask_a_kernel_looks_dead_on_a_page_that_has_none() -> None:

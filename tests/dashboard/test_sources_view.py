@@ -103,7 +103,7 @@ def test_it_is_in_the_dashboards_of_jobs_with_such_sources(job: Any) -> None:
     assert "orders/0" in texts
     other = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("other")
     other.wait("60s")
-    assert "No source has told its place yet." in html(other.recorder.latest(), {})
+    assert "No source has told its place." in html(other.recorder.latest(), {})
 
 
 def test_a_recording_shows_the_rates(job: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.sources import number_of, whole_of
+from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.views.event_time.holders import late_records
 from workbench.dashboard.views.latency import percentiles
 from workbench.durations import MAX_TIME
@@ -32,7 +33,7 @@ def latency(frame: Frame) -> str:
     else:
         waits = f"A buffer waits at most <b>{_escaped(timeout)}</b> for further records: the buffer timeout."
     if found["p50"] is None:
-        return f"No latency marker has reached a sink yet. {waits}"
+        return f"No latency marker has reached a sink. {waits}"
     p50, p99 = wording.milliseconds(found["p50"]), wording.milliseconds(found["p99"])
     return (
         f"Half of the latency markers reach a sink within <b>{p50}</b>, 99 of 100 within <b>{p99}</b>, at "
@@ -47,7 +48,7 @@ def event_time(frame: Frame) -> str:
     late = sum(late_records(frame).values())
     dropped = f"<b>{wording.count(late)}</b> {'record was' if late == 1 else 'records were'} dropped as late."
     if not reached:
-        return f"No watermark has arrived yet, so no window can fire. {dropped}"
+        return f"No watermark has arrived, so no window has fired. {dropped}"
     us, task = min(reached, key=lambda one: one[0])
     if us == MAX_TIME:
         return f"Event time has reached its end: every window has fired. {dropped}"
@@ -76,12 +77,16 @@ def checkpoints(frame: Frame) -> str:
     latest = _complete(frame)
     interval = frame.settings.get("checkpoint_interval")
     follows = (
-        "None follows by itself: the interval is <b>disabled</b>."
-        if interval in (None, "disabled")
-        else f"One follows every <b>{_escaped(interval)}</b>; the interval never changes results."
+        ""
+        if frame.state in OVER
+        else (
+            "None follows by itself: the interval is <b>disabled</b>."
+            if interval in (None, "disabled")
+            else f"One follows every <b>{_escaped(interval)}</b>; the interval never changes results."
+        )
     )
     if latest is None:
-        return f"No checkpoint is complete yet. {follows}"
+        return f"No checkpoint is complete. {follows}".rstrip()
     return (
         f"Checkpoint <b>{latest.id}</b> took <b>{wording.milliseconds(latest.duration_ms)}</b> and wrote "
         f"{wording.size(latest.size_bytes)}: the state of {_counted(latest.total, 'task')} at one cut through the "
@@ -105,15 +110,17 @@ def failure(frame: Frame) -> str:
         )
     if restarts:
         return f"After {_counted(restarts, 'failure')} the tasks run again, from the beginning on."
+    if frame.state in OVER:
+        return "No task has failed."
     back = "start from the beginning" if latest is None else f"go back to checkpoint <b>{latest.id}</b>"
-    return f"No task has failed yet. If one does, the tasks that are connected with it {back}."
+    return f"No task has failed. If one does, the tasks that are connected with it {back}."
 
 
 def state(frame: Frame) -> str:
     """Where state is, and how much of it."""
     latest = _complete(frame)
     kept = (
-        "No checkpoint holds it yet." if latest is None
+        "No checkpoint holds it." if latest is None
         else f"Checkpoint <b>{latest.id}</b> holds it in {wording.size(latest.full_size_bytes or latest.size_bytes)}."
     )  # fmt: skip
     return f"Each subtask keeps the state of its own keys and changes it with every record. {kept}"

@@ -53,8 +53,10 @@ class PastJob:
 
 
 def moment_slider(moments: tuple[Frame, ...], what: str) -> Slider:
-    """A slider over these moments, at the last one; it tells the seconds since the job started, as the header does."""
-    seconds = [round((frame.time_us - frame.started_us) / 1e6, 2) for frame in moments]
+    """A slider over these moments, at the last one; it tells how long the job had been running, as the header does."""
+    since_us = [frame.time_us - frame.started_us for frame in moments]
+    running_ms = [frame.metrics.get("runningTime") for frame in moments]
+    seconds = [us / 1e6 if ms is None else float(ms) / 1e3 for us, ms in zip(since_us, running_ms, strict=True)]
     words = [f"{seconds[place]:,.1f} s, {frame.state.lower()}" for place, frame in enumerate(moments)]
     return Slider(
         start=0, end=max(1, len(moments) - 1), step=1, value=len(moments) - 1, title=what, margin=0,

@@ -23,7 +23,7 @@ SIGNS = {
 def html(frame: Frame, most: int = SHOWN) -> str:
     """The last events as a list, newest first."""
     if not frame.events:
-        return none("No events yet.")
+        return none("No events.")
     lines = []
     for event in reversed(frame.events[-most:]):
         colour, sign = SIGNS[event.kind]

@@ -23,7 +23,7 @@ def html(frame: Frame) -> str:
     if acks is None:
         return none("Records are not acknowledged: start the job with fault_tolerance=wb.acks().")
     if not acks.sources:
-        return none("No source has sent a record yet.")
+        return none("No source has sent a record.")
     return _sources(acks) + _ackers(acks)
 
 

@@ -111,7 +111,7 @@ def series(latest: Latest, y: str) -> list[Series]:
 def html(latest: Latest, most: int, why: str = "") -> str:
     """The latest rows, newest first; `why` there are none yet."""
     if not latest.rows:
-        return none(f"No rows have been committed yet. {wording.html_text(why)}".rstrip())
+        return none(f"No rows have been committed. {wording.html_text(why)}".rstrip())
     table = latest.table.slice(max(0, latest.table.num_rows - most))
     heads = [wording.html_text(wording.plain(name, 40)) for name in table.column_names]
     lines = []

@@ -89,7 +89,7 @@ def summary(frame: Frame, operator: str, held: Held) -> str:
     parts = ", ".join(f"{wording.html_text(task)} {wording.size(size)}" for task, size in told[:6])
     more = f" and {len(told) - 6} more" if len(told) > 6 else ""
     looked = f" ({len(held.items):,} of them ranked)" if len(held.items) < held.size else ""
-    checkpointed = f" · {wording.size(total)} checkpointed: {parts}{more}" if told else " · no checkpoint yet"
+    checkpointed = f" · {wording.size(total)} checkpointed: {parts}{more}" if told else " · no checkpoint"
     return f"<p><b>{held.size:,}</b> keys{looked}{checkpointed}</p>"
 
 

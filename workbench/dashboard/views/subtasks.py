@@ -70,7 +70,7 @@ def duration_us(tasks: Sequence[TaskFrame], now_us: int) -> int | None:
 def vertices_html(frame: Frame) -> str:
     """A row per vertex, in the order of the graph."""
     if not frame.vertices:
-        return none("The job has no vertices yet.")
+        return none("The job has no vertices.")
     rows = [_vertex(vertex, _tasks_of(frame, vertex), frame.time_us) for vertex in frame.vertices]
     return _table(_VERTEX_HEADS, rows)
 

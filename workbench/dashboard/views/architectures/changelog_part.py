@@ -26,7 +26,7 @@ def html(frame: Frame) -> str:
     most = max((_twice(entry) for entry in log.entries), default=0)
     positions = table(_POSITIONS, [_position(each, since) for each in log.positions])
     entries = table(_ENTRIES, [_entry(each, most) for each in reversed(log.entries)])
-    return f"<p>{summary(log)}</p>{positions}" + (entries if log.entries else none("No entry is complete yet."))
+    return f"<p>{summary(log)}</p>{positions}" + (entries if log.entries else none("No entry is complete."))
 
 
 def summary(log: ChangelogFrame) -> str:

@@ -23,7 +23,7 @@ def html(frame: Frame) -> str:
         return none("There are no batches: start the job with fault_tolerance=wb.micro_batches().")
     rows = [_row(each, batches.interval_us) for each in (*batches.open[::-1], *batches.ended[::-1])]
     return f"<p>{summary(batches)}</p><p>{verdict(batches)}</p>" + (
-        table(_COLUMNS, rows) if rows else none("No batch was cut yet.")
+        table(_COLUMNS, rows) if rows else none("No batch was cut.")
     )
 
 
@@ -51,7 +51,7 @@ def verdict(batches: BatchesFrame) -> str:
     ]
     times = [batch.processed_us or 0 for batch in (*done[-RECENT:], *running)]
     if not times:
-        return "no batch has been processed yet"
+        return "no batch has been processed"
     part = sum(times) / len(times) / batches.interval_us
     at_a_time = f", {batches.max_pending} at a time" if batches.max_pending > 1 else ""
     told = f"processing takes {part:.0%} of the interval{at_a_time}".replace("%", " %")

@@ -29,7 +29,7 @@ def html(frame: Frame, chosen: int | None, *, inside: bool = False, choosable: b
         choosable: a click on a row, or its button, chooses it.
     """
     if not frame.checkpoints:
-        return none("No checkpoint yet.")
+        return none("No checkpoint was taken.")
     rows = []
     for checkpoint in reversed(frame.checkpoints):
         rows.append(_row(checkpoint, checkpoint.id == chosen, choosable))
@@ -111,7 +111,7 @@ def by_operator(checkpoint: CheckpointFrame) -> dict[str, list[SubtaskCheckpoint
 def details_html(checkpoint: CheckpointFrame | None) -> str:
     """What is known of one checkpoint, and of its subtasks by operator."""
     if checkpoint is None:
-        return none("No subtask has taken a snapshot yet.")
+        return none("No subtask has taken a snapshot.")
     whole = "" if checkpoint.state != "COMPLETED" else _yes(checkpoint.size_bytes == checkpoint.full_size_bytes)
     where = overview.path(checkpoint.path) if checkpoint.state == "COMPLETED" else wording.NOTHING
     facts = [

@@ -38,7 +38,7 @@ def html(frame: Frame) -> str:
         told = (
             "The history contains no completed checkpoint, though an earlier one completed."
             if is_any
-            else "No checkpoint has completed yet."
+            else "No checkpoint has completed."
         )
         return none(told)
     durations = [checkpoint.end_to_end_ms for checkpoint in done if checkpoint.end_to_end_ms is not None]

@@ -93,7 +93,7 @@ def straggler(checkpoint: CheckpointFrame) -> tuple[str, float, float] | None:
 def words(checkpoint: CheckpointFrame | None) -> str:
     """Which checkpoint the bars show and who was the slowest, in HTML."""
     if checkpoint is None:
-        return none("No subtask has taken a snapshot yet.")
+        return none("No subtask has taken a snapshot.")
     found = straggler(checkpoint)
     text = f"<b>#{checkpoint.id}</b> by subtask"
     if found is not None:

@@ -34,7 +34,7 @@ class EventTimePart(Part):
         self._follow(frame)
         if not observed(frame) and not self.seen.points:
             read = any(task.metrics.get("numRecordsIn") for task in frame.tasks)
-            self._words.write(none(html_text(NO_EVENT_TIME if read else "No record has been read yet.")))
+            self._words.write(none(html_text(NO_EVENT_TIME if read else "No record has been read.")))
             return
         told = [*lateness.captions(frame, self.seen), f"{lateness.shares(frame, self.seen)}."]
         self._words.write("".join(f"<p>{sentence}</p>" for sentence in told))

@@ -93,7 +93,7 @@ def captions(frame: Frame, seen: Seen) -> list[str]:
 def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
     mark = lowest(frame)
     if mark is None:
-        return "There is no watermark yet, so no window has fired."
+        return "There is no watermark, so no window has fired."
     if mark == MAX_TIME:
         return "The input has ended: the watermark has passed the last record, and every window has fired."
     if seen.newest_us is None:
@@ -107,7 +107,7 @@ def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
     if bound and behind <= bound + max(1_000, bound // 10):
         return f"{text} because the bound on disorder is {wording.span(bound)}: it waits that long for stragglers."
     of_it = f"{wording.span(bound)} of that is the bound on disorder; the rest is on its way or " if bound else "it is "
-    held = f"held back by {wording.html_text(holders[-1])}" if holders else "not told yet"
+    held = f"held back by {wording.html_text(holders[-1])}" if holders else "not told"
     return f"{text}: {of_it}{held}."
 
 
@@ -154,7 +154,7 @@ def html(frame: Frame) -> str:
     """How far behind the largest event time so far records came, as a table of bars with the bound drawn into it."""
     counts = totals(frame)
     if not counts.examined:
-        return none("No record has been measured yet.")
+        return none("No record has been measured.")
     last = max(index for index, count in enumerate(counts.disorder) if count)
     reach = max([last, *(_place(bound) for bound in counts.bounds if bound)])
     most = max(counts.disorder)

@@ -112,7 +112,7 @@ def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
     if task.watermarkHolder is not None:
         return f"waits for {task.watermarkHolder}"
     if any(mark.watermark_us is None and not mark.note for mark in inputs):
-        return "no watermark yet"
+        return "no watermark"
     return ""
 
 
@@ -134,7 +134,7 @@ def html(frame: Frame) -> str:
     """The table as HTML: a line per task, and one per input below it."""
     tasks = table(frame)
     if not any(task.inputs or task.watermark_us is not None for task in tasks):
-        return none("No watermark yet.")
+        return none("No watermark.")
     worst = max((mark.lag_us or 0 for task in tasks for mark in task.inputs), default=0)
     lines: list[str] = []
     left = MANY

@@ -29,7 +29,7 @@ def html(frame: Frame, rates: Mapping[tuple[str, str, int], float]) -> str:
     """
     tasks = [task for task in frame.tasks if task.progress or task.outage is not None]
     if not tasks:
-        return none("No source has told its place yet.")
+        return none("No source has told its place.")
     lost = "".join(_lost(task.name, task.outage) for task in tasks if task.outage is not None)
     rows = [row for task in tasks for row in _rows(task, rates)]
     return lost + (table(HEADS, rows, _RIGHT) if rows else "")
