@@ -99,6 +99,6 @@ WRONG = {
         "a text": (Text, "a whole number of cents"),
         "the latest": (Latest, "right is"),
         "all accounts": (Total, "the sum of all accounts"),
-        "no methods": (dict, "the class needs two methods"),
+        "no methods": (dict, "it needs pay(payment, account, cents) and balance(account)"),
     }
 }  # fmt: skip

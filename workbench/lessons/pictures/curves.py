@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from workbench.lessons.pictures.frame import DASHES, SERIES, Axis, Picture, across, framed, up
+
+LETTER = 8.0
+"""The width of a letter of a curve's name, at most."""
 
 
 def curves(places: Sequence[object], series: Mapping[str, Sequence[float]], x: str, y: str) -> Picture:
@@ -30,9 +34,18 @@ def curves(places: Sequence[object], series: Mapping[str, Sequence[float]], x: s
         path = "L".join(f"{left:.1f} {top:.1f}" for left, top in points)
         inside.append(f"<path d='M{path}' fill='none' stroke='{colour}' stroke-width='3' stroke-dasharray='{dash}'/>")
         inside += [f"<circle cx='{left:.1f}' cy='{top:.1f}' r='5' fill='{colour}'/>" for left, top in points]
-        left, top = points[-1]
+        left, top = points[-1][0], _highest(points, points[-1][0] - LETTER * len(name))
         inside.append(
             f"<text x='{left:.1f}' y='{top - 11:.1f}' text-anchor='end' font-weight='650'>{escape(name)}</text>"
         )
         told.append(f"{name}: " + ", ".join(f"{v:.3g} at {p}" for v, p in zip(values, places, strict=True)))
     return framed(across_axis, up_axis, "".join(inside), f"{y} by {x}. {'; '.join(told)}")
+
+
+def _highest(points: Sequence[tuple[float, float]], left: float) -> float:
+    """Where a curve is highest on the screen, from a place to its end: above it there is space for its name."""
+    tops = [top for x, top in points if x >= left]
+    for (x1, top1), (x2, top2) in pairwise(points):
+        if x1 < left < x2:
+            tops.append(top1 + (left - x1) / (x2 - x1) * (top2 - top1))
+    return min(tops)
