@@ -118,3 +118,32 @@ def test_a_dictionary_gives_what_plain_text_gives(rows: list[str | None], skippe
             batch = pa.RecordBatch.from_arrays([column.slice(skipped)], names=["word"])
             values.append(compile_expression(text, batch.schema)(batch).to_pylist())
         assert values[0] == values[1], text
+
+
+def test_a_costly_default_is_computed_for_the_rest_alone() -> None:
+    words = ["ab", None, "cd", "xb"] * 50
+    batch = pa.RecordBatch.from_pydict({"n": list(range(200)), "word": words})
+    for least in (-1, 0, 60, 190, 300):  # none of the rows needs the default, few, most, all
+        group = "regexp_extract(word, '(a|x)(b)', 2)"
+        text = f"CASE WHEN n > {least} THEN 'large' WHEN word = 'cd' THEN NULL ELSE {group} END"
+        expected = [
+            "large" if n > least else None if word in ("cd", None) else "b"
+            for n, word in zip(range(200), words, strict=True)
+        ]
+        assert compile_expression(text, batch.schema)(batch).to_pylist() == expected
+    coded = batch.set_column(1, "word", batch.column("word").dictionary_encode())
+    assert compile_expression(text, coded.schema)(coded).to_pylist() == expected
+
+
+def test_whether_a_group_is_found_is_told_without_it() -> None:
+    batch = pa.RecordBatch.from_pydict({"s": ["k=1", "k=", "x", None, ""]})
+    found = compile_expression("regexp_extract(s, '(?:k|j)(=)([0-9]*)', 2)", batch.schema)(batch)
+    assert found.to_pylist() == ["1", "", None, None, None]
+    for text, expected in (
+        ("IS NOT NULL", [True, True, False, False, False]),
+        ("IS NULL", [False, False, True, True, True]),
+    ):
+        told = compile_expression(f"regexp_extract(s, '(?:k|j)(=)([0-9]*)', 2) {text}", batch.schema)(batch)
+        assert told.to_pylist() == expected
+    whole = compile_expression("regexp_extract(s, '(k)=([0-9])', 0)", batch.schema)(batch)
+    assert whole.to_pylist() == ["k=1", None, None, None, None]

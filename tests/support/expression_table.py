@@ -97,6 +97,7 @@ EXPRESSIONS = [
     "s NOT IN ('ab', '12')",
     "CASE WHEN a > 1 THEN 'big' WHEN a < 0 THEN 'negative' ELSE s END",
     "CASE a WHEN 1 THEN 'one' WHEN 3 THEN 'three' END",
+    "CASE WHEN a > 1 THEN upper(s) WHEN b < 0 THEN 'g' ELSE concat(s, '!') END",
     "IF(p, a, b)",
     "COALESCE(a, b, 0)",
     "NULLIF(a, 0)",

@@ -158,11 +158,19 @@ def _not(scope: Scope, tree: Tree) -> Node:
 def _is(scope: Scope, tree: Tree) -> Node:
     text = render(tree)
     if isinstance(tree.expression, exp.Null):
-        return apply("is_null", [scope.node(tree.this)], _BOOL, text)
+        return _missing(scope.node(tree.this), text)
     value = scope.boolean(tree.this, "IS")
     wanted = scope.boolean(tree.expression, "IS")
     equal = apply("equal", [value, wanted], _BOOL, text)
     return apply("coalesce", [equal, constant(pa.scalar(False), "")], _BOOL, text)
+
+
+def _missing(node: Node, text: str) -> Node:
+    """Whether a value is null."""
+    known = node.known
+    if known is None:
+        return apply("is_null", [node], _BOOL, text)
+    return Node(_BOOL, lambda batch: pc.invert(known(batch)), text)
 
 
 def _named(scope: Scope, tree: Tree) -> Node:

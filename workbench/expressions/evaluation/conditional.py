@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,7 +11,7 @@ from sqlglot import exp
 
 from workbench.expressions.evaluation.comparing import unify
 from workbench.expressions.evaluation.float_order import greatest
-from workbench.expressions.tree.node import Datum, Node, apply, call, null_of
+from workbench.expressions.tree.node import Datum, Evaluate, Node, SomeRows, apply, call, null_of
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
 
@@ -35,7 +36,37 @@ def _choose(scope: Scope, tests: Sequence[Tree], values: Sequence[Tree], default
     result = nodes[-1]
     for condition, value in zip(reversed(conditions), reversed(nodes[:-1]), strict=True):
         result = call(_if_true, [condition, value, result], value.type, text)
-    return result
+    costly = default is not None and default.find(exp.Func) is not None
+    if not costly or result.constant is not None or result.coded is not None or pa.types.is_nested(result.type):
+        return result
+    return Node(result.type, _lazily(conditions, nodes, result), text)
+
+
+_FEW = 0.75
+"""The share of rows up to which it is cheaper to compute a value for them alone."""
+
+
+def _lazily(conditions: Sequence[Node], nodes: Sequence[Node], eager: Node) -> Evaluate:
+    """Computes the last value only for the rows in which no condition is true."""
+    *values, default = nodes
+
+    def evaluate(batch: pa.RecordBatch) -> Datum:
+        tests = [condition.evaluate(batch) for condition in conditions]
+        if any(isinstance(test, pa.Scalar) for test in tests):
+            return eager.evaluate(batch)
+        tests = [pc.fill_null(test, False) if test.null_count else test for test in tests]
+        rest = pc.invert(reduce(pc.or_, tests))
+        if rest.true_count > _FEW * len(rest):
+            result = default.evaluate(batch)
+        else:
+            found = default.evaluate(SomeRows(batch, rest))
+            found = pa.repeat(found, rest.true_count) if isinstance(found, pa.Scalar) else found
+            result = pc.replace_with_mask(pa.nulls(len(rest), default.type), rest, found)
+        for test, value in zip(reversed(tests), reversed(values), strict=True):
+            result = pc.if_else(test, value.evaluate(batch), result)
+        return result
+
+    return evaluate
 
 
 def _if_true(condition: Datum, value: Datum, other: Datum) -> Datum:

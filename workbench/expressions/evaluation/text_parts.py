@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -75,7 +76,8 @@ def _split_index(scope: Scope, tree: Tree) -> Node:
 def _part(node: Node, delimiter: str, place: int, missing: str | None, text: str, never: bool = False) -> Node:
     if never or not delimiter:
         return call(lambda value: _without(value, missing), [node], _TEXT, text)
-    options = pc.SplitPatternOptions(delimiter)
+    # The last part needs all splits, and the n-th one only those around it.
+    options = pc.SplitPatternOptions(delimiter, max_splits=place + 1 if place >= 0 else -1)
     return call(
         lambda value: _at(pc.call_function("split_pattern", [value], options), place, missing), [node], _TEXT, text
     )
@@ -119,36 +121,44 @@ def _extract(scope: Scope, tree: Tree) -> Node:
     node, pattern = scope.string(tree.this, "regexp_extract"), scope.constant_text(tree.expression, "regexp_extract")
     number = tree.args.get("group")
     group = 1 if number is None else scope.constant_int(number, "regexp_extract")
-    named, groups = named_groups(_regular(scope, pattern))
+    plain = _regular(scope, pattern)
+    wanted, groups = capturing(plain, group)
     if not 0 <= group <= groups:
         raise scope.error(f"{render(tree)}: the pattern has {groups} groups in parentheses, and no group {group}")
-    options = pc.ExtractRegexOptions(f"(?P<g0>{named})")
+    options, matching = pc.ExtractRegexOptions(wanted), pc.MatchSubstringOptions(plain)
 
     def extracted(value: Datum) -> Datum:
-        found = pc.call_function("extract_regex", [value], options)
-        return pc.struct_field(found, [group])
+        return pc.struct_field(pc.call_function("extract_regex", [value], options), _WANTED)
 
-    return call(extracted, [node], _TEXT, render(tree))
+    def matched(batch: pa.RecordBatch) -> Datum:
+        return pc.fill_null(pc.call_function("match_substring_regex", [node.evaluate(batch)], matching), False)
+
+    made = call(extracted, [node], _TEXT, render(tree))
+    return made if made.constant is not None or made.coded is not None else replace(made, known=matched)
 
 
-def named_groups(pattern: str) -> tuple[str, int]:
-    """A pattern whose groups have names, and their number.
+_WANTED = "wanted"
+
+
+def capturing(pattern: str, group: int) -> tuple[str, int]:
+    """A pattern that captures only one of its groups, by the name ``wanted``, and the number of its groups.
 
     Example:
-        >>> named_groups(r"(a|b)[(](?:c)\\(")
-        ('(?P<g1>a|b)[(](?:c)\\\\(', 1)
+        >>> capturing(r"(a|b)[(](?:c)(d)\\(", 2)
+        ('(?:a|b)[(](?:c)(?P<wanted>d)\\\\(', 2)
     """
     made, count, escaped, in_class = [], 0, False, False
     for at, character in enumerate(pattern):
         if not escaped and not in_class and character == "(" and pattern[at + 1 : at + 2] != "?":
             count += 1
-            made.append(f"(?P<g{count}>")
+            made.append(f"(?P<{_WANTED}>" if count == group else "(?:")
         else:
             made.append(character)
         if not escaped:
             in_class = (in_class or character == "[") and not (in_class and character == "]")
         escaped = not escaped and character == "\\"
-    return "".join(made), count
+    whole = "".join(made)
+    return whole if group else f"(?P<{_WANTED}>{whole})", count
 
 
 def _replaced(scope: Scope, tree: Tree) -> Node:

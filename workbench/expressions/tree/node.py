@@ -70,6 +70,7 @@ class Node:
         coded: the same by code, if it depends on only one dictionary-encoded column.
         rows: for a condition, maps a batch to the numbers of the rows for which it is true, shape (k,), in order, if
             that is faster than a mask.
+        known: maps a batch to whether the value is not null, if that is faster than the value.
     """
 
     type: pa.DataType
@@ -78,6 +79,29 @@ class Node:
     constant: pa.Scalar | None = None
     coded: Coded | None = None
     rows: Callable[[pa.RecordBatch], Rows] | None = None
+    known: Evaluate | None = None
+
+
+class SomeRows:
+    """Some rows of a batch, of which only the columns that are read are copied; nodes take it for a batch.
+
+    Args:
+        batch: all rows.
+        chosen: a boolean for each, without nulls.
+
+    Example:
+        >>> batch = pa.RecordBatch.from_pydict({"n": [1, 2, 3]})
+        >>> SomeRows(batch, pa.array([True, False, True])).column(0).to_pylist()
+        [1, 3]
+    """
+
+    def __init__(self, batch: pa.RecordBatch, chosen: pa.BooleanArray) -> None:
+        self._batch, self._chosen = batch, chosen
+        self.num_rows = chosen.true_count
+
+    def column(self, at: int) -> pa.Array:
+        """The values of a column in these rows."""
+        return self._batch.column(at).filter(self._chosen)
 
 
 def constant(value: pa.Scalar, text: str) -> Node:
