@@ -41,6 +41,7 @@ def test_the_command_prints_the_table_and_judges_it(
     page = tmp_path / "e8.html"
     at_once = batch_intervals.answers
     monkeypatch.setattr(batch_intervals, "answers", answers)
+    monkeypatch.setattr(batch_intervals, "ON_SPARK", ())
     assert main(["bench", "intervals", "--json", "--html", str(page)]) == 0
     assert "micro-batches every 10s: 6 answers, 12 wrong" in page.read_text()
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

@@ -10,9 +10,10 @@ import pytest
 
 from workbench.cli.entry import main
 from workbench.lab.bench import command
-from workbench.lab.bench.on_spark import delays, histories
+from workbench.lab.bench.on_spark import delays, histories, watching
 from workbench.lab.bench.on_spark.delays import MASTERS, Answer, ratios
 from workbench.lab.bench.on_spark.histories import Written
+from workbench.lab.bench.on_spark.watching import Watched
 
 
 def test_the_ratio_is_of_warm_rounds_and_each_master_has_one() -> None:
@@ -40,6 +41,19 @@ def test_wrong_rows_end_with_exit_code_one(
         ("spark", "by hand", False),
     ]
     assert "WRONG ROWS" in runs[1].describe()
+
+
+def test_a_batch_that_nobody_saw_ends_with_exit_code_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = [Watched(watched, 2, 4.0 + watched, 3.0, 40, 40 * watched) for watched in (False, True)]
+    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(log=None))
+    monkeypatch.setattr(watching, "watching", lambda log, rounds: runs)
+    assert main(["bench", "watch"]) == 0
+    assert "takes 1.250 times as long, and 1.000 times the CPU time" in capsys.readouterr().out
+    runs.append(Watched(True, 3, 4.0, 3.0, 40, 39))
+    assert main(["bench", "watch", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["seen"] == 39
 
 
 def test_a_history_is_told_with_its_share_of_plain_parquet(

@@ -162,6 +162,18 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(
     assert wb.job(there.name) is there
 
 
+def test_spark_is_compared_with_other_architectures_and_loses_nothing(
+    spark: Any, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spark_job, "REREAD_ROWS", 1_000)
+    lanes = wb.compare(tumbling(log), ["spark"], faults="task-dies:at=1500", name="real")
+    assert set(lanes.wait("240s").values()) == {"FINISHED"}
+    [_, told] = lanes.table().to_pylist()
+    assert (told["claimed"], told["observed"], told["failures"]) == ("exactly-once", "exactly-once", 1)
+    assert 1_000 <= told["records_again"] < 2_500
+    assert told["recovery_ms"] > 0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_random_pipeline_gives_the_rows_of_duckdb_on_spark(seed: int, spark: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="workbench-spark-") as folder:

@@ -88,6 +88,7 @@ class QueryHere:
                     self._idle.set()
                     self._stopped.wait(0.01)
                     continue
+                self._begin(number + 1, end)
                 columns = [column.to_pylist() for column in logged(self._root / "source", end["batch"]).columns]
                 rows: list[Row] = list(zip(*columns, strict=True))
                 read = len(rows)
@@ -109,9 +110,11 @@ class QueryHere:
         number, offset, states = json.loads(file.read_bytes())
         return number, offset, {(level, task): bytes.fromhex(state) for level, task, state in states}
 
+    def _begin(self, number: int, offset: Any) -> None:
+        (self._root / "spark" / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(offset)}")
+
     def _commit(self, number: int, offset: Any, states: dict[tuple[int, int], bytes]) -> None:
         kept = [(*place, state.hex()) for place, state in states.items()]
-        (self._root / "spark" / "offsets" / str(number)).write_text(f"v1\n{{}}\n{json.dumps(offset)}")
         (self._root / "spark" / "state.json").write_text(json.dumps((number, offset, kept)))
         (self._root / "spark" / "commits" / str(number)).write_text("v1\n{}")
 

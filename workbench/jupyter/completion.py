@@ -14,6 +14,7 @@ import workbench as wb
 from workbench.api.launching.refusals import DRIVERS
 from workbench.api.running.faults_by_records import FAULTS
 from workbench.api.running.pipeline import ENGINES
+from workbench.api.running.spark_lane import SPARK
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.lecture.scene_table import SCENES
 from workbench.jupyter.docked import PLACES
@@ -145,7 +146,7 @@ def _compare(meant: Sequence[Any], own: Sequence[str]) -> Iterable[str]:
     """Other jobs; architectures, faults and settings, and after a setting its values."""
     if own and own[-1].replace("-", "_") in LANE_SETTINGS:
         return VALUES.get(own[-1].replace("-", "_"), ())
-    architectures = [name for name in CHOICES if name not in own]
+    architectures = [name for name in (*CHOICES, SPARK) if name not in own]
     return [
         *_others(meant, own),
         *architectures,

@@ -10,6 +10,7 @@ import workbench as wb
 from workbench.api.kept.job_record import Cell
 from workbench.api.running.faults_by_records import FAULTS
 from workbench.api.running.found_jobs import FoundJob
+from workbench.api.running.spark_lane import SPARK
 from workbench.errors import JobError, SettingError, unknown
 from workbench.jupyter.advice import Advice
 from workbench.jupyter.docked import choose_display
@@ -195,9 +196,9 @@ def _compare(job: Any, words: Sequence[str]) -> Any:
     kinds: dict[str, list[str]] = {"architecture": [], "fault": [], "setting": []}
     for word in words:
         head = word.partition(":")[0].lower()
-        kind = "architecture" if head in CHOICES else "fault" if head in FAULTS else "setting"
+        kind = "architecture" if head in (*CHOICES, SPARK) else "fault" if head in FAULTS else "setting"
         if kind == "setting" and "=" not in word:
-            raise SettingError(unknown("job, architecture or fault", word, (*wb.jobs(), *CHOICES, *FAULTS)))
+            raise SettingError(unknown("job, architecture or fault", word, (*wb.jobs(), *CHOICES, SPARK, *FAULTS)))
         kinds[kind].append(word)
     return wb.compare(
         job,

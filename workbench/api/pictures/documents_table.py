@@ -50,6 +50,16 @@ CLAIMS: Mapping[str, Claim] = {
         "problematic: batches queue or grow",
         "no: the batch size changes results",
     ),
+    "spark": Claim(
+        "Spark itself",
+        "exactly once",
+        "high",
+        "high",
+        "micro-batch: windows are multiples of the batch",
+        "low",
+        "problematic: batches queue or grow",
+        "no: the batch size changes results",
+    ),
     "transactions": Claim(
         "Dataflow, MillWheel",
         "exactly once",
@@ -196,13 +206,16 @@ def _observed(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, s
         if row["p50_ms"] is None
         else f"{_short(row['p50_ms'])} ms, p99 {_short(row['p99_ms'])} ms",
         "throughput": _throughput(row, reference),
-        "model": "one batch after the other" if name == "micro-batches" else "record by record",
-        "overhead": f"{_messages(row)}, {_bytes(row['bytes'])} written{_stalls(row)}",
+        "model": "one batch after the other" if name in _BATCHED else "record by record",
+        "overhead": "not measured"
+        if row["messages"] is None
+        else f"{_messages(row)}, {_bytes(row['bytes'])} written{_stalls(row)}",
         "flow_control": _flow(row, name) if slow else "not tried",
         "separation": _separation(row),
     }
 
 
+_BATCHED = ("micro-batches", "spark")
 _LATE_MS = 100
 _KEEPS_UP = 0.8
 _RECORDS_A_MESSAGE = 100
@@ -225,18 +238,23 @@ def _verdicts(row: Row, reference: Row, name: str, *, slow: bool) -> dict[str, s
     own, best = row["records_per_second"], reference["records_per_second"]
     wrong = row["lost"] or row["doubled"] or row["too_low"] or row["too_high"]
     slowed = row["p50_ms"] is not None and row["p50_ms"] > _LATE_MS
-    costs = row["messages"] * _RECORDS_A_MESSAGE > max(row["records"], 1) or bool(row["stall_ms"])
+    costs = (row["messages"] or 0) * _RECORDS_A_MESSAGE > max(row["records"], 1) or bool(row["stall_ms"])
     needless = row["timed_out"] or (name == "micro-batches" and row["queued"] > 1)
     prices = {
         "guarantee": wrong,
         "latency": slowed,
         "throughput": own is not None and best and own < _KEEPS_UP * best,
-        "model": name == "micro-batches",
+        "model": name in _BATCHED,
         "overhead": costs,
         "flow_control": needless,
         "separation": wrong or row["timed_out"],
     }
-    tried = {"latency": row["p50_ms"] is not None, "flow_control": slow, "throughput": own is not None}
+    tried = {
+        "latency": row["p50_ms"] is not None,
+        "flow_control": slow,
+        "throughput": own is not None,
+        "overhead": row["messages"] is not None,
+    }
     return {column: ("bad" if price else "good") if tried.get(column, True) else "" for column, price in prices.items()}
 
 

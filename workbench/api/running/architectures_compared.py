@@ -14,9 +14,10 @@ from pyarrow import parquet
 from workbench.api.job.job import Job
 from workbench.api.pictures.documents_table import documents_rows
 from workbench.api.pictures.verdicts import sentences, verdicts_html, verdicts_page
-from workbench.api.running.costs import cost_of
+from workbench.api.running.costs import Cost, cost_of
 from workbench.api.running.faults_by_records import RecordFault
 from workbench.api.running.lanes import LiveComparison
+from workbench.api.running.spark_lane import cost_on_spark
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import JobError, SettingError
 from workbench.plan.logical import Node
@@ -229,6 +230,11 @@ class ArchitectureComparison(LiveComparison):
     def _can_be_compared(self) -> bool:
         return bool(self._tables) and all(job.over for job in self.jobs.values())
 
+    def _cost(self, lane: str, job: Any, records: int) -> Cost:
+        if job.engine == "spark":
+            return cost_on_spark(job, records)
+        return cost_of(job, records, self._runs[lane].woken)
+
     def _rows(self) -> Iterator[dict[str, Any]]:
         records = int(self.jobs[REFERENCE].status()["records_in"])
         truth = {name: self.jobs[REFERENCE].table(name) for name in self._tables}
@@ -242,7 +248,7 @@ class ArchitectureComparison(LiveComparison):
                 "observed": found.observed,
                 **asdict(found),
                 "records": records,
-                **asdict(cost_of(job, records, self._runs[lane].woken)),
+                **asdict(self._cost(lane, job, records)),
             }
 
 

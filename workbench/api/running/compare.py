@@ -13,6 +13,7 @@ from workbench.api.running.architectures_compared import REFERENCE, Architecture
 from workbench.api.running.faults_by_records import RecordFault, parse_faults, with_faults
 from workbench.api.running.lanes import LiveComparison
 from workbench.api.running.pipeline import Pipeline
+from workbench.api.running.spark_lane import POLICY, SPARK, start_spark_lane
 from workbench.arguments import as_given
 from workbench.connectors.tables.table_sink import TableSink
 from workbench.errors import JobError, SettingError, WorkbenchError
@@ -49,6 +50,8 @@ def compare(
 
     With a pipeline and a list of architectures, each is a lane, beside one without faults whose results are the truth.
     The same faults happen to each at the same record, and ``table()`` tells what each claims and what was observed.
+    ``"spark"`` in the list is Spark itself, with the settings that it has; what it does not measure is null.
+
     With a job in place of the pipeline, the job's pipeline runs from its beginning, with the job's settings; the job
     itself is left alone.
 
@@ -123,7 +126,8 @@ def _compare_architectures(
     sinks = (stream if isinstance(stream, Pipeline) else stream.sink_to(TableSink("results")))._sinks
     lanes: dict[str, Any] = {REFERENCE: None}
     for architecture in architectures:
-        policy = parse_architecture(architecture, "fault_tolerance")
+        on_spark = isinstance(architecture, str) and architecture.lower() == SPARK
+        policy = POLICY if on_spark else parse_architecture(architecture, "fault_tolerance")
         base = lane = SNAPSHOTS if policy is None else policy.name
         number = 1
         while lane in lanes:
@@ -131,20 +135,26 @@ def _compare_architectures(
             lane = f"{base}-{number}"
         lanes[lane] = policy
     options = {lane: {**settings, "fault_tolerance": policy} for lane, policy in lanes.items()}
-    policies = {lane: Settings().with_value("fault_tolerance", policy).policy for lane, policy in lanes.items()}
+    policies = {
+        lane: POLICY if policy is POLICY else Settings().with_value("fault_tolerance", policy).policy
+        for lane, policy in lanes.items()
+    }
     woken: dict[str, list[Woken]] = {lane: [] for lane in policies}
+    unchanged = {lane for lane, policy in policies.items() if lane == REFERENCE or policy is POLICY}
     pipelines = {
         lane: Pipeline(
-            sinks if lane == REFERENCE else with_faults(sinks, found, replays=policy.replays, woken=woken[lane])
+            sinks if lane in unchanged else with_faults(sinks, found, replays=policy.replays, woken=woken[lane])
         )
         for lane, policy in policies.items()
     }
     runs = {lane: Compared(policy, woken[lane]) for lane, policy in policies.items()}
-    return ArchitectureComparison(_run(pipelines, name, options), runs, sinks, found)
+    return ArchitectureComparison(_run(pipelines, name, options, found), runs, sinks, found)
 
 
-def _run(pipeline: Any, name: str, lanes: Mapping[str, Mapping[str, Any]]) -> dict[str, Job]:
-    """One job for each lane; none where one of them cannot be started."""
+def _run(
+    pipeline: Any, name: str, lanes: Mapping[str, Mapping[str, Any]], faults: Sequence[RecordFault] = ()
+) -> dict[str, Job]:
+    """One job for each lane; none where one of them cannot be started. On Spark the faults happen without probes."""
     if len(lanes) < 2:
         raise SettingError(f"compare got {len(lanes)} lanes: give two or more, a={{...}}, b={{...}}")
     for lane, options in lanes.items():
@@ -155,7 +165,10 @@ def _run(pipeline: Any, name: str, lanes: Mapping[str, Mapping[str, Any]]) -> di
     try:
         for lane, options in lanes.items():
             of_lane = pipeline[lane] if isinstance(pipeline, dict) else pipeline
-            jobs[lane] = of_lane.run(f"{name}-{lane}", **options)
+            if options.get("fault_tolerance") is POLICY:
+                jobs[lane] = start_spark_lane(of_lane, f"{name}-{lane}", options, faults)
+            else:
+                jobs[lane] = of_lane.run(f"{name}-{lane}", **options)
     except WorkbenchError:
         for job in jobs.values():
             job.cancel()

@@ -14,7 +14,7 @@ from workbench.telemetry.frames import end_latency
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The costs of one run.
+    """The costs of one run; of one on Spark, what Spark does not measure is None.
 
     Attributes:
         failures: after which the job or a part of it restarted.
@@ -40,14 +40,14 @@ class Cost:
     records_per_second: float | None
     p50_ms: float | None
     p99_ms: float | None
-    buffers: int
-    messages: int
+    buffers: int | None
+    messages: int | None
     checkpoints: int
-    bytes: int
-    stall_ms: float
-    timed_out: int
-    queued: int
-    refused: int
+    bytes: int | None
+    stall_ms: float | None
+    timed_out: int | None
+    queued: int | None
+    refused: int | None
 
 
 def cost_of(job: Job, records: int, woken: Sequence[Woken] = ()) -> Cost:

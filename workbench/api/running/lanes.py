@@ -75,7 +75,8 @@ class LiveComparison:
         return {lane: job.wait(timeout) for lane, job in self.jobs.items()}
 
     def dashboard(self, carrier: str | None = None) -> Any:
-        """The jobs on common axes, with a column of controls for each, for display in a cell.
+        """The jobs on common axes, with a column of controls for each, for display in a cell. A lane on Spark has no
+        place on them; its own ``dashboard()`` shows what Spark measures.
 
         Args:
             carrier: as for `Job.dashboard`.
@@ -83,7 +84,9 @@ class LiveComparison:
         Raises:
             SettingError: no such carrier.
         """
-        return needed("workbench.dashboard.shown.lanes_dashboard", "a dashboard").LanesDashboard(self.jobs, carrier)
+        return needed("workbench.dashboard.shown.lanes_dashboard", "a dashboard").LanesDashboard(
+            self._in_kernel(), carrier
+        )
 
     def __repr__(self) -> str:
         frames = self._frames()
@@ -99,8 +102,11 @@ class LiveComparison:
         return self.dashboard()._repr_mimebundle_(include, exclude)
 
     def _frames(self) -> dict[str, Frame]:
-        found = {lane: job.recorder.latest() for lane, job in self.jobs.items()}
+        found = {lane: job.recorder.latest() for lane, job in self._in_kernel().items()}
         return {lane: frame for lane, frame in found.items() if frame is not None}
+
+    def _in_kernel(self) -> dict[str, Job]:
+        return {lane: job for lane, job in self.jobs.items() if job.engine != "spark"}
 
     def _each(self, end: Any) -> None:
         problems: list[WorkbenchError] = []

@@ -23,7 +23,7 @@ from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, c
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.nexmark import beside, measuring
 from workbench.lab.bench.nexmark.answers import ANSWERS
-from workbench.lab.bench.on_spark import delays, histories
+from workbench.lab.bench.on_spark import delays, histories, watching
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 from workbench.lab.bench.works.connectors.beside import Beside
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
@@ -46,6 +46,7 @@ TAKEN = {
     "percentiles": ("repeats",),
     "spark": ("repeats",),
     "stalls": ("seconds", "html"),
+    "watch": ("repeats",),
     "sweep": (*USUAL, "html"),
     **dict.fromkeys(("grouping", "checkpoint", "all"), (*USUAL, "keys")),
 }
@@ -71,9 +72,10 @@ DETAILS = f"""\
   {"spark":18}flights in the kernel, on Spark in one and in several JVMs, and by hand in PySpark
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
+  {"watch":18}what wb.watch costs a query written in PySpark
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, history, idle,
-  {"":18}intervals, kafka, nexmark, percentiles, postgresql, spark, stalls, start and memory
+  {"":18}intervals, kafka, nexmark, percentiles, postgresql, spark, stalls, start, watch and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -326,6 +328,16 @@ def _spark(options: argparse.Namespace) -> int:
     return 0 if all(one.exact for one in found) else 1
 
 
+def _watch(options: argparse.Namespace) -> int:
+    found: list[watching.Watched] = []
+    for one in watching.watching(flights_history().log, options.repeats):
+        found.append(one)
+        say(one.to_json() if options.json else one.describe())
+    if told := watching.ratios(found):
+        (sys.stderr if options.json else sys.stdout).write(f"{told}\n")
+    return 0 if all(one.complete for one in found) else 1
+
+
 def _dashboard(options: argparse.Namespace) -> int:
     exact = True
     for _ in range(options.repeats):
@@ -354,6 +366,7 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "spark": _spark,
     "stalls": _stalls,
     "start": _start,
+    "watch": _watch,
     "memory": _memory,
 }
 """The benchmarks that are no suite of cases."""

@@ -119,13 +119,22 @@ class Directory:
     @property
     def ended(self) -> bool:
         """Whether Spark has committed a batch behind which every source has ended."""
-        offsets, commits = self.root / "spark" / "offsets", self.root / "spark" / "commits"
+        commits = self.root / "spark" / "commits"
         try:
             last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
-            lines = (offsets / str(last)).read_text(encoding="utf-8").splitlines()[2:]  # behind version and settings
+            offsets = self.offsets(last)
         except (OSError, ValueError):
             return False
-        return bool(lines) and all(parsed(line).get("ended") is True for line in lines)
+        return bool(offsets) and all(offset.get("ended") is True for offset in offsets)
+
+    def offsets(self, batch: int) -> list[dict[str, Any]]:
+        """The offset of each source behind a batch.
+
+        Raises:
+            OSError, ValueError: the file of the batch cannot be read.
+        """
+        text = (self.root / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8")
+        return [parsed(line) for line in text.splitlines()[2:]]  # behind version and settings
 
     def close(self) -> None:
         """Let others use it; a temporary one is removed."""

@@ -11,6 +11,16 @@ _GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
+def is_impatience(text: str) -> bool:
+    """Whether Spark has only waited too little for a Python process to start: ten seconds, which is fixed.
+
+    Example:
+        >>> is_impatience("org.apache.spark.SparkException: Python worker failed to connect back.")
+        True
+    """
+    return "Python worker failed to connect back" in text
+
+
 def sentence_of(text: str) -> str:
     """The cause in the text of an error of Spark.
 

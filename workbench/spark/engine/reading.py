@@ -5,7 +5,8 @@ end of the process too, and then gets the same records, whatever the source is. 
 has committed the batch.
 
 An offset is a JSON object: the number of the last batch, the position of each reader in the terms of the kernel's
-checkpoints (for a replay log ``{"0": 123, "1": 120}``, the rows by channel), and whether everything has been read.
+checkpoints (for a replay log ``{"0": 123, "1": 120}``, the rows by channel), the records before it, and whether
+everything has been read.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Reading:
             return cast("Offset", json.loads(pa.ipc.open_file(known).schema.metadata[b"offset"]))
         if self._at != start["batch"]:
             self._go_to(start)
-        parcels = self._poll()
+        parcels, read = self._poll()
         ended = all(reader.ended for reader in self._readers.values())
         now_us = self._clock.now_us()
         ticks = self._clocked and (bool(parcels) or now_us - self._ticked_us >= TICK_US)
@@ -87,6 +88,7 @@ class Reading:
             return start
         self._ticked_us = now_us
         offset = {"batch": start["batch"] + 1, "ended": ended, "positions": self._positions()}
+        offset["records"] = start.get("records", 0) + read
         offset |= self._marks(start, ended)
         rows = [] if self._reread else [(task, 0, packed(items)) for task, items in parcels.items()]
         if ticks:
@@ -120,8 +122,8 @@ class Reading:
                 self._readers[vertex.name, subtask] = reader
         self._at = start["batch"]
 
-    def _poll(self) -> dict[int, list[Item]]:
-        """Let the readers take turns, a chunk each, until the batch is full or nothing is due."""
+    def _poll(self) -> tuple[dict[int, list[Item]], int]:
+        """Let the readers take turns, a chunk each, until the batch is full or nothing is due; counts the records."""
         parcels: dict[int, list[Item]] = {}
         left, active = self._batch_rows, list(self._readers.values())
         while active and left > 0:
@@ -132,7 +134,7 @@ class Reading:
                 left -= rows
                 if waits:
                     active.remove(reader)
-        return parcels
+        return parcels, self._batch_rows - left
 
     def _positions(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}

@@ -21,6 +21,7 @@ from workbench.spark.engine.tiers import tiers
 from workbench.spark.engine.whole_log import is_read_whole
 from workbench.spark.jobs import spark_job
 from workbench.spark.jobs.absent import check_settings
+from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.spark_job import SparkJob, SparkRun
 
 
@@ -33,6 +34,7 @@ def start_on_spark(
     checkpoint_dir: str | Path | None,
     resume: bool,
     replace: bool = False,
+    faults: BatchFaults | None = None,
 ) -> SparkJob:
     """Run a pipeline on Spark; see `Pipeline.run` for the errors.
 
@@ -42,6 +44,7 @@ def start_on_spark(
         given: the settings that the user wrote.
         spark: a session, or None.
         checkpoint_dir, resume, replace: as in `Pipeline.run`.
+        faults: that happen to its batches.
     """
     logical = pipeline.logical_graph()
     check_name(name, "job name")
@@ -64,7 +67,8 @@ def start_on_spark(
         local_aggregation=False,
         max_parallelism=settings.max_parallelism,
     )
-    whole = plan.tier == "native" and not interval_us and is_read_whole(graph.logical, spark_job.REREAD_ROWS)
+    in_batches = bool(interval_us) or faults is not None
+    whole = plan.tier == "native" and not in_batches and is_read_whole(graph.logical, spark_job.REREAD_ROWS)
     session = query_session(spark, partitions, several=carried)
     check_unused(checkpoint_dir, resume)
     if running is not None:
@@ -77,8 +81,9 @@ def start_on_spark(
             if not directory.folder("epochs").exists():
                 check_fresh(logical, name)
             run = SparkRun(
-                name, graph, plan, session, directory, interval_us, is_clocked(graph), held, this_cell(), again
-            )
+                name, graph, plan, session, directory, interval_us, is_clocked(graph), held, this_cell(), again,
+                faults or BatchFaults(),
+            )  # fmt: skip
             job = SparkJob(run)
         except BaseException:
             for place in held:

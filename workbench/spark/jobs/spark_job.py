@@ -6,7 +6,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,11 +25,12 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import sentence_of, sentence_of_question
+from workbench.spark.engine.failures import is_impatience, sentence_of, sentence_of_question
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
 from workbench.spark.jobs.batch_record import BatchRecord
+from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.figures import Figures
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.observation import reports_after
@@ -48,6 +49,8 @@ _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
 _KEPT = 1_000
+_STARTS = 5
+"""Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class SparkRun:
     Attributes:
         cell: of a notebook that started it; None: a call of ``run``.
         again: runs the pipeline on an engine, with a session or master; or says why that is impossible.
+        faults: that happen to its batches; after each the query is started again.
     """
 
     name: str
@@ -69,6 +73,7 @@ class SparkRun:
     held: tuple[Held, ...] = ()
     cell: Cell | None = None
     again: Callable[[str, object | None], Any] | str = "it was not made by a pipeline"
+    faults: BatchFaults = field(default_factory=BatchFaults)
 
 
 class SparkJob:
@@ -96,6 +101,7 @@ class SparkJob:
         self._complete = False
         self._kept_s = 0.0
         self._seen_s = 0.0
+        self._began_s, self._ended_s = time.monotonic(), 0.0
         self._executors: list[ExecutorSeen] = []
         self._lost_before = {each.number for each in executors_of(run.session) if each.lost}
         self._ended = threading.Event()
@@ -131,6 +137,16 @@ class SparkJob:
     def query(self) -> Any:
         """Spark's own handle, a ``StreamingQuery``; another one after `resume`."""
         return self._queries[-1] if self._queries else None
+
+    @property
+    def running_s(self) -> float:
+        """Seconds from its start to now, or to its end; without those that a new session took."""
+        return (self._ended_s or time.monotonic()) - self._began_s
+
+    @property
+    def batch_faults(self) -> BatchFaults:
+        """What failed on purpose, and what it cost."""
+        return self._run.faults
 
     def status(self) -> Status:
         """State, progress and health in one dictionary; what Spark does not measure is absent."""
@@ -397,12 +413,25 @@ class SparkJob:
         """Called by Spark with each batch, on a thread of its own."""
         try:
             again = batch.number <= self._epochs.committed
+            if not again:
+                self._run.faults.before(self._records_before(batch.number), self._records_before(batch.number + 1))
             self._epochs.write(batch.number, batch.rows)
             if not again:
                 self.figures.add(batch.figures)
+                first = self._plan.sinks[0][0]
+                self._run.faults.after(sum(len(records) for uid, records in batch.rows if uid == first))
         except Exception as error:
             self._error = error
             raise
+
+    def _records_before(self, batch: int) -> int:
+        """The records of the first source in the batches before one, as far as its offsets count them."""
+        if batch == 0:
+            return 0
+        try:
+            return int(self._run.directory.offsets(batch - 1)[0].get("records", 0))
+        except (OSError, ValueError, LookupError):
+            return 0
 
     def _follow(self) -> None:
         """Look at the query until the job is over."""
@@ -425,7 +454,13 @@ class SparkJob:
                         continue
                     if self._is_written_whole and self.query.exception() is None:
                         return self._complete_as_read()
+                    if self._run.faults.failed_just_now:
+                        self._start()
+                        continue
                     error = self.query.exception()
+                    if is_impatience(str(error)) and len(self._queries) <= _STARTS:
+                        self._start()
+                        continue
                     self.failure = sentence_of("" if error is None else str(error))
                     if isinstance(self._error, WorkbenchError):
                         self.failure = self._error.message
@@ -474,7 +509,7 @@ class SparkJob:
             raise JobError(f"the job {self.name!r} is {self._state}: run the pipeline again")
 
     def _end(self, state: str) -> None:
-        self._state = state
+        self._state, self._ended_s = state, time.monotonic()
         self._epochs.close()
         for place in self._run.held:
             place.release()
