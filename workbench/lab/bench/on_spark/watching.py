@@ -25,6 +25,10 @@ from workbench.spark.session import session
 
 _FILES = 40
 """Of the input; each is a batch."""
+_QUERY = """
+SELECT origin, window.start, count(*) AS flights, avg(dep_delay) AS mean_delay
+FROM flights GROUP BY origin, window(departed, '1 hour')
+"""
 _TICK = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
@@ -110,12 +114,10 @@ def _split(log: ReplayLog, files: Path) -> None:
 
 
 def _run(spark: Any, files: Path, number: int, *, watched: bool) -> Watched:
-    from pyspark.sql import functions as f
-
     spark.conf.set("spark.sql.shuffle.partitions", "2")
     flights = spark.readStream.schema(spark.read.parquet(str(files)).schema).option("maxFilesPerTrigger", 1)
-    hours = flights.parquet(str(files)).withWatermark("departed", "1 day").groupBy("origin", f.window("departed", "1h"))
-    frame = hours.agg(f.count("*").alias("flights"), f.avg("dep_delay").alias("mean_delay"))
+    flights.parquet(str(files)).withWatermark("departed", "1 day").createOrReplaceTempView("flights")
+    frame = spark.sql(_QUERY)
     with tempfile.TemporaryDirectory() as folder:
         writer = frame.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
         begin, cpu = time.perf_counter(), _cpu_s(spark)
