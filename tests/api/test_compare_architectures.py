@@ -183,7 +183,7 @@ def test_windows_are_compared_by_key_and_window():
     assert lost > 0
 
 
-@pytest.mark.parametrize("fault", ["task-dies:at=50", "zombie:at=50,wakes=10"])
+@pytest.mark.parametrize("fault", ["task-dies:at=50", pytest.param("zombie:at=50,wakes=10", marks=pytest.mark.slow)])
 def test_what_each_guarantee_allows_is_what_is_observed_to_the_record(fault):
     """In steps, so what is on its way when the task fails is the same each time."""
     rows = 100

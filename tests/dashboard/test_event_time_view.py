@@ -23,6 +23,10 @@ from workbench.operators.contract.event_times import BOUNDS
 ROWS, S = 160, 1_000_000
 RANDOM = random.Random(3)
 TIMES = [row * S - (RANDOM.randrange(40 * S) if RANDOM.random() < 0.2 else 0) for row in range(ROWS)]
+WINDOWS = [
+    pytest.param(wb.tumbling("20s"), id="tumbling"),
+    pytest.param(wb.windows.sliding("20s", "5s"), id="sliding", marks=pytest.mark.slow),
+]
 BEHIND = [most - time for most, time in zip(accumulate(TIMES, max), TIMES, strict=True)]
 
 
@@ -101,7 +105,7 @@ def test_points_curve_and_boxes_are_those_of_the_run(window):
     assert len(seen.boxes) >= 8
 
 
-@pytest.mark.parametrize("window", [wb.tumbling("20s"), wb.windows.sliding("20s", "5s")], ids=["tumbling", "sliding"])
+@pytest.mark.parametrize("window", WINDOWS)
 def test_the_bound_in_the_caption_keeps_as_many_as_it_says(window):
     counts = totals(finished(job_of(window)))
     for more in (3 * S, saving(counts.shortfalls)[0]):
@@ -113,7 +117,7 @@ def test_the_bound_in_the_caption_keeps_as_many_as_it_says(window):
     assert totals(finished(job_of(wb.windows.session("3s"), f"{5 * S + more}us"))).late <= session.late - kept
 
 
-@pytest.mark.parametrize("window", [wb.tumbling("20s"), wb.windows.sliding("20s", "5s")], ids=["tumbling", "sliding"])
+@pytest.mark.parametrize("window", WINDOWS)
 def test_late_records_are_marked_with_what_became_of_them(window):
     aside = followed(job_of(window, aside=True))
     plain = totals(followed(job_of(window))[2])

@@ -196,6 +196,7 @@ def test_a_stepping_job_goes_on_when_it_is_told_to(kernel: Kernel) -> None:
     assert kernel.run("lesson.state, lesson.table().to_pylist()").value == "('FINISHED', [{'n': 2}, {'n': 3}])"
 
 
+@pytest.mark.slow
 def test_a_front_end_finds_the_jobs_of_a_kernel_that_has_only_imported_the_workbench() -> None:
     manager, client = start_new_kernel(kernel_name="python3")
     kernel = Kernel(manager, client)

@@ -109,8 +109,15 @@ def test_entries_stay_for_one_to_one_and_a_half_time_outs() -> None:
 # results ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("granularity", ["record", "batch"])
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize(
+    ("number", "granularity"),
+    [
+        (1, "batch"),
+        (3, "record"),
+        pytest.param(1, "record", marks=pytest.mark.slow),
+        pytest.param(3, "batch", marks=pytest.mark.slow),
+    ],
+)
 def test_every_root_of_every_kind_of_pipeline_is_acknowledged_once(granularity: str, number: int) -> None:
     """Fan-out, a filter that drops, a broadcast, a union, a join, windows, side outputs and several sinks."""
     timed = wb.Stream.from_table(

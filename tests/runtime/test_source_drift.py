@@ -67,14 +67,14 @@ def expected() -> list[tuple[int, int]]:
     return rows(closed(1))
 
 
-@pytest.mark.parametrize("parallelism", [2, 3])
+@pytest.mark.parametrize("parallelism", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_a_join_gives_the_same_rows_at_each_parallelism(parallelism: int, expected: list[tuple[int, int]]) -> None:
     job = closed(parallelism)
     assert late(job) == 0
     assert rows(job) == expected
 
 
-@pytest.mark.parametrize("align", [None, False])
+@pytest.mark.parametrize("align", [None, pytest.param(False, marks=pytest.mark.slow)])
 def test_somebody_may_say_that_sources_wait_for_nobody(align: object) -> None:
     assert late(closed(2, align=align)) > 200
 

@@ -10,7 +10,7 @@ import pytest
 import workbench as wb
 from workbench.telemetry.frames import Frame, TaskFrame
 
-COUNT = 3_000
+COUNT = 800
 
 
 def reads(task: TaskFrame) -> bool:
@@ -20,7 +20,7 @@ def reads(task: TaskFrame) -> bool:
 def found(origins: list[str], *keys: str, parallelism: int = 4) -> list[str]:
     """What is told, each sentence once, from the second second in which a job reads these until all are read."""
     table = pa.table({"origin": origins, "n": [n % 2 for n in range(len(origins))]})
-    stream = wb.Stream.from_table(table, rate=1_500).uid("read").rebalance()
+    stream = wb.Stream.from_table(table, rate=400).uid("read").rebalance()
     job = stream.key_by(*keys).aggregate(c=wb.count()).uid("sum").sink_to(wb.DiscardSink()).run(
         "hot", driver="stepping", parallelism=parallelism, checkpoint_interval="disabled", buffer_size=100
     )  # fmt: skip

@@ -35,7 +35,7 @@ def test_all_are_given() -> None:
     assert GIVEN.keys() == ARCHITECTURES.keys()
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", GIVEN)
 def test_it_is_told_whatever_fails(name: str, seed: int) -> None:
     chance = random.Random(f"{name} {seed}")
