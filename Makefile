@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 # The first interpreter that runs and is new enough; override with `make PYTHON=/path/to/python demo`.
 NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
-PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
+PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
 	"$$python" -c '$(NEW_ENOUGH)' >/dev/null 2>&1 && echo "$$python" && break; done)
 
 ARGS ?=

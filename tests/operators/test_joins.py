@@ -308,14 +308,19 @@ def test_an_interval_joins_at_once_and_tells_who_stayed_alone_when_that_is_certa
     out = Collected()
     operator.process(records(0, [("a", 1, 1, 100), ("b", 1, 2, 100)]), 0, out)
     operator.process(records(1, [("a", 1, 7, 95), ("a", 1, 8, 110), ("a", 1, 9, 94), ("a", 1, 6, 111)]), 1, out)
-    assert sorted(out.rows) == [("a", 1, 1, 7, 100), ("a", 1, 1, 8, 110)]  # both bounds belong to the interval
+    operator.process(records(1, [("a", 1, 5, 106)]), 1, out)
+    assert sorted(out.rows) == [
+        ("a", 1, 1, 5, 106),
+        ("a", 1, 1, 7, 100),
+        ("a", 1, 1, 8, 110),
+    ]  # both bounds belong to the interval
     out.rows.clear()
     operator.on_watermark(109, out)
     assert out.rows == []
     operator.on_watermark(110, out)
     assert out.rows == [("b", 1, 2, None, 110)]
     operator.process(records(0, [("a", 1, 3, 110), ("a", 1, 4, 111)]), 0, out)  # the first is late
-    assert sorted(out.rows[1:]) == [("a", 1, 4, 6, 111), ("a", 1, 4, 8, 111)]
+    assert sorted(out.rows[1:]) == [("a", 1, 4, 5, 111), ("a", 1, 4, 6, 111), ("a", 1, 4, 8, 111)]
     assert operator._context.counters.numLateRecordsDropped == 1
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.elements import Records
 from workbench.errors import PlanError, SettingError
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.windows.over import Over
 
 SECOND = 1_000_000
 
@@ -60,6 +65,21 @@ def test_a_duration_takes_rows_of_the_same_time() -> None:
 def test_all_before() -> None:
     over = prices().over([], "rows", None, {"mean": wb.mean("price")})
     assert [round(float(str(value)), 3) for _, value in rows(over, "mean")][-1] == 5.0
+
+
+def test_a_record_at_the_watermark_is_late_and_in_no_frame() -> None:
+    schema = pa.schema({"n": pa.int64()})
+    operator = Over((), (("total", wb.sum("n")),), "rows", None).create([schema])
+    operator.open(OperatorContext())
+    out: list[Records] = []
+    collected = SimpleNamespace(emit=out.append)
+    times = {5: 50, 7: 70}, {60: 60, 61: 61}
+    for watermark_us, part in zip((60, 80), times, strict=True):
+        batch = pa.record_batch([list(part)], schema=schema)
+        operator.process(Records(batch, np.array(list(part.values()), np.int64)), 0, collected)  # type: ignore[arg-type]
+        operator.on_watermark(watermark_us, collected)  # type: ignore[arg-type]
+    assert [row["total"] for sent in out for row in sent.batch.to_pylist()] == [5, 5 + 61, 5 + 61 + 7]
+    assert operator._context.counters.numLateRecordsDropped == 1  # type: ignore[attr-defined]
 
 
 def test_it_continues_at_another_parallelism() -> None:
