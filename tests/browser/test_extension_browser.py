@@ -7,7 +7,7 @@ import nbformat
 import pytest
 from browsing import CHROMIUM, chromium, jupyter
 from lab_front import Front
-from live_notebook import BEATS
+from live_notebook import BEATS, HEADS, MODELS
 
 pytest.importorskip("playwright.sync_api")
 INSTALLED = Path(sysconfig.get_path("data")) / "share/jupyter/labextensions/workbench-jupyterlab/package.json"
@@ -78,6 +78,12 @@ LOSE = """([path, what]) => {
     }
 }"""
 """The next message that opens a comm of this target, or asks for this, is one that the kernel cannot handle."""
+BESIDE = """paths => {
+    const { shell } = window.jupyterapp
+    const [one, other] = paths.map(path => [...shell.widgets('main')].find(widget => widget.context?.path === path))
+    shell.add(one, 'main', { mode: 'split-right', ref: other.id })
+}"""
+"""Put the first notebook beside the second."""
 RUNNING_TIME = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
 BUSY_UNTIL_SEEN = """deadline = time.monotonic() + 120
 while not pathlib.Path("seen").exists() and time.monotonic() < deadline:
@@ -458,6 +464,22 @@ def test_a_dashboard_in_a_cell_finds_its_job_again_when_its_notebook_was_closed_
         front.page.wait_for_function(f"() => ({BEATS})().length === 1")
         first = front.page.evaluate(BEATS)[0]
         front.page.wait_for_function(f"first => ({BEATS})()[0] > first + 5", arg=first)
+    _another_kernel_beside_it(front)
+
+
+def _another_kernel_beside_it(front):
+    """Both dashboards move, each shows its own kernel's job, and no two models of the page have the same id."""
+    front.open("beside.ipynb", START.format(name="beside"), "job.dashboard()")
+    front.page.evaluate(BESIDE, ["beside.ipynb", "again.ipynb"])
+    front.run_cell(0)
+    front.run_cell(1)
+    front.page.wait_for_function(f"() => ({BEATS})().length === 2")
+    first = front.page.evaluate(BEATS)
+    front.page.wait_for_function(f"first => ({BEATS})().every((beat, place) => beat > first[place] + 5)", arg=first)
+    heads = front.page.evaluate(HEADS)
+    assert [[name in head for name in ("title='again'", "title='beside'")] for head in heads] == [[1, 0], [0, 1]]
+    ids = front.page.evaluate(f"() => {MODELS}.map(model => model.id)")
+    assert len(set(ids)) == len(ids) > 100
 
 
 def test_a_dashboard_whose_kernel_was_restarted_does_not_say_that_its_job_runs(front):

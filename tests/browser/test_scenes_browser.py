@@ -69,9 +69,9 @@ def bound_s(text):
 def check_buffer_timeout(scene, told):
     [(before, after)] = re.findall(r"buffer_timeout 1s → 5ms: latency p50 ([\d,.]+) → ([\d,.]+) ms", told)
     [change], now_us = scene.job.recorder.frames()[-1].changes, time.time_ns() // 1_000
-    exact_ms = scene.latencies.p50_ms(change.time_us - FOLLOWED_US, change.time_us)
-    assert number(before) == pytest.approx(exact_ms, rel=0.15)
-    assert exact_ms == pytest.approx(500, rel=0.3)  # half of the timeout, and what a busy machine adds
+    exact_ms = scene.latencies.usual_p50_ms(change.time_us - FOLLOWED_US, change.time_us)
+    assert number(before) == pytest.approx(exact_ms, rel=0.1)
+    assert exact_ms == pytest.approx(500, rel=0.2)  # half of the timeout, and what a busy machine adds
     exact_ms = scene.latencies.p50_ms(now_us - RECENT_US, now_us)
     assert number(after) == pytest.approx(exact_ms, rel=0.15, abs=2)
 

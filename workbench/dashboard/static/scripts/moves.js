@@ -18,6 +18,8 @@ const BETWEEN = [0.28, 0.72]
 const FADES = 0.06
 /** Pixels of a letter: a label that is wider than its edge would hide what the boxes say. */
 const LETTER = 6.6
+/** An edge that falls or rises by more pixels has its own numbers, and those of its neighbours, in a label's way. */
+const LEVEL = 20
 const NS = "http://www.w3.org/2000/svg"
 
 /**
@@ -111,6 +113,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
     const of = (/** @type {string} */ name) => column(edges, name)[place]
     const path = `M ${at(of("x0"), of("y0"))} C ${at(of("cx0"), of("cy0"))} ${at(of("cx1"), of("cy1"))} ${at(of("x1"), of("y1"))}`
     const across = Math.abs(x.compute(of("x1")) - x.compute(of("x0")))
+    const isLevel = Math.abs(y.compute(of("y1")) - y.compute(of("y0"))) <= LEVEL * scale
     const [each, rate, barrier, watermark] = ["each", "rate", "barrier", "watermark"].map((name) => column(moves, name)[row])
     const edge = known.get(ids[row]) ?? { owed: 0, barrier, watermark, told: 0, drawn: 0 }
     known.set(ids[row], edge)
@@ -120,7 +123,8 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
     }
     const go = (/** @type {string} */ kind, /** @type {string} */ text, /** @type {number} */ delay) => {
       edge.drawn += 1
-      send(svg, path, kind, text.length * LETTER * scale <= across ? text : "", scale, delay, done)
+      const told = isLevel && text.length * LETTER * scale <= across ? text : ""
+      send(svg, path, kind, told, scale, delay, done)
     }
     if (column(moves, "flows")[row]) flows.push(path)
     else {
