@@ -10,17 +10,15 @@ from typing import Protocol
 import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
-from workbench.connectors.messages.sorting import sorted_out
-from workbench.elements import Records, event_times
+from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
-from workbench.operators.functions.dead_letters import OnError, as_records
+from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.snapshots.pieces import value_in
-
-_REST_US_MIN, _REST_US_MAX = 1_000, 16_000
 
 
 class Feed(Protocol):
@@ -56,7 +54,7 @@ class FeedReader(SourceReader):
         self._waiting: deque[FeedMessage] = deque()
         self._position = self._received = ""
         self._retries = Retries(feed.retries)
-        self._rest_us = _REST_US_MIN
+        self._looks = Looks()
         self._is_own = False
         self._count = 0
 
@@ -88,13 +86,11 @@ class FeedReader(SourceReader):
             except LinkError as error:
                 self._failed(error, now_us)
         if self._waiting:
-            self._rest_us = _REST_US_MIN
+            self._looks.found()
             return self._deliver(max_records)
         if now_us < self._retries.retry_us:
             return WaitUntil(self._retries.retry_us)
-        rest_us = self._rest_us
-        self._rest_us = min(2 * rest_us, _REST_US_MAX)
-        return WaitUntil(now_us + rest_us)
+        return self._looks.next(now_us)
 
     def snapshot(self) -> Snapshot:
         return {"position": self._position} if self._is_own else {}
@@ -126,25 +122,19 @@ class FeedReader(SourceReader):
         for _ in taken:
             self._waiting.popleft()
         values = [message.value for message in taken]
-        place = feed.describe()
-        result = sorted_out(
-            values,
-            lambda begin, end: feed.message_format.decode(values[begin:end], feed.schema),
-            lambda at: f"{place} {taken[at].position}".rstrip(),
-            feed.schema,
-            feed.event_time,
-            lenient=feed.on_error == "dead_letter",
-        )
         self._position = taken[-1].position or self._position
         self._count += len(taken)
-        column, letters, kept = feed.event_time, result.letters, result.kept
-        times = None if column is None else event_times(result.batch.column(column), column)
-        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
 
-        def where(row: int) -> str:
-            return f"{place} {taken[row if kept is None else kept[row]].position}".rstrip()
+        def place(at: int) -> str:
+            return f"{feed.describe()} {taken[at].position}".rstrip()
 
-        return Fetched(Records(result.batch, times), place, dead, where=where)
+        result = sorted_out(
+            len(taken),
+            lambda begin, end: feed.message_format.decode(values[begin:end], feed.schema),
+            letters_of(values, place, feed),
+            feed,
+        )
+        return result.fetched(feed, feed.describe(), place, self._context)
 
     def _failed(self, error: LinkError, now_us: int) -> None:
         """Wait before the next attempt, or give up."""

@@ -105,8 +105,9 @@ def _guessed(kind: pa.DataType) -> pa.DataType:
 
 def in_one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of `schema`, as one batch."""
-    columns = [table.column(field.name).combine_chunks() for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    columns = [table.column(field.name) for field in schema]
+    whole = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in columns]
+    return pa.RecordBatch.from_arrays(whole, schema=schema)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from workbench.arguments import as_given, text_of
 from workbench.connectors.contract.secrets import hidden, revealed
+from workbench.connectors.kafka.places import Partition
 from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
 from workbench.raised import one_line
@@ -163,6 +164,12 @@ def exceptions() -> type[Exception]:
     """The base class of what a client raises."""
     base: type[Exception] = kafka_package().KafkaException
     return base
+
+
+def place_of(partition: Partition, offset: int | None = None) -> Any:
+    """A partition, with or without an offset, as the client names it."""
+    at = () if offset is None else (offset,)
+    return kafka_package().TopicPartition(partition.topic, partition.number, *at)
 
 
 def kafka_package() -> Any:

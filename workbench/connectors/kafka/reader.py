@@ -2,48 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
+from workbench.collector import collector_at_rest
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
-from workbench.connectors.kafka.cluster import ANSWER_S, exceptions, kafka_error, kafka_package
+from workbench.connectors.kafka.cluster import exceptions, kafka_error, kafka_package, place_of
 from workbench.connectors.kafka.places import Partition
-from workbench.connectors.messages.sorting import REFUSED, Sorted, letter, sorted_out
+from workbench.connectors.kafka.run import Run, runs_of
+from workbench.connectors.kafka.topics import Topics
+from workbench.connectors.messages.sorting import REFUSED, Sorted, letters_of, sorted_out
 from workbench.durations import MAX_TIME
-from workbench.elements import Records, event_times
+from workbench.elements import event_times
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
-from workbench.operators.functions.dead_letters import as_records
 from workbench.operators.snapshots.pieces import value_in
 
 if TYPE_CHECKING:
     from workbench.connectors.kafka.source import KafkaSource
 
-_REST_US_MIN, _REST_US_MAX = 1_000, 16_000
 _FETCHED_MAX = 2_000
 """Messages that are taken from the client at once. They are decoded while the processor's cache holds them:
 of 50,000, each takes half as long again."""
 _PROBE_S = 0.5
-_MESSAGES_MAX = 64 << 20
-
-
-@dataclass(slots=True)
-class _Fetch:
-    """Messages of one partition that are not delivered yet.
-
-    Attributes:
-        messages: of the client, in the order of their offsets.
-        after: the position when all are delivered.
-    """
-
-    messages: list[Any]
-    after: int
 
 
 class KafkaReader(SourceReader):
@@ -59,14 +45,14 @@ class KafkaReader(SourceReader):
         self._consumer: Any = None
         self._positions: dict[Partition, tuple[int, int]] = {}
         self._ends: dict[Partition, int] = {}
-        self._fetched: dict[Partition, _Fetch] = {}
+        self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position when all are delivered
         self._highs: dict[Partition, int] = {}  # the ends that the brokers last told
         self._own: list[Partition] = []
         self._located = False
         self._late_ones_are_new = False
         self._down: Any = None
         self._retries = Retries(source.retries)
-        self._rest_us = _REST_US_MIN
+        self._looks = Looks()
         self._discover_us = MAX_TIME
         self._splits: tuple[str, ...] | None = None
 
@@ -74,6 +60,7 @@ class KafkaReader(SourceReader):
         self._context = context
         self._clock = context.clock
         self._consumer = self._cluster.consumer(self._note, group_id=self._source.group or "workbench")
+        self._topics = Topics(self._source, self._consumer)
 
     def splits(self) -> Sequence[str]:
         if self._splits is None:
@@ -114,13 +101,11 @@ class KafkaReader(SourceReader):
         while self._fetched:
             partition = next(iter(self._fetched))
             if (delivered := self._deliver(partition, max_records)) is not None:
-                self._rest_us = _REST_US_MIN
+                self._looks.found()
                 return delivered
         if not self.splits() and self._source.bounded:
             return Exhausted()
-        rest_us = self._rest_us
-        self._rest_us = min(2 * rest_us, _REST_US_MAX)
-        return WaitUntil(now_us + rest_us)
+        return self._looks.next(now_us)
 
     def snapshot(self) -> Snapshot:
         self._commit_for_display()
@@ -175,43 +160,18 @@ class KafkaReader(SourceReader):
             self._discover_us = self._clock.now_us() + self._source.discover_us
 
     def _found_partitions(self) -> list[Partition]:
-        """This subtask's partitions."""
-        kinds = kafka_package().KafkaError
-        found = []
-        for topic in self._source.topics:
-            told = self._consumer.list_topics(topic, timeout=ANSWER_S).topics[topic]
-            if told.error is not None:
-                if told.error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
-                    raise SourceError(
-                        f"there is no topic {topic!r} at {self._cluster}: check its name, or create it first"
-                    )
-                raise exceptions()(told.error)
-            found += [Partition(topic, number) for number in sorted(told.partitions)]
-        context = self._context
-        return [each for each in found if each.belongs_to(context.subtask, context.parallelism)]
+        return self._topics.partitions(self._context.subtask, self._context.parallelism)
 
     def _begin(self, partition: Partition, *, is_new: bool) -> None:
         """Determine where to read a partition, and where to end."""
-        place = kafka_package().TopicPartition(partition.topic, partition.number)
-        low, high = self._consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+        low, high = self._topics.bounds(partition)
         restored = self._positions.get(partition)
         if restored is not None and restored[0] < low:
             raise self._expired(partition, restored[0], f"its first message is now {low}")
         if restored is None:
-            self._positions[partition] = (low if is_new else self._first(partition, low, high), 0)
+            self._positions[partition] = (low if is_new else self._topics.first(partition, low, high), 0)
         if self._source.bounded:
             self._ends.setdefault(partition, high)
-
-    def _first(self, partition: Partition, low: int, high: int) -> int:
-        """The offset to begin with, without a checkpoint."""
-        beginning = self._source.beginning
-        if beginning.offsets is not None:
-            return max(beginning.offsets.get(partition, low), low)
-        if beginning.since_ms is not None:
-            wanted = kafka_package().TopicPartition(partition.topic, partition.number, beginning.since_ms)
-            offset: int = self._consumer.offsets_for_times([wanted], timeout=ANSWER_S)[0].offset
-            return offset if offset >= 0 else high  # none is as late
-        return low if beginning.named == "earliest" else high
 
     def _discover(self, now_us: int) -> None:
         assert self._source.discover_us is not None
@@ -226,49 +186,49 @@ class KafkaReader(SourceReader):
 
     def _fetch(self, max_records: int) -> None:
         wanted = min(max_records * max(len(self._own), 1), _FETCHED_MAX)
-        messages: list[Any] = self._consumer.consume(wanted, 0)
-        if not messages:
+        with collector_at_rest():  # the client makes an object of each message, which this releases again
+            found = self._take(wanted)
+        if not found:
             self._probe()
-            return
+
+    def _take(self, count: int) -> bool:
+        """Take messages from the client, if it has any."""
+        messages: list[Any] = self._consumer.consume(count, 0)
+        if not messages:
+            return False
         self._retries.succeeded()
         self._down = None
-        kind = type(messages[0])
-        if any(map(kind.error, messages)):
+        if any(map(type(messages[0]).error, messages)):
             messages = self._without_errors(messages)
-        for partition, run in self._runs(messages):
-            self._add(partition, run, run[-1].offset() + 1)
-            place = kafka_package().TopicPartition(partition.topic, partition.number)
-            if (known := self._consumer.get_watermark_offsets(place, cached=True)) is not None:
-                self._highs[partition] = known[1]
+        self._add(messages)
+        return True
 
-    def _runs(self, messages: list[Any]) -> Iterator[tuple[Partition, list[Any]]]:
-        """The messages of each partition; the client delivers runs of them."""
-        if not messages:
-            return
-        kind = type(messages[0])
-        numbers = np.fromiter(map(kind.partition, messages), np.int64, len(messages))
-        if len(self._source.topics) > 1:
-            index = {topic: at for at, topic in enumerate(self._source.topics)}
-            numbers += np.fromiter((index[topic] << 32 for topic in map(kind.topic, messages)), np.int64, len(messages))
-        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(messages)]
-        for begin, end in pairwise(bounds):
-            first = messages[begin]
-            yield Partition(first.topic(), first.partition()), messages[begin:end]
+    def _add(self, messages: list[Any]) -> None:
+        """Keep messages to be delivered."""
+        source = self._source
+        tombstone = b"{}" if source.format == "json" else b""
+        for run in runs_of(messages, source.topics, source.rows.metadata.values(), tombstone):
+            self._keep(run, run.offsets[-1] + 1)
+            if (end := self._topics.known_end(run.partition)) is not None:
+                self._highs[run.partition] = end
 
-    def _add(self, partition: Partition, run: list[Any], after: int) -> None:
-        """Keep messages to be delivered, up to the end of a bounded partition."""
+    def _keep(self, run: Run, after: int) -> None:
+        """Keep messages to be delivered, up to the end of a bounded partition.
+
+        Args:
+            run: the messages.
+            after: the position when all are delivered.
+        """
+        partition = run.partition
         if not self._is_open(partition):
             return
         if (end := self._ends.get(partition)) is not None and after >= end:
-            run = [message for message in run if message.offset() < end]
+            run = run.part(0, bisect_left(run.offsets, end))
             after = end
-            self._consumer.pause([kafka_package().TopicPartition(partition.topic, partition.number)])
-        known = self._fetched.get(partition)
-        if known is None:
-            self._fetched[partition] = _Fetch(run, after)
-        else:
-            known.messages += run
-            known.after = max(after, known.after)
+            self._consumer.pause([place_of(partition)])
+        if (known := self._fetched.get(partition)) is not None:
+            run, after = known[0].followed_by(run), max(after, known[1])
+        self._fetched[partition] = run, after
 
     def _without_errors(self, messages: list[Any]) -> list[Any]:
         kinds = kafka_package().KafkaError
@@ -281,10 +241,9 @@ class KafkaReader(SourceReader):
             if error.code() == kinds._PARTITION_EOF:
                 end = self._ends.get(partition)
                 if end is not None and message.offset() >= end:  # what follows the last message is a marker
-                    for run_of, run in self._runs(good):
-                        self._add(run_of, run, run[-1].offset() + 1)
+                    self._add(good)
                     good = []
-                    self._add(partition, [], message.offset())
+                    self._keep(Run(partition, (), ()), message.offset())
             elif error.code() in (kinds._AUTO_OFFSET_RESET, kinds.OFFSET_OUT_OF_RANGE):
                 raise self._expired(partition, self._positions[partition][0], self._cluster.fact(error))
             else:
@@ -303,64 +262,56 @@ class KafkaReader(SourceReader):
 
     def _deliver(self, partition: Partition, count: int) -> Fetched | None:
         """Records of a partition, whose turn then is over; None: what was fetched has none."""
-        fetch = self._fetched.pop(partition)
-        if not fetch.messages:
-            self._move(partition, fetch.after, 0)
+        run, after = self._fetched.pop(partition)
+        if not len(run):
+            self._move(partition, after, 0)
             return None
-        taken = 1 if self._source.rows.format.several else _within_bytes(fetch.messages, count)
-        messages, rest = fetch.messages[:taken], fetch.messages[taken:]
-        after = rest[0].offset() if rest else fetch.after
-        where = f"{partition.topic} of {self._cluster}, partition {partition.number}, offset"
-        result = self._sorted(messages, where)
-        batch, row = result.batch, 0
         if self._source.rows.format.several:
-            offset = messages[0].offset()
-            at, skip = self._positions[partition]
-            skip = skip if offset == at else 0
-            batch = batch.slice(skip, count)
-            row = skip + batch.num_rows if skip + batch.num_rows < result.batch.num_rows else 0
-            if row:
-                after, rest = offset, fetch.messages
-        if rest:
-            self._fetched[partition] = _Fetch(rest, fetch.after)  # behind the others
-        self._move(partition, after, row)
-        if not batch.num_rows and not result.letters:
-            return None
-        column = self._source.event_time
-        times = None if column is None else event_times(batch.column(column), column)
-        letters = result.letters
-        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
-        kept = result.kept
-
-        def place(row: int) -> str:
-            index = row if kept is None else kept[row]
-            return f"{where} {messages[min(index, len(messages) - 1)].offset()}"
-
-        return Fetched(Records(batch, times), str(partition), dead, where=place)
-
-    def _sorted(self, messages: list[Any], where: str) -> Sorted:
+            return self._deliver_rows(run, after, count)
+        taken = run.fitting(count)
+        here, rest = run.part(0, taken), run.part(taken, len(run))
+        self._keep_rest(rest, after)
         source, rows = self._source, self._source.rows
-        values: list[bytes] = list(map(type(messages[0]).value, messages))
-        if None in values:
-            values = [b"{}" if value is None and source.format == "json" else value or b"" for value in values]
-        lenient = source.on_error == "dead_letter"
-        if rows.format.several:
-            try:
-                batch = rows.decode(messages, values)
-                if source.event_time is not None:
-                    event_times(batch.column(source.event_time), source.event_time)
-            except REFUSED as error:
-                dead = letter(values[0], f"{where} {messages[0].offset()}", error, lenient=lenient)
-                return Sorted(pa.RecordBatch.from_pylist([], schema=source.schema), [], [dead])
-            return Sorted(batch, [0] * batch.num_rows, ())
-        return sorted_out(
-            values,
-            lambda begin, end: rows.decode(messages[begin:end], values[begin:end]),
-            lambda at: f"{where} {messages[at].offset()}",
-            source.schema,
-            source.event_time,
-            lenient=lenient,
-        )
+        place = self._place_in(here)
+        letters = letters_of(here.values, place, source)
+        result = sorted_out(len(here), lambda begin, end: rows.decode(here.part(begin, end)), letters, source)
+        return result.fetched(source, str(partition), place, self._context)
+
+    def _deliver_rows(self, run: Run, after: int, count: int) -> Fetched | None:
+        """Rows of the first message, which holds several."""
+        partition, offset = run.partition, run.offsets[0]
+        first = run.part(0, 1)
+        place = self._place_in(first)
+        try:
+            batch = self._source.rows.decode(first)
+            if self._source.event_time is not None:
+                event_times(batch.column(self._source.event_time), self._source.event_time)
+        except REFUSED as error:
+            self._keep_rest(run.part(1, len(run)), after)
+            dead = letters_of(first.values, place, self._source)(0, error)
+            nothing = pa.RecordBatch.from_pylist([], schema=self._source.schema)
+            return Sorted(nothing, [], [dead]).fetched(self._source, str(partition), place, self._context)
+        at, done = self._positions[partition]
+        begin = done if offset == at else 0
+        part = batch.slice(begin, count)
+        if begin + part.num_rows < batch.num_rows:
+            self._fetched[partition] = run, after  # behind the others
+            self._move(partition, offset, begin + part.num_rows)
+        else:
+            self._keep_rest(run.part(1, len(run)), after)
+        if not part.num_rows:
+            return None
+        return Sorted(part, [0] * part.num_rows, ()).fetched(self._source, str(partition), place, self._context)
+
+    def _keep_rest(self, rest: Run, after: int) -> None:
+        """Everything before these messages is delivered; the other partitions are next."""
+        if len(rest):
+            self._fetched[rest.partition] = rest, after
+        self._move(rest.partition, rest.offsets[0] if len(rest) else after, 0)
+
+    def _place_in(self, run: Run) -> Callable[[int], str]:
+        where = f"{run.partition.topic} of {self._cluster}, partition {run.partition.number}, offset"
+        return lambda at: f"{where} {run.offsets[at]}"
 
     def _move(self, partition: Partition, offset: int, row: int) -> None:
         self._positions[partition] = (offset, row)
@@ -368,7 +319,7 @@ class KafkaReader(SourceReader):
             self._splits = None
 
     def _place(self, partition: Partition) -> Any:
-        return kafka_package().TopicPartition(partition.topic, partition.number, self._positions[partition][0])
+        return place_of(partition, self._positions[partition][0])
 
     def _commit_for_display(self) -> None:
         if self._source.group is None or not self._located or self._consumer is None or self._down is not None:
@@ -391,16 +342,3 @@ class KafkaReader(SourceReader):
             cause = self._down if self._down is not None and not cluster.may_return(self._down) else error
             raise cluster.error(cause, f"read {', '.join(self._source.topics)}", SourceError)
         return WaitUntil(retry_us)
-
-
-def _within_bytes(messages: Sequence[Any], count: int) -> int:
-    """How many messages to decode at once: at most `count`, and not more bytes than a column of text can hold."""
-    taken = min(count, len(messages))
-    if taken * len(messages[0]) < _MESSAGES_MAX:  # the client fetches at most as much, unless messages differ greatly
-        return taken
-    size = 0
-    for at in range(taken):
-        size += len(messages[at])
-        if size > _MESSAGES_MAX:
-            return max(at, 1)
-    return taken

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import pyarrow as pa
 
 from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.kafka.run import Run
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.metadata import metadata_of
 from workbench.errors import PlanError
 
 Part = Literal["key", "timestamp", "topic", "partition", "offset"]
 PARTS: tuple[Part, ...] = get_args(Part)
-_NO_TIMESTAMP = 0  # the kind of timestamp of a message without one
 
 
 def kafka_metadata(given: Mapping[str, str] | None, schema: pa.Schema) -> dict[str, Part]:
@@ -57,36 +57,37 @@ class Rows:
         """The columns of the values."""
         return pa.schema([field for field in self.schema if field.name not in self.metadata])
 
-    def decode(self, messages: Sequence[Any], values: Sequence[bytes]) -> pa.RecordBatch:
+    def decode(self, run: Run) -> pa.RecordBatch:
         """The rows of some messages; see `MessageFormat.decode`.
 
         Args:
-            messages: of the client.
-            values: of these messages.
+            run: of messages, with the parts that `metadata` names; without tombstones.
         """
         schema = self.values
         if not self.metadata:
-            return self.format.decode(values, schema)
-        batch = self.format.decode(values, schema) if len(schema) else None
-        count = len(messages) if batch is None else batch.num_rows
-        repeated = messages if count == len(messages) else [messages[0]] * count
+            return self.format.decode(run.values, schema)
+        batch = self.format.decode(run.values, schema) if len(schema) else None
+        count = len(run) if batch is None else batch.num_rows
         columns = []
         for field in self.schema:
             if (part := self.metadata.get(field.name)) is None:
                 assert batch is not None
                 columns.append(batch.column(field.name))
             else:
-                columns.append(pa.array(_parts(repeated, part), _KINDS[part]).cast(field.type))
+                columns.append(_column(run, part, count).cast(field.type))
         rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         check_text(rows)
         return rows
 
 
-def _parts(messages: Sequence[Any], part: Part) -> list[Any]:
-    if part == "timestamp":
-        stamps = [message.timestamp() for message in messages]
-        return [ms if kind != _NO_TIMESTAMP else None for kind, ms in stamps]
-    return [getattr(message, part)() for message in messages]
+def _column(run: Run, part: Part, count: int) -> pa.Array:
+    """A part of each message, or of the one that has `count` rows."""
+    if part == "topic":
+        return pa.repeat(run.partition.topic, count)
+    if part == "partition":
+        return pa.repeat(pa.scalar(run.partition.number, _KINDS[part]), count)
+    values = {"key": run.keys, "timestamp": run.timestamps_ms, "offset": run.offsets}[part]
+    return pa.array(values if count == len(run) else [values[0]] * count, _KINDS[part])
 
 
 _KINDS: Mapping[Part, pa.DataType] = {

@@ -63,7 +63,7 @@ class JsonMessages:
         block = b"\n".join(values)
         if not _is_a_line_each(block, len(values)):
             block = b"\n".join(_one_line(value) for value in values)
-        return _counted(parse_json(block + b"\n", schema), len(values))
+        return _counted(parse_json(block, schema), len(values))
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
         return bytes(encode_json(pa.Table.from_batches([rows]))).split(b"\n")[:-1]

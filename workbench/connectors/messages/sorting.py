@@ -1,22 +1,36 @@
-"""Sorts messages into records and dead letters."""
+"""Sorts messages into records and dead letters, and delivers them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
-from workbench.elements import event_times
+from workbench.connectors.contract.base import Fetched
+from workbench.elements import Records, event_times
 from workbench.errors import RecordError, SourceError
-from workbench.operators.functions.dead_letters import DeadLetter
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records
 from workbench.raised import first_line_of
 
 SHOWN_MAX = 10_000
 """Bytes of a message that a dead letter keeps."""
-_QUOTED_MAX = 80
+_QUOTED_MAX = 120
 REFUSED = (ValueError, pa.ArrowNotImplementedError, RecordError, SourceError)
 """What a format raises for a message that is no record; ``pa.ArrowInvalid`` is a ``ValueError``."""
+
+
+class MessageSource(Protocol):
+    """The description of a source of messages, as far as sorting needs it."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def event_time(self) -> str | None: ...
+    @property
+    def on_error(self) -> OnError: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,67 +47,96 @@ class Sorted:
     kept: Sequence[int] | None
     letters: Sequence[DeadLetter]
 
+    def fetched(
+        self, source: MessageSource, split: str, place: Callable[[int], str], context: OperatorContext
+    ) -> Fetched:
+        """What a reader delivers of them.
+
+        Args:
+            source: of the messages.
+            split: that they came from.
+            place: the position of the message of an index.
+            context: of the reader.
+        """
+        column, kept = source.event_time, self.kept
+        times = None if column is None else event_times(self.batch.column(column), column)
+        dead = as_records(self.letters, context, with_times=column is not None) if self.letters else None
+        where = place if kept is None else lambda row: place(kept[row])
+        return Fetched(Records(self.batch, times), split, dead, where=where)
+
 
 def sorted_out(
-    values: Sequence[bytes],
+    count: int,
     decode: Callable[[int, int], pa.RecordBatch],
-    place: Callable[[int], str],
-    schema: pa.Schema,
-    event_time: str | None,
-    *,
-    lenient: bool,
+    letter: Callable[[int, Exception], DeadLetter],
+    source: MessageSource,
 ) -> Sorted:
     """The records of messages, and dead letters of those that are none.
 
     Messages that cannot be decoded together are halved, down to single ones.
 
     Args:
-        values: of the messages.
+        count: of the messages.
         decode: the records of the messages from one index up to another, one of each.
-        place: the position of a message.
-        schema: of the records.
-        event_time: the column with event times, or None.
-        lenient: whether messages that are no records become dead letters.
-
-    Raises:
-        SourceError: a message is no record; names its position and shows it.
+        letter: of the message of an index, which `decode` refuses with this error.
+        source: of the messages.
     """
     good: list[pa.RecordBatch] = []
     kept: list[int] = []
     letters: list[DeadLetter] = []
 
-    def sort_out(begin: int, end: int) -> None:
+    parts = [(0, count)]
+    while parts:  # a function that calls itself would keep the messages until Python searches for cycles
+        begin, end = parts.pop()
         try:
             batch = decode(begin, end)
-            if event_time is not None:
-                event_times(batch.column(event_time), event_time)
-            good.append(batch)
-            kept.extend(range(begin, end))
+            if source.event_time is not None:
+                event_times(batch.column(source.event_time), source.event_time)
         except REFUSED as error:
             if end - begin > 1:
                 middle = (begin + end) // 2
-                sort_out(begin, middle)
-                sort_out(middle, end)
-                return
-            letters.append(letter(values[begin], place(begin), error, lenient=lenient))
-
-    sort_out(0, len(values))
-    if len(good) == 1 and not letters:
+                parts += [(middle, end), (begin, middle)]
+            else:
+                letters.append(letter(begin, error))
+            continue
+        good.append(batch)
+        kept.extend(range(begin, end))
+    if len(good) == 1 and good[0].num_rows == count:
         return Sorted(good[0], None, ())
-    batch = pa.concat_batches(good) if good else pa.RecordBatch.from_pylist([], schema=schema)
+    batch = pa.concat_batches(good) if good else pa.RecordBatch.from_pylist([], schema=source.schema)
     return Sorted(batch, kept, letters)
 
 
-def letter(value: bytes, place: str, error: Exception, *, lenient: bool) -> DeadLetter:
+def letters_of(
+    values: Sequence[bytes], place: Callable[[int], str], source: MessageSource
+) -> Callable[[int, Exception], DeadLetter]:
+    """Makes the dead letters of some messages, for `sorted_out`.
+
+    Args:
+        values: of the messages.
+        place: the position of the message of an index.
+        source: of the messages.
+    """
+    return lambda at, error: refused(values[at][:SHOWN_MAX].decode("utf-8", "replace"), place(at), error, source)
+
+
+def refused(shown: str, place: str, error: Exception, source: MessageSource, *, called: str = "messages") -> DeadLetter:
     """The dead letter of a message that is no record.
+
+    Args:
+        shown: the message.
+        place: its position.
+        error: why it is none.
+        source: of the message.
+        called: what messages are called there.
 
     Raises:
         SourceError: such messages fail the task.
     """
     fact = first_line_of(error)
-    if not lenient:
+    if source.on_error != "dead_letter":
         raise SourceError(
-            f"{place} is no record of these columns: {fact}, in {value[:_QUOTED_MAX]!r}; mend the writer, declare "
-            "other types, or keep such messages with on_error='dead_letter'"
+            f"{place} is no record of these columns: {fact}, in {shown[:_QUOTED_MAX]!r}; mend the writer, declare "
+            f"other types, or keep such {called} with on_error='dead_letter'"
         ) from error
-    return DeadLetter(fact, value[:SHOWN_MAX].decode("utf-8", "replace"), position=place)
+    return DeadLetter(fact, shown, position=place)

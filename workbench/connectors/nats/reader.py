@@ -10,23 +10,21 @@ from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.feeds.link import LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
-from workbench.connectors.messages.sorting import sorted_out
+from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.connectors.nats.stream_wire import NatsMessage, StreamWire, Wanted
-from workbench.elements import Records, event_times
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
-from workbench.operators.functions.dead_letters import as_records
 from workbench.operators.snapshots.pieces import value_in
 from workbench.redaction import redacted
 
 if TYPE_CHECKING:
     from workbench.connectors.nats.source import NatsSource
 
-_REST_US_MIN, _REST_US_MAX = 1_000, 16_000
 _ANSWER_US = 10_000_000
 """How long a server may take to answer a new connection."""
 
@@ -78,7 +76,7 @@ class NatsReader(SourceReader):
         self._source = source
         self._splits: dict[str, _Split] = {}
         self._turns: list[str] = []
-        self._rest_us = _REST_US_MIN
+        self._looks = Looks()
         self._connections = 0
 
     def open(self, context: OperatorContext) -> None:
@@ -116,16 +114,14 @@ class NatsReader(SourceReader):
                 except LinkError as error:
                     self._failed(split, error, now_us)
             if split.waiting:
-                self._rest_us = _REST_US_MIN
+                self._looks.found()
                 self._turns.remove(stream)
                 self._turns.append(stream)  # the next one is another stream's turn
                 return self._deliver(split, max_records)
         if not (left := self.splits()):
             return Exhausted()
         due_us = min(self._splits[stream].retries.retry_us for stream in left)
-        rest_us = self._rest_us
-        self._rest_us = min(2 * rest_us, _REST_US_MAX)
-        return WaitUntil(max(due_us, now_us + rest_us))
+        return self._looks.next(now_us, due_us)
 
     def snapshot(self) -> Snapshot:
         return {
@@ -200,25 +196,14 @@ class NatsReader(SourceReader):
         taken = list(islice(split.waiting, count))
         for _ in taken:
             split.waiting.popleft()
-        values = [message.value for message in taken]
-        place = f"{split.stream} of {source.server}, message"
-        result = sorted_out(
-            values,
-            lambda begin, end: source.decode(taken[begin:end]),
-            lambda at: f"{place} {taken[at].sequence}",
-            source.schema,
-            source.event_time,
-            lenient=source.on_error == "dead_letter",
-        )
         split.position = taken[-1].sequence
-        column, letters, kept = source.event_time, result.letters, result.kept
-        times = None if column is None else event_times(result.batch.column(column), column)
-        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
 
-        def where(row: int) -> str:
-            return f"{place} {taken[row if kept is None else kept[row]].sequence}"
+        def place(at: int) -> str:
+            return f"{split.stream} of {source.server}, message {taken[at].sequence}"
 
-        return Fetched(Records(result.batch, times), split.stream, dead, where=where)
+        letters = letters_of([message.value for message in taken], place, source)
+        result = sorted_out(len(taken), lambda begin, end: source.decode(taken[begin:end]), letters, source)
+        return result.fetched(source, split.stream, place, self._context)
 
     def _failed(self, split: _Split, error: LinkError, now_us: int) -> None:
         """Wait before the next attempt, or give up."""

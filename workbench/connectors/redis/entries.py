@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import pyarrow as pa
 
-from workbench.elements import event_times
-from workbench.errors import RecordError, SourceError
-from workbench.operators.functions.dead_letters import DeadLetter, as_json
-from workbench.raised import first_line_of
+from workbench.operators.functions.dead_letters import as_json
 
 Entry = tuple[bytes, Mapping[bytes, bytes] | None]
 """An ID and its fields; None: it was deleted since."""
@@ -48,14 +44,14 @@ def written_id(position: Id) -> str:
     return f"{position[0]}-{position[1]}"
 
 
-def records(entries: Sequence[Entry], schema: pa.Schema, event_time: str | None) -> pa.RecordBatch:
+def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
     """Entries as a batch; a missing field is null, and fields that are not columns are ignored.
 
     Raises:
-        pa.ArrowInvalid, RecordError: a value has not the type of its column.
+        pa.ArrowInvalid: a value has not the type of its column.
 
     Example:
-        >>> records([(b"1-0", {b"n": b"7"}), (b"2-0", {})], pa.schema({"n": pa.int64()}), None).to_pydict()
+        >>> records([(b"1-0", {b"n": b"7"}), (b"2-0", {})], pa.schema({"n": pa.int64()})).to_pydict()
         {'n': [7, None]}
     """
     columns = []
@@ -68,54 +64,17 @@ def records(entries: Sequence[Entry], schema: pa.Schema, event_time: str | None)
             if pa.types.is_timestamp(kind) and kind.tz is not None:
                 values = values.cast(pa.timestamp(kind.unit, "UTC"))
         columns.append(values.cast(kind))
-    batch = pa.RecordBatch.from_arrays(columns, schema=schema)
-    if event_time is not None:
-        event_times(batch.column(event_time), event_time)
-    return batch
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def sorted_out(
-    entries: Sequence[Entry], place: str, schema: pa.Schema, event_time: str | None, *, lenient: bool
-) -> tuple[pa.RecordBatch, list[bytes], list[DeadLetter]]:
-    """The records among some entries, the ID of each, and dead letters of the others.
+def shown(entry: Entry) -> str:
+    """An entry's fields as JSON text.
 
-    Args:
-        entries: of one stream.
-        place: the stream and its server, for errors.
-        schema: of the records.
-        event_time: the column with event times, or None.
-        lenient: whether entries that are no records become dead letters.
-
-    Raises:
-        SourceError: an entry is not a record; names it and its ID.
+    Example:
+        >>> shown((b"1-0", {b"n": b"7"}))
+        '{"n": "7"}'
     """
-    good: list[pa.RecordBatch] = []
-    ids: list[bytes] = []
-    letters: list[DeadLetter] = []
-    make = partial(records, schema=schema, event_time=event_time)
-
-    def sort_out(part: Sequence[Entry]) -> None:
-        try:
-            good.append(make(part))
-            ids.extend(name for name, _ in part)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, RecordError) as error:
-            if len(part) > 1:
-                sort_out(part[: len(part) // 2])
-                sort_out(part[len(part) // 2 :])
-                return
-            name, fields = part[0]
-            shown = as_json({_text(field): _text(value) for field, value in (fields or {}).items()})
-            where = f"{place}, entry {name.decode()}"
-            if not lenient:
-                raise SourceError(
-                    f"{where} is no record of these columns: {first_line_of(error)}, in {shown[:200]}; mend the writer,"
-                    " declare other types, or keep such entries with on_error='dead_letter'"
-                ) from error
-            letters.append(DeadLetter(first_line_of(error), shown, position=where))
-
-    sort_out(entries)
-    batch = pa.concat_batches(good) if good else pa.RecordBatch.from_pylist([], schema=schema)
-    return batch, ids, letters
+    return as_json({_text(field): _text(value) for field, value in (entry[1] or {}).items()})
 
 
 def _text(value: bytes) -> str:

@@ -16,7 +16,7 @@ from workbench.connectors.redis.entries import records
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import name_of
 from workbench.connectors.redis.values import check_values, written_rows
-from workbench.errors import PlanError, RecordError, SettingError, SourceError, unknown
+from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
@@ -120,8 +120,8 @@ class RedisRows:
     def _row(self, fields: Mapping[bytes, bytes], name: bytes) -> Mapping[str, Any] | None:
         lookup = self._lookup
         try:
-            row: Mapping[str, Any] = records([(b"", fields)], lookup.schema, None).to_pylist()[0]
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, RecordError) as error:
+            row: Mapping[str, Any] = records([(b"", fields)], lookup.schema).to_pylist()[0]
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             shown = name.decode("utf-8", "replace")[:60]
             raise SourceError(
                 f"the row {shown!r} in {lookup.key!r} of {lookup.server} does not have these columns: "

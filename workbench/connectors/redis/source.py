@@ -12,23 +12,22 @@ import pyarrow as pa
 from workbench.arguments import as_given, text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.contract.secrets import hidden
-from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, sorted_out, written_id
+from workbench.connectors.messages.sorting import refused, sorted_out
+from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, records, shown, written_id
 from workbench.connectors.redis.server import RedisServer
-from workbench.elements import Records, event_times
 from workbench.errors import SettingError, SourceError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
-from workbench.operators.functions.dead_letters import OnError, as_records, check_on_error
+from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
-_REST_US_MIN = 1_000
-_REST_US_MAX = 16_000
 _STARTS = ("earliest", "latest")
 
 
@@ -149,7 +148,7 @@ class RedisReader(SourceReader):
         self._restored: set[str] = set()
         self._located = False
         self._retries = Retries(source.retries)
-        self._rest_us = _REST_US_MIN
+        self._looks = Looks()
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -185,13 +184,11 @@ class RedisReader(SourceReader):
             return self._failed(error, now_us)
         for stream in self._fetched:
             if self._fetched[stream]:
-                self._rest_us = _REST_US_MIN
+                self._looks.found()
                 return self._deliver(stream, max_records)
         if not self.splits():
             return Exhausted()
-        rest_us = self._rest_us
-        self._rest_us = min(2 * rest_us, _REST_US_MAX)
-        return WaitUntil(now_us + rest_us)
+        return self._looks.next(now_us)
 
     def snapshot(self) -> Snapshot:
         known = self._positions if self._located else self._restored
@@ -268,14 +265,18 @@ class RedisReader(SourceReader):
         entries = self._fetched.pop(stream)
         self._fetched[stream] = entries[count:]  # the next one is another stream's turn
         taken = entries[:count]
-        place = f"{stream} of {source.server}"
-        lenient = source.on_error == "dead_letter"
-        batch, ids, letters = sorted_out(taken, place, source.schema, source.event_time, lenient=lenient)
         self._positions[stream] = parsed_id(taken[-1][0].decode())
-        column = source.event_time
-        times = None if column is None else event_times(batch.column(column), column)
-        dead = as_records(letters, self._context, with_times=column is not None) if letters else None
-        return Fetched(Records(batch, times), stream, dead, where=lambda row: f"{place}, entry {ids[row].decode()}")
+
+        def place(at: int) -> str:
+            return f"{stream} of {source.server}, entry {taken[at][0].decode()}"
+
+        result = sorted_out(
+            len(taken),
+            lambda begin, end: records(taken[begin:end], source.schema),
+            lambda at, error: refused(shown(taken[at]), place(at), error, source, called="entries"),
+            source,
+        )
+        return result.fetched(source, stream, place, self._context)
 
     def _failed(self, error: Exception, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""

@@ -10,18 +10,6 @@ from workbench.plan.physical import PhysicalGraph
 
 
 @contextmanager
-def collector_at_rest() -> Iterator[None]:
-    """Disable the search for cycles: a run is short, and scanning all of Python's objects takes part of its time."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
-
-
-@contextmanager
 def what_is_there_set_apart() -> Iterator[None]:
     """Let the collector scan only new objects: modules, and what they hold, stay alive anyway."""
     gc.freeze()

@@ -22,6 +22,7 @@ from workbench.api.beginning.opening import open_storage
 from workbench.api.launching.launch import build_master
 from workbench.api.launching.parts import leave_others
 from workbench.clock import VirtualClock
+from workbench.collector import collector_at_rest
 from workbench.compiled import warm_up
 from workbench.drivers.contract.probes import ProbedStorage, ProbedTables
 from workbench.drivers.faults.faults import FaultInjector, FaultPlan, Killed, PowerFailed, faults_named
@@ -32,7 +33,7 @@ from workbench.errors import CheckpointError, SettingError, WorkbenchError, unkn
 from workbench.lab.invariants import Checker
 from workbench.lab.invariants.transactions import TransactionChecker
 from workbench.lab.pipelines.checkpointing import draw_architecture, draw_store, verify_rows
-from workbench.lab.pipelines.collector import collector_at_rest, untie
+from workbench.lab.pipelines.collector import untie
 from workbench.lab.pipelines.committed import committed
 from workbench.lab.pipelines.comparing import Outputs
 from workbench.lab.pipelines.drawing import describe, draw_aggregation, draw_settings

@@ -1,10 +1,10 @@
-"""A connector beside its client alone, for the same rows."""
+"""A connector beside a program of its client, for the same rows."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 
 import psutil
@@ -19,7 +19,7 @@ class Beside:
         rows: how many.
         seconds: how long it took.
         cpu_s: processor time of this process, with the threads of the client, and of the server where it counts.
-        share: rows per CPU second, relative to the client alone in the same round; None for that.
+        shares: rows per CPU second, relative to other work of the same round, by its name.
         exact: whether every row was there.
     """
 
@@ -27,17 +27,17 @@ class Beside:
     rows: int
     seconds: float
     cpu_s: float
-    share: float | None
+    shares: Mapping[str, float]
     exact: bool
 
     def describe(self) -> str:
         """One line.
 
         Example:
-            >>> Beside("the client alone", 1000, 0.5, 0.25, None, True).describe()
-            'the client alone: 2,000 rows/s, 4,000 rows per CPU second'
+            >>> Beside("the client", 1000, 0.5, 0.25, {"a loop": 0.5}, True).describe()
+            'the client: 2,000 rows/s, 4,000 rows per CPU second, 50% of a loop'
         """
-        share = "" if self.share is None else f", {self.share:.0%} of the client alone"
+        share = "".join(f", {share:.0%} of {name}" for name, share in self.shares.items())
         wrong = "" if self.exact else "; WRONG"
         per_cpu = self.rows / self.cpu_s
         return f"{self.name}: {self.rows / self.seconds:,.0f} rows/s, {per_cpu:,.0f} rows per CPU second{share}{wrong}"
@@ -48,7 +48,7 @@ class Beside:
 
 
 def measured(
-    name: str, rows: int, work: Callable[[], bool], alone: Beside | None, server: psutil.Process | None = None
+    name: str, rows: int, work: Callable[[], bool], others: Iterable[Beside] = (), server: psutil.Process | None = None
 ) -> Beside:
     """Do it once.
 
@@ -56,14 +56,14 @@ def measured(
         name: of the work.
         rows: that it handles.
         work: returns whether every row was there.
-        alone: the client alone, for the share; None: this is it.
+        others: what to compare it with.
         server: whose processor time counts, too.
     """
     begun_s, cpu_s = time.perf_counter(), _cpu_s(server)
     exact = work()
     seconds, cpu_s = time.perf_counter() - begun_s, _cpu_s(server) - cpu_s
-    share = None if alone is None else (rows / cpu_s) / (alone.rows / alone.cpu_s)
-    return Beside(name, rows, seconds, cpu_s, share, exact)
+    shares = {other.name: (rows / cpu_s) / (other.rows / other.cpu_s) for other in others}
+    return Beside(name, rows, seconds, cpu_s, shares, exact)
 
 
 def _cpu_s(server: psutil.Process | None) -> float:

@@ -1,4 +1,4 @@
-"""The Kafka source beside its client alone: JSON of 100 bytes."""
+"""The Kafka source beside loops over its client: JSON of 100 bytes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import count
@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
 
 import workbench as wb
 from workbench.clock import rest
@@ -21,7 +23,7 @@ from workbench.errors import SettingError
 from workbench.lab.bench.works.connectors.beside import Beside, measured
 from workbench.packages import needed
 
-ROWS = 400_000
+ROWS = 1_000_000
 PARTITIONS = 4
 SCHEMA = {"id": pa.int64(), "user": pa.string(), "amount": pa.float64()}
 _BYTES = 100
@@ -38,8 +40,8 @@ def message(number: int) -> bytes:
 
 
 def kafka_speeds(repeats: int, rows: int = ROWS) -> Iterator[Beside]:
-    """For each round: the client alone, the client with ``json.loads``, and the source with JSON and raw messages. The
-    share of each is of the client alone, which decodes nothing.
+    """For each round: a loop over the client that decodes nothing, one that decodes each batch into the columns of the
+    source with Arrow's JSON reader, one with ``json.loads``, and the source with JSON and with raw messages.
 
     Args:
         repeats: number of rounds.
@@ -51,16 +53,20 @@ def kafka_speeds(repeats: int, rows: int = ROWS) -> Iterator[Beside]:
     """
     with _broker() as servers:
         _fill(servers, rows)
-        _consume(servers, rows, decode=False)  # the broker's first answers are slower
+        _consume(servers, rows, _bytes_of, rows * _BYTES)  # the broker's first answers are slower
+        ids = rows * (rows - 1) // 2
         for _ in range(repeats):
-            alone = measured("confluent-kafka alone", rows, lambda: _consume(servers, rows, decode=False), None)
-            yield alone
-            yield measured("with json.loads", rows, lambda: _consume(servers, rows, decode=True), alone)
-            for source in (
-                wb.KafkaSource(servers, "speed", SCHEMA),
-                wb.KafkaSource(servers, "speed", {"value": pa.binary()}, format="raw"),
+            loops = [
+                measured("confluent-kafka alone", rows, lambda: _consume(servers, rows, _bytes_of, rows * _BYTES)),
+                measured("confluent-kafka and pyarrow.json", rows, lambda: _consume(servers, rows, _columns, ids)),
+                measured("confluent-kafka and json.loads", rows, lambda: _consume(servers, rows, _objects, ids)),
+            ]
+            yield from loops
+            for source, others in (
+                (wb.KafkaSource(servers, "speed", SCHEMA), loops),
+                (wb.KafkaSource(servers, "speed", {"value": pa.binary()}, format="raw"), loops[:1]),
             ):
-                yield measured(f"KafkaSource, {source.format}", rows, partial(_read, source, rows), alone)
+                yield measured(f"KafkaSource, {source.format}", rows, partial(_read, source, rows), others)
 
 
 def _fill(servers: str, rows: int) -> None:
@@ -75,8 +81,8 @@ def _fill(servers: str, rows: int) -> None:
         raise SettingError("the broker does not take the messages: see whether this machine has memory left")
 
 
-def _consume(servers: str, rows: int, *, decode: bool) -> bool:
-    """Whether the sum of what a consumer reads is right; without decoding, the number of bytes."""
+def _consume(servers: str, rows: int, handle: Callable[[list[bytes]], int], expected: int) -> bool:
+    """Whether the sum of what `handle` makes of the values of each batch is right."""
     package = needed("confluent_kafka", "Kafka")
     group = f"alone-{next(_GROUPS)}"
     consumer = package.Consumer({"bootstrap.servers": servers, "group.id": group, "log_level": 0})
@@ -84,11 +90,26 @@ def _consume(servers: str, rows: int, *, decode: bool) -> bool:
     found = total = 0
     while found < rows:
         messages: list[Any] = consumer.consume(_BATCH, 0.1)
-        values = [each.value() for each in messages]
-        found += len(values)
-        total += sum(json.loads(value)["id"] for value in values) if decode else sum(map(len, values))
+        if messages:
+            total += handle([each.value() for each in messages])
+        found += len(messages)
     consumer.close()
-    return total == (rows * (rows - 1) // 2 if decode else rows * _BYTES)
+    return total == expected
+
+
+def _bytes_of(values: list[bytes]) -> int:
+    return sum(map(len, values))
+
+
+def _columns(values: list[bytes]) -> int:
+    block = b"\n".join(values)
+    schema = pj.ParseOptions(explicit_schema=pa.schema(SCHEMA), unexpected_field_behavior="ignore")
+    how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    return int(pc.sum(pj.read_json(pa.BufferReader(block), how, schema)["id"]).as_py())
+
+
+def _objects(values: list[bytes]) -> int:
+    return sum(json.loads(value)["id"] for value in values)
 
 
 def _read(source: wb.KafkaSource, rows: int) -> bool:

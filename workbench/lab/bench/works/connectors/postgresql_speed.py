@@ -40,9 +40,9 @@ def postgresql_speeds(repeats: int, rows: int = ROWS) -> Iterator[Beside]:
     table = pa.table({"id": range(rows), "user": [f"user-{n % 977}" for n in range(rows)], "amount": [0.25] * rows})
     with _server() as (url, server):
         for _ in range(repeats):
-            alone = measured("COPY alone", rows, lambda: _copy(url, table), None, server)
+            alone = measured("COPY alone", rows, lambda: _copy(url, table), (), server)
             yield alone
-            yield measured("SqlSink", rows, lambda: _write(url, table), alone, server)
+            yield measured("SqlSink", rows, lambda: _write(url, table), (alone,), server)
 
 
 def _copy(url: str, table: pa.Table) -> bool:

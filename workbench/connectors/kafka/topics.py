@@ -1,0 +1,79 @@
+"""What the brokers know of the topics of a source: their partitions, and where to begin and end in each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.connectors.kafka.cluster import ANSWER_S, exceptions, kafka_package, place_of
+from workbench.connectors.kafka.places import Partition
+from workbench.errors import SourceError
+
+if TYPE_CHECKING:
+    from workbench.connectors.kafka.source import KafkaSource
+
+
+class Topics:
+    """Asks the brokers.
+
+    Args:
+        source: names the topics.
+        consumer: of the client.
+    """
+
+    def __init__(self, source: KafkaSource, consumer: Any) -> None:
+        self._source = source
+        self._consumer = consumer
+
+    def partitions(self, subtask: int, parallelism: int) -> list[Partition]:
+        """The partitions of a subtask.
+
+        Raises:
+            SourceError: there is no such topic.
+            KafkaException: the brokers do not answer.
+        """
+        kinds = kafka_package().KafkaError
+        found = []
+        for topic in self._source.topics:
+            told = self._consumer.list_topics(topic, timeout=ANSWER_S).topics[topic]
+            if told.error is not None:
+                if told.error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
+                    raise SourceError(
+                        f"there is no topic {topic!r} at {self._source.cluster}: check its name, or create it first"
+                    )
+                raise exceptions()(told.error)
+            found += [Partition(topic, number) for number in sorted(told.partitions)]
+        return [each for each in found if each.belongs_to(subtask, parallelism)]
+
+    def bounds(self, partition: Partition) -> tuple[int, int]:
+        """The offset of the first message, and the one after the last.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        low, high = self._consumer.get_watermark_offsets(place_of(partition), timeout=ANSWER_S)
+        return low, high
+
+    def known_end(self, partition: Partition) -> int | None:
+        """The offset after the last message, as the brokers last told it; None: they have not."""
+        known = self._consumer.get_watermark_offsets(place_of(partition), cached=True)
+        return None if known is None else known[1]
+
+    def first(self, partition: Partition, low: int, high: int) -> int:
+        """The offset to begin with, without a checkpoint.
+
+        Args:
+            partition: to read.
+            low: its first offset.
+            high: the offset after its last.
+
+        Raises:
+            KafkaException: the brokers do not answer.
+        """
+        beginning = self._source.beginning
+        if beginning.offsets is not None:
+            return max(beginning.offsets.get(partition, low), low)
+        if beginning.since_ms is not None:
+            found = self._consumer.offsets_for_times([place_of(partition, beginning.since_ms)], timeout=ANSWER_S)
+            offset: int = found[0].offset
+            return offset if offset >= 0 else high  # none is as late
+        return low if beginning.named == "earliest" else high
