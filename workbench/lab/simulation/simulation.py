@@ -22,8 +22,8 @@ from workbench.api.beginning.opening import open_storage
 from workbench.api.launching.launch import build_master
 from workbench.api.launching.parts import leave_others
 from workbench.clock import VirtualClock
-from workbench.collector import collector_at_rest
 from workbench.compiled import warm_up
+from workbench.connectors.contract.collector import collector_at_rest
 from workbench.drivers.contract.probes import ProbedStorage, ProbedTables
 from workbench.drivers.faults.faults import FaultInjector, FaultPlan, Killed, PowerFailed, faults_named
 from workbench.drivers.faults.faulty_disk import ProbedDisk
