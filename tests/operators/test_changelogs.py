@@ -210,6 +210,37 @@ def test_a_plan_says_which_state_grows_for_ever() -> None:
     assert sales().group_by().aggregate(n=wb.count()).sink_to(wb.DiscardSink()).explain().growing == {}
 
 
+def test_every_kind_of_state_that_grows_for_ever_is_told() -> None:
+    keyed, pair = sales().key_by("item"), wb.pattern("a").next("b")
+    sums = {"total": wb.sum("price")}
+    count = wb.windows.count_tumbling(3)
+    kept = {
+        "the aggregates of each item": keyed.aggregate(n=wb.count()),
+        "a record of each item": keyed.reduce(lambda one, other: other),
+        "a window of each item": keyed.window(count).aggregate(n=wb.count()),
+        "up to 2 rows of each item": keyed.top_n(2, "price"),
+        "the partial matches of each item": keyed.match(pair, n="COUNT(*)"),
+        "all rows of each item": sales().over(["item"], "range", None, sums),
+        "the last 5 rows of each item": sales().over(["item"], "rows", 5, sums),
+        "all rows": sales().group_by("item").aggregate(price=wb.max("price")).over([], "rows", 5, sums, order="price"),
+        "all records of both sides": sales().join(sales(), "item"),
+    }
+    for told, stream in kept.items():
+        plan = stream.sink_to(wb.DiscardSink()).explain()
+        assert told in plan.growing.values(), plan
+        assert f"{told} for ever: " in repr(plan)
+    bounded = (
+        keyed.window(wb.tumbling("1h")).aggregate(n=wb.count()),
+        keyed.match(pair.within("1h"), n="COUNT(*)"),
+        sales().over(["item"], "range", "1h", sums),
+        sales().join(sales(), "item", between=("-1h", "1h")),
+        sales().window(wb.windows.count_tumbling(3)).aggregate(n=wb.count()),
+        keyed.top_n(2, "price").state_ttl("1d"),
+    )
+    for stream in bounded:
+        assert stream.sink_to(wb.DiscardSink()).explain().growing == {}
+
+
 def test_groups_continue_at_another_parallelism() -> None:
     table = pa.table({"k": [at % 17 for at in range(400)], "v": [at * 7 % 23 for at in range(400)]})
     stream = wb.Stream.from_table(table, rate=400)

@@ -9,6 +9,14 @@ from workbench.plan.physical import Edge, PhysicalGraph
 from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.frames import Frame
 
+_LIMIT = "a window, bounds on event time, or state_ttl('1d')"
+_LIMITS = {
+    **dict.fromkeys(("aggregate", "apply", "reduce"), "a window of time"),
+    "match": "within('1h')",
+    "over": "a range of time",
+}
+"""What limits the state of an operator, by its kind; otherwise `_LIMIT`."""
+
 
 class PlanView:
     """What runs where; made by ``Pipeline.explain`` and ``Job.graph``.
@@ -84,6 +92,11 @@ class PlanView:
                     found[uid] = kept
         return found
 
+    @property
+    def _kinds(self) -> dict[str, str]:
+        nodes = (pair for vertex in self._graph.vertices for pair in zip(vertex.uids, vertex.nodes, strict=True))
+        return {uid: node.spec.kind for uid, node in nodes}
+
     def __repr__(self) -> str:
         graph = self._graph
         tasks = sum(vertex.parallelism for vertex in graph.vertices)
@@ -101,7 +114,7 @@ class PlanView:
         ]
         lines += [f"  {slot}: {', '.join(tasks) or 'empty'}" for slot, tasks in self.slots.items()]
         lines += [
-            f"  {uid} keeps {kept} for ever: a window, bounds on event time, or state_ttl('1d') would limit its state"
+            f"  {uid} keeps {kept} for ever: {_LIMITS.get(self._kinds[uid], _LIMIT)} would limit its state"
             for uid, kept in self.growing.items()
         ]
         return "\n".join(lines)

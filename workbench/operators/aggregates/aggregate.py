@@ -51,6 +51,10 @@ class RollingAggregate:
     def describe(self) -> str:
         return ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
 
+    def growing(self) -> str | None:
+        """One entry for each key."""
+        return f"the aggregates of each {', '.join(self.keys)}" if self.keys else None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _RollingAggregate(self, inputs[0])
 

@@ -70,6 +70,10 @@ class Reduce:
     def describe(self) -> str:
         return function_name(self.function)
 
+    def growing(self) -> str | None:
+        """One record for each key."""
+        return f"a record of each {', '.join(self.keys)}" if self.keys else None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return ReduceLogic(self, inputs[0])
 

@@ -74,6 +74,10 @@ class MatchRows:
                 )
         return pa.schema(fields)
 
+    def growing(self) -> str | None:
+        """Partial matches that no time ends."""
+        return None if self.rules.within_us else f"the partial matches of each {', '.join(self.keys) or 'row'}"
+
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {TIMED_OUT: self.output_schema(inputs)} if self.times_out else {}
 

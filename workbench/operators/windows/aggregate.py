@@ -99,6 +99,10 @@ class WindowAggregate:
             return None
         return LocalAggregation(self.keys, self.window, running, self.allowed_lateness_us)
 
+    def growing(self) -> str | None:
+        """The windows of counts, which only more records end."""
+        return f"a window of each {', '.join(self.keys)}" if self.window.bounds == "position" and self.keys else None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
         settings = self._settings

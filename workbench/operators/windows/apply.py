@@ -77,6 +77,10 @@ class WindowApply:
     def describe(self) -> str:
         return f"{self.settings.describe()}: {function_name(self.function)}"
 
+    def growing(self) -> str | None:
+        """The windows of counts, which only more records end."""
+        return f"a window of each {', '.join(self.keys)}" if self.window.bounds == "position" and self.keys else None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
         function = _Applied(self, schema.names, declared_schema(self.schema, self.kind, self.origin))

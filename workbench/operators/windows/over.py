@@ -69,6 +69,13 @@ class Over:
         back = f"{self.preceding} rows" if self.unit == "rows" else format_duration(self.preceding)
         return f"{names} of {back} before{by}"
 
+    def growing(self) -> str | None:
+        """What frames that count records, or begin with the first one, reach back to; None: bounded by event time."""
+        of = f" of each {', '.join(self.keys)}" if self.keys else ""
+        if self.preceding is None:
+            return f"all rows{of}"
+        return f"the last {self.preceding} rows{of}" if self.unit == "rows" and self.keys else None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _Over(self, inputs[0])
 
