@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.api.streams.changelogs import upsert_key
 from workbench.errors import PlanError, SettingError
 from workbench.operators.changelogs.row_kinds import KIND, NAMES
 
@@ -208,6 +209,28 @@ def test_a_plan_says_which_state_grows_for_ever() -> None:
         in repr(plan)
     )
     assert sales().group_by().aggregate(n=wb.count()).sink_to(wb.DiscardSink()).explain().growing == {}
+
+
+def test_an_inner_join_is_identified_by_the_keys_of_its_sides() -> None:
+    sizes = sales().group_by("item").aggregate(n=wb.count())
+    highest = sales().group_by("item").aggregate(price=wb.max("price"))
+    of_days = sales().group_by("item", "day").aggregate(n=wb.count())
+
+    def key(stream: wb.Stream) -> tuple[str, ...] | None:
+        return upsert_key(stream._end)
+
+    assert key(sizes.join(highest, "item")) == ("item",)
+    assert key(of_days.join(sizes, "item")) == ("item", "day")
+    assert key(sizes.join(of_days, "item").select(d="day", i="item", n="n_right")) == ("i", "d")
+    assert key(of_days.join(of_days, "item")) == ("item", "day", "day_right")
+    assert key(of_days.join(of_days, "n")) == ("n", "item", "day", "item_right", "day_right")
+    assert key(sizes.join(highest, {"n": "price"})) == ("n", "item", "item_right")
+    assert key(sizes.join(sales(), "item")) is None
+    assert key(sizes.join(highest, "item", how="left")) is None
+    job = of_days.join(highest, "item").sink_to(wb.TableSink("kept", upsert_key=["item", "day"])).run("kept")
+    assert job.wait("60s") == "FINISHED"
+    kept = sorted(tuple(row.values()) for row in job.table("kept").to_pylist())
+    assert kept == [("a", "mo", 1, 7), ("a", "tu", 2, 7), ("b", "mo", 1, 9), ("b", "tu", 1, 9), ("c", "mo", 1, 1)]
 
 
 def test_every_kind_of_state_that_grows_for_ever_is_told() -> None:

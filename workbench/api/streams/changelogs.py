@@ -41,7 +41,7 @@ def upsert_key(end: Input) -> tuple[str, ...] | None:
         return None
     if conforms(spec, MakesChanges):
         assert isinstance(spec, MakesChanges)
-        return spec.upsert_key([upsert_key(item) for item in node.inputs])
+        return spec.upsert_key([upsert_key(item) for item in node.inputs], [item.schema for item in node.inputs])
     key = upsert_key(node.inputs[0])
     if key is None or not isinstance(spec, Filter | Select | WithColumns):
         return None

@@ -80,7 +80,7 @@ class GroupAggregate:
         """The keys, the columns that are aggregated, and the kinds of changes."""
         return frozenset((*self.keys, KIND)) | {item.column for _, item in self.aggregates if item.column is not None}
 
-    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...]:
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...]:
         """Those of the groups."""
         return self.keys
 

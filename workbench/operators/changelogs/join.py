@@ -83,14 +83,21 @@ class RegularJoin:
         changes = any(map(is_changelog, inputs)) or self.columns.how != "inner"
         return not changes and self.emitted != "anti" and (self.emitted == "pairs" or not is_changelog(inputs[RIGHT]))
 
-    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-        """The keys of both sides and of the join, where both sides have one; those of the left records alone."""
-        left, right = keys
-        if left is None or (self.emitted == "pairs" and right is None):
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
+        """The keys of the join and of both sides; those of a side are left out if the others tell its row.
+
+        The keys of the join are among them, so that all changes of a row come from one subtask.
+        """
+        (left, right), columns = keys, self.columns
+        if left is None:
             return None
         if self.emitted != "pairs":
-            return tuple(dict.fromkeys((*left, *self.columns.left_keys)))
-        return None
+            return tuple(dict.fromkeys((*left, *columns.left_keys)))
+        if right is None or columns.how != "inner":
+            return None
+        shared = dict(zip(columns.right_keys, columns.left_keys, strict=True))
+        names = {name: shared.get(name, columns.right_name(name, inputs[LEFT])) for name in right}
+        return tuple(dict.fromkeys((*columns.left_keys, *left, *names.values())))
 
     def growing(self) -> str | None:
         """All records of both sides."""

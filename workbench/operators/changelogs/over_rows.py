@@ -62,7 +62,7 @@ class OverRows:
         made = Over(self.keys, self.aggregates, "rows", self.preceding).output_schema([plain_schema(inputs[0])])
         return made.append(FIELD)
 
-    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
         """None: a row is identified by its content."""
         return None
 

@@ -50,11 +50,12 @@ class Grows(Protocol):
 class MakesChanges(TakesChanges, Grows, Protocol):
     """A spec of an operator that keeps a table of results and emits how it changes."""
 
-    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
         """The columns that identify one row of the result, all of whose changes come from one subtask.
 
         Args:
             keys: those of the inputs.
+            inputs: their schemas.
 
         Returns:
             None: equal rows can occur several times.

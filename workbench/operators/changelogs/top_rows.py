@@ -76,7 +76,7 @@ class TopRows:
         """Whether the first record of a key stays its only one."""
         return self.limit == 1 and not (self.order or self.last_wins or self.rank or is_changelog(schema))
 
-    def upsert_key(self, keys: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
         """The keys and the place; that of the input if it has a place of its own."""
         if self.limit == 1:
             return self.keys

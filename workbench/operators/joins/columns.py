@@ -90,6 +90,10 @@ class JoinColumns:
         pairs = zip(self.left_keys, self.right_keys, strict=True)
         return f"{self.how} join on {', '.join(a if a == b else f'{a} = {b}' for a, b in pairs)}"
 
+    def right_name(self, name: str, left: pa.Schema) -> str:
+        """The output's name of a column of the right side that is no key."""
+        return name + self.suffix if name in left.names else name
+
     def output_schema(self, left: pa.Schema, right: pa.Schema) -> pa.Schema:
         """The output columns.
 
@@ -106,7 +110,7 @@ class JoinColumns:
         for field in right:
             if field.name in self.right_keys:
                 continue
-            name = field.name if field.name not in left.names else field.name + self.suffix
+            name = self.right_name(field.name, left)
             if name in taken:
                 raise PlanError(
                     f"both sides of the join have a column {field.name!r}, and {name!r} is taken as well: choose "

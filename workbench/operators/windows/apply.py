@@ -79,7 +79,8 @@ class WindowApply:
 
     def growing(self) -> str | None:
         """The windows of counts, which only more records end."""
-        return f"a window of each {', '.join(self.keys)}" if self.window.bounds == "position" and self.keys else None
+        counts = self.settings.window.bounds == "position"
+        return f"a window of each {', '.join(self.keys)}" if counts and self.keys else None
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema, output = inputs[0], self.output_schema(inputs)
