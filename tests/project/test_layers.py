@@ -83,7 +83,11 @@ ALLOWED_IMPURE = {
 }
 
 ROOM_MODULES_MAX = 16
-CODE_LINES_MAX = 410  # `Stream` has so many: one class, and its signatures are a third of it
+CODE_LINES_MAX = 350
+LONGER = {
+    "workbench.api.streams.stream": (410, "one class, whose signatures and imports are half of it"),
+    "workbench.runtime.job.master": (376, "one class, a fifth of which are facts that others read"),
+}
 
 
 @dataclass(frozen=True)
@@ -366,7 +370,8 @@ def test_the_map_shows_every_room_and_no_other(package: dict[str, Module]) -> No
 def test_modules_stay_small(package: dict[str, Module]) -> None:
     long = [module for module in package.values() if module.source.count("\n") > CODE_LINES_MAX]
     lengths = {module.name: code_lines(module.source) for module in long}
-    assert {name: lines for name, lines in lengths.items() if lines > CODE_LINES_MAX} == {}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGER.get(name, (CODE_LINES_MAX,))[0]} == {}
+    assert [name for name in LONGER if lengths.get(name, 0) <= CODE_LINES_MAX] == []
 
 
 def sample(**sources: str) -> dict[str, Module]:

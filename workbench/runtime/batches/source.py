@@ -172,9 +172,9 @@ class BatchSourceTask(SourceTask):
         """Read once; returns whether there was anything."""
         room = max(1, self._room)
         fetched = self.reader.poll(min(room, self._read.at_most(self.settings.buffer_size, self.pool)))
-        if now_us >= self._marker_due_us:
-            self._space_markers()
-            self._marker_due_us = self._next_marker_us(now_us)
+        if now_us >= self._marker_schedule.due_us:
+            self._marker_schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
+            self._marker_schedule.advance(now_us)
             self._open.items.append(LatencyMarker(now_us, self.name))
         match fetched:
             case Fetched():

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.live.hybrid_source import rated
-from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.contract.positions import Reading
@@ -20,42 +20,18 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Command, Drained, Trigger
 from workbench.runtime.tasks.kept_markers import marker_after
+from workbench.runtime.tasks.marker_schedule import MarkerSchedule
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_drift import Alignment
+from workbench.runtime.tasks.split_time import SplitTime, distinct, followed, restore_times, saved_times
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
 """Name of the watermark generators' state in a source's snapshot."""
 LONGEST_REST_US = 50_000
 """A source whose records wait in buffers polls at least this often, unless its driver lets it rest longer."""
-LONGEST_MARKER_GAP_US = 200_000
-"""The gap between two latency markers of a source that reads nothing grows up to this."""
 _QUICK_US = 200
 """Reading and processing for this long, plus a tenth of the time between two polls, delays no buffer noticeably."""
-
-
-class SplitTime:
-    """Event time of one split, or of all splits that are parts of one sequence: its progress, and whether it is active.
-
-    Attributes:
-        generator: derives it from the records.
-        watermark_us: the largest watermark so far; NO_TIME before the first.
-        idle: the split does not hold the others back.
-        active_us: time of its last activity, by the clock.
-    """
-
-    __slots__ = ("active_us", "generator", "idle", "watermark_us")
-
-    def __init__(self, generator: WatermarkGenerator, now_us: int) -> None:
-        self.generator = generator
-        self.watermark_us = NO_TIME
-        self.idle = False
-        self.active_us = now_us
-
-    def reach(self, watermark_us: int | None) -> None:
-        """Advance event time, unless it was later already."""
-        if watermark_us is not None and watermark_us > self.watermark_us:
-            self.watermark_us = min(watermark_us, LAST_WATERMARK)
 
 
 class SourceTask(Task):
@@ -114,38 +90,20 @@ class SourceTask(Task):
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
-        self._marker_due_us = now
-        self._marker_gap_us = self.settings.latency_interval_us
-        self._markers, self._read_at_marker = 0, 0
+        self._marker_schedule = MarkerSchedule(now, self.settings.latency_interval_us)
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
-        """Restore the event times of all former subtasks' splits that this subtask has now.
-
-        State shared by several splits resumes from the one furthest behind, or from the start when one of them has not
-        begun: no record that would have been on time becomes late.
-        """
+        """Restore the event times of all former subtasks' splits that this subtask has now."""
         saved: dict[str, tuple[int, Json]] = {}
         for snapshot in snapshots:
             saved.update(value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]]))
-        for time in self._times:
-            own = [saved.get(split) for split, other in self.splits.items() if other is time]
-            known = [item for item in own if item is not None]
-            if known and len(known) == len(own):
-                watermark_us, state = min(known, key=lambda item: item[0])
-                time.reach(watermark_us)
-                if state is not None:
-                    time.generator.go_on(state)
+        restore_times(self.splits, saved)
 
     def source_state(self) -> Snapshot:
         now_us = self._now_us()
         for time in self._times:
             time.reach(time.generator.ask(now_us))
-        states: dict[str, Json] = {}
-        for split, time in self.splits.items():
-            state = time.generator.snapshot()
-            if time.watermark_us != NO_TIME or state is not None:
-                states[split] = [time.watermark_us, state]
-        return {**self.reader.snapshot(), WATERMARKS: states}
+        return {**self.reader.snapshot(), WATERMARKS: saved_times(self.splits)}
 
     def look_every(self, us: int) -> None:
         """Poll for due records at this interval where the source keeps to a rate, and rest while records would only
@@ -194,25 +152,11 @@ class SourceTask(Task):
     def _send_markers(self, now_us: int, rested_us: int, records: int) -> None:
         """Send the latency markers that are due; several may have become due during a rest, so that as many markers
         tell of a rest as it is long."""
-        self._space_markers()
-        while self._marker_due_us <= now_us:
-            self._marker_due_us = self._next_marker_us(max(self._marker_due_us, now_us - rested_us))
+        schedule = self._marker_schedule
+        schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
+        while schedule.due_us <= now_us:
+            schedule.advance(max(schedule.due_us, now_us - rested_us))
             self._emit_marker(marker_after(rested_us, records, now_us, self.name, self._marker_turn))
-
-    def _space_markers(self) -> None:
-        """Send markers seldom while nothing is read."""
-        interval_us, read = self.settings.latency_interval_us, self.root.counters.numRecordsIn
-        if read == self._read_at_marker:
-            self._marker_gap_us = min(2 * self._marker_gap_us, max(interval_us, LONGEST_MARKER_GAP_US))
-        else:
-            self._read_at_marker, self._marker_gap_us = read, interval_us
-
-    def _next_marker_us(self, before_us: int) -> int:
-        """When the next latency marker is due: at no fixed distance, because one that is a multiple of the buffer
-        timeout would find every buffer equally full."""
-        self._markers += 1
-        turn = self._markers * 618 % 1_000  # spreads evenly over the thousand
-        return before_us + max(1_000, (500 + turn) * self._marker_gap_us // 1_000_000 * 1_000)
 
     def _ships_between(self, after_us: int, until_us: int) -> bool:
         """Whether a buffer, with which a watermark can be sent, is due then; the first bound is exclusive."""
@@ -333,7 +277,7 @@ class SourceTask(Task):
         if rested_us and self._crowds:
             rested_us = now_us - self._rested_us
         reads_on = type(fetched) is Fetched and fetched.next_us <= now_us
-        if now_us >= self._marker_due_us and not (rested_us and (reads_on or not self._found + found)):
+        if now_us >= self._marker_schedule.due_us and not (rested_us and (reads_on or not self._found + found)):
             self._send_markers(now_us, rested_us, 0 if self._crowds else self._found + found)
             worked = True
         if alignment is not None and not alignment.asked_for:
@@ -380,17 +324,10 @@ class SourceTask(Task):
         if list(self.splits) == list(live):
             return
         self._event_time_moved()
-        shared: SplitTime | None = None
-        splits: dict[str, SplitTime] = {}
-        for split in live:
-            time = self.splits.get(split)
-            if time is None:
-                time = shared or SplitTime(self._new_generator(), now_us)
-                if self.reader.shares_event_time:
-                    shared = time
-            splits[split] = time
-        self.splits = splits
-        self._times = tuple({id(time): time for time in splits.values()}.values())
+        self.splits = followed(
+            self.splits, live, lambda: SplitTime(self._new_generator(), now_us), shared=self.reader.shares_event_time
+        )
+        self._times = distinct(self.splits)
 
     def _splits(self) -> Sequence[str]:
         """The splits that hold event time back."""

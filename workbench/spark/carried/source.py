@@ -9,28 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from workbench.durations import LAST_WATERMARK, MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators.contract.base import Snapshot
 from workbench.operators.event_time.watermarks import IngestionGenerator, WatermarkGenerator
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.plan.watermark_strategy import WatermarkStrategy
+from workbench.runtime.tasks.split_time import SplitTime
 from workbench.spark.carried.parcels import Ended, FromSplit, Item, NotRecords, Splits
 from workbench.spark.carried.task import CarriedTask
-
-
-class _SplitTime:
-    """Event time of one split, or of all that are parts of one sequence."""
-
-    def __init__(self, generator: WatermarkGenerator, now_us: int) -> None:
-        self.generator = generator
-        self.watermark_us = NO_TIME
-        self.active_us = now_us
-        self.idle = False
-
-    def reach(self, watermark_us: int | None) -> None:
-        """Advance event time, unless it was later already."""
-        if watermark_us is not None and watermark_us > self.watermark_us:
-            self.watermark_us = min(watermark_us, LAST_WATERMARK)
 
 
 class CarriedSource(CarriedTask):
@@ -42,14 +28,14 @@ class CarriedSource(CarriedTask):
         self._told_us: int = self.own.get("told", NO_TIME)
         self._idle: bool = self.own.get("idle", False)
         self._ended: bool = self.own.get("ended", False)
-        self._times: dict[str, _SplitTime] = {}
-        shared: _SplitTime | None = None
+        self._times: dict[str, SplitTime] = {}
+        shared: SplitTime | None = None
         self._shared = bool(self.own.get("shared", False))
         for split, watermark_us, state, active_us, idle in self.own.get("splits", ()):
             if shared is not None:
                 self._times[split] = shared
                 continue
-            known = _SplitTime(self._generator(), active_us)
+            known = SplitTime(self._generator(), active_us)
             known.watermark_us, known.idle = watermark_us, idle
             if state is not None:
                 known.generator.go_on(state)
@@ -90,7 +76,7 @@ class CarriedSource(CarriedTask):
         one = next(iter(self._times.values()), None) if shared else None
         times = {}
         for split in names:
-            known = self._times.get(split) or one or _SplitTime(self._generator(), self._now_us)
+            known = self._times.get(split) or one or SplitTime(self._generator(), self._now_us)
             one = known if shared else None
             times[split] = known
         self._times, self._shared = times, shared
