@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import postgresql_server
 import pyarrow as pa
@@ -13,7 +14,7 @@ import redis_server
 from waiting import until
 
 import workbench as wb
-from workbench.errors import PlanError, SettingError, SourceError
+from workbench.errors import PlanError, QueryError, SettingError, SourceError
 
 VIEWS = pa.table({"n": [0, 1, 2, 3], "ad": [7, 8, 7, None]})
 NAMES = {"name": pa.string(), "budget": pa.int32()}
@@ -57,6 +58,44 @@ def test_rows_of_postgresql(postgresql: postgresql_server.PostgresProcess) -> No
     two = wb.SqlLookup(postgresql.url, "ads", NAMES, key=["ad", "shop"])
     shops = wb.Stream.from_table(pa.table({"n": [9, 9], "shop": ["b", "c"]}))
     assert found(two, shops, key=["n", "shop"]) == [("caps", 1), (None, None)]
+
+
+JOINED = """
+    CREATE TABLE ads (ad INT, name STRING, budget INT) WITH ('connector' = 'sql', 'url' = '{url}'{more});
+    SELECT v.n, a.name, a.ad, budget FROM views AS v {kind} JOIN ads FOR SYSTEM_TIME AS OF v.p AS a ON {on}
+"""
+
+
+def joined(url: str, kind: str = "LEFT", on: str = "v.ad = a.ad", more: str = "") -> list[tuple[Any, ...]]:
+    views = wb.sql("SELECT *, PROCTIME() AS p FROM views", views=wb.Stream.from_table(VIEWS))
+    query = JOINED.format(url=url, kind=kind, on=on, more=more)
+    return sorted(tuple(row.values()) for row in wb.sql(query, views=views).collect().to_pylist())
+
+
+def test_a_lookup_join_in_sql(postgresql: postgresql_server.PostgresProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    password = urlsplit(postgresql.url).password or ""
+    monkeypatch.setenv("ADS_PASSWORD", password)
+    url = postgresql.url.replace(password, "${ADS_PASSWORD}")
+    none = (None, None, None)
+    shoes = ("shoes", 7, 5)
+    assert joined(url) == [(0, *shoes), (1, *none), (2, *shoes), (3, *none)]
+    assert joined(url, "INNER", "a.ad = v.ad", ", 'cache' = '1h'") == [(0, *shoes), (2, *shoes)]
+    assert joined(url, "", "a.ad = v.ad - 1 AND v.n < a.budget") == [(1, *shoes)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "on", "message"),
+    [
+        ("LEFT", "v.ad = a.ad AND a.budget > 3", "has equalities alone in ON"),
+        ("FULL", "v.ad = a.ad", "needs all rows of the table"),
+        ("", "v.ad < a.ad", "needs a key"),
+        ("", "v.ad = a.ad + 1", "is looked up by its columns"),
+    ],
+)
+def test_a_lookup_join_that_cannot_be_is_refused(kind: str, on: str, message: str) -> None:
+    pytest.importorskip("adbc_driver_postgresql")
+    with pytest.raises(QueryError, match=message):
+        joined("postgresql://localhost/shop", kind, on)
 
 
 @pytest.mark.parametrize("name", ["redis", "postgresql"])

@@ -12,7 +12,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.api.streams.stream import Stream
 from workbench.connectors.contract.base import Sink
 from workbench.connectors.named.connector import Declared
-from workbench.connectors.named.names import named_sink, named_source
+from workbench.connectors.named.names import named_lookup, named_sink, named_source
 from workbench.errors import PlanError, WorkbenchError
 from workbench.expressions import Expression, col
 from workbench.expressions.tree.sql import Tree
@@ -119,6 +119,25 @@ def source_of(table: Table, text: Text) -> Relation:
         raise text.error(table.tree, error.message) from None
     columns = [Column(declared.name, name, name, 0 if name == declared.event_time else None) for name in stream.columns]
     return Relation(stream, tuple(columns))
+
+
+def lookup_of(table: Table, text: Text) -> Relation | None:
+    """A declared table that rows are looked up in; None: it has versions (a WATERMARK), or its connector cannot.
+
+    Raises:
+        QueryError: the connector refuses its options.
+    """
+    declared = table.declared
+    if declared.event_time is not None:
+        return None
+    try:
+        lookup = named_lookup(table.options, declared)
+    except WorkbenchError as error:
+        raise text.error(table.tree, error.message) from None
+    if lookup is None:
+        return None
+    columns = tuple(Column(declared.name, name, name) for name in declared.schema.names)
+    return Relation(None, columns, lookup=lookup)
 
 
 def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pipeline:

@@ -17,7 +17,7 @@ from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.origin import caller
 from workbench.queries.clauses.state_ttl import limited, setting
-from workbench.queries.declaring import Table, inserted, source_of, table_of
+from workbench.queries.declaring import Table, inserted, lookup_of, source_of, table_of
 from workbench.queries.reading.dialect import Statement, statements
 from workbench.queries.reading.event_time import event_times
 from workbench.queries.reading.places import Text
@@ -118,7 +118,9 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
         written = tree.this.find(exp.Table) if isinstance(tree, exp.Insert) else None
         for read in tree.find_all(exp.Table):
             if read is not written and read.name in declared and read.name not in known:
-                known[read.name] = source_of(declared[read.name], text)
+                table = declared[read.name]
+                looked_up = lookup_of(table, text) if read.args.get("version") is not None else None
+                known[read.name] = looked_up or source_of(table, text)
         if statement.explained:
             explained.append(planned(tree).records)
         elif isinstance(tree, exp.Create):

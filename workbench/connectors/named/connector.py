@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.named.options import Options
+from workbench.operators.functions.lookup_table import LookupTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,19 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedLookup:
+    """A table that records are looked up in.
+
+    Attributes:
+        table: the table by its key columns.
+        cache: how long an answer holds; None: for the records of a batch.
+    """
+
+    table: Callable[[Sequence[str]], LookupTable]
+    cache: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NamedConnector:
     """A connector under a name.
 
@@ -38,6 +52,7 @@ class NamedConnector:
         options: names and meanings; a name that ends in ``*`` stands for all that begin so.
         source: creates its source; None: it has none.
         sink: creates its sink; None: it has none.
+        lookup: creates a table to look rows up in; None: it has none.
     """
 
     name: str
@@ -45,3 +60,4 @@ class NamedConnector:
     options: Mapping[str, str] = field(repr=False)
     source: Callable[[Options, Declared], Source] | None = None
     sink: Callable[[Options, Declared], Sink] | None = None
+    lookup: Callable[[Options, Declared], NamedLookup] | None = None

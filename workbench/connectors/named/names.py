@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.named.brokers import KAFKA, NATS
-from workbench.connectors.named.connector import Declared, NamedConnector
+from workbench.connectors.named.connector import Declared, NamedConnector, NamedLookup
 from workbench.connectors.named.feeds import EVENTS, MQTT, WEB_SOCKET
 from workbench.connectors.named.files import BLACKHOLE, FILES, MEMORY, PRINT, REPLAY, SOCKET
 from workbench.connectors.named.options import Options
@@ -67,6 +67,21 @@ def named_sink(options: Mapping[str, str], table: Declared) -> Sink:
             f"the connector {connector.name!r} ({connector.title}) cannot be written to: choose {_those_with('sink')}"
         )
     return connector.sink(given, table)
+
+
+def named_lookup(options: Mapping[str, str], table: Declared) -> NamedLookup | None:
+    """The declared table as one to look rows up in; None: its connector has none. See `named_source`.
+
+    Raises:
+        SettingError: as for `named_source`.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> named_lookup({"connector": "print"}, Declared("out", pa.schema({"n": pa.int64()}))) is None
+        True
+    """
+    connector, given = _chosen(options)
+    return None if connector.lookup is None else connector.lookup(given, table)
 
 
 def _chosen(options: Mapping[str, str]) -> tuple[NamedConnector, Options]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from workbench.connectors.contract.base import Sink, Source
-from workbench.connectors.named.connector import Declared, NamedConnector
+from workbench.connectors.named.connector import Declared, NamedConnector, NamedLookup
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
+from workbench.connectors.sql.lookup import SqlLookup
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.sql.source import SqlSource
 from workbench.operators.functions.dead_letters import POLICIES
@@ -74,9 +75,14 @@ def _sql_source(options: Options, table: Declared) -> Source:
     )
 
 
+def _sql_lookup(options: Options, table: Declared) -> NamedLookup:
+    url, name = options.text("url"), options.text("table", table.name)
+    return NamedLookup(lambda key: SqlLookup(url, name, table.schema, key=list(key)), options.optional("cache"))
+
+
 SQL = NamedConnector(
     "sql",
-    "a table of PostgreSQL; for a sink also of SQLite or DuckDB",
+    "a table of PostgreSQL, also for look-ups; for a sink also of SQLite or DuckDB",
     {
         "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights' or 'sqlite:///out.db'",
         "table": "by default this table's name",
@@ -87,7 +93,9 @@ SQL = NamedConnector(
         "notify": "of a source: a channel whose notifications wake it",
         "retries": "of a source: how often in a row to try again; 12 by default",
         "create": "of a sink: 'false' needs an existing table",
+        "cache": "of a look-up (FOR SYSTEM_TIME AS OF): how long an answer holds, such as '10min'",
     },
     _sql_source,
     _sql_sink,
+    _sql_lookup,
 )

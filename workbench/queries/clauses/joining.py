@@ -14,6 +14,7 @@ from workbench.errors import PlanError, QueryError, SettingError
 from workbench.expressions import Expression, col, compile_expression, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
+from workbench.queries.clauses.looking_up import looked_up
 from workbench.queries.reading.binding import bound, check_part, constant_us
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
@@ -90,6 +91,10 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     else:
         left_over = pool
     plan = _sorted(own, left, right, both, text)
+    if right.lookup is not None:
+        left = _filtered(left, plan.own[_LEFT] if how == "inner" else (), text)
+        others = [*plan.own[_RIGHT], *(plan.own[_LEFT] if how != "inner" else ()), *plan.bounding, *plan.rest]
+        return _using(looked_up(left, right, how, plan.keys, others, join, text), left, join), left_over
     plan.latest = _is_as_of(join, left, right, text)
     if how == "inner" and not plan.latest and not plan.bounded and right.stream is not None:
         plan = _record_bounds(own, left, right, both, plan, text)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from sqlglot import exp
 
 from workbench.api.streams.stream import Stream
+from workbench.connectors.named.connector import NamedLookup
 from workbench.errors import unknown
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.sortable import Order
@@ -82,6 +83,7 @@ class Relation:
         columns: in the order of ``SELECT *``.
         windows: those that are still to be assigned; None: the rows are as the columns say.
         table: the rows of a lookup table instead of a stream.
+        lookup: a table of another system instead of a stream.
         ranking: the number of each row, which the one column without a stored name and bound stands for.
     """
 
@@ -89,6 +91,7 @@ class Relation:
     columns: tuple[Column, ...]
     windows: Windows | None = None
     table: pa.Table | None = None
+    lookup: NamedLookup | None = None
     ranking: Ranking | None = None
 
     @property

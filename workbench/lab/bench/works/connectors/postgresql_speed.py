@@ -19,7 +19,8 @@ from workbench.errors import SettingError
 from workbench.lab.bench.works.connectors.beside import Beside, measured
 from workbench.packages import needed
 
-ROWS = 1_000_000
+ROWS = 4_000_000
+"""Starting a job, and opening a connection for each transaction, takes as long as writing some 300,000 rows."""
 _BATCH = 100_000
 _USER = "postgres"
 _TABLES = count()
