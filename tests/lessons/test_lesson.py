@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from answers_01 import RIGHT, WRONG
@@ -140,3 +141,25 @@ def test_the_command_copies_and_keeps_what_somebody_wrote(
     assert 'wb.lesson(\\"04\\", progress=False).lecture()' in (opened[0][0] / opened[0][1]).read_text()
     assert main(["lessons", "99"]) == 2
     assert "there is no lesson '99'" in capsys.readouterr().err
+
+
+def test_the_calls_of_a_counterexample_can_be_run_again() -> None:
+    class Till:
+        """Counts every delivery."""
+
+        def __init__(self) -> None:
+            self.sums = {"ann": 0, "bob": 0}
+
+        def pay(self, payment: int, account: str, cents: int) -> None:
+            self.sums[account] += cents
+
+        def balance(self, account: str) -> int:
+            return self.sums[account]
+
+    said = wb.lesson("06", progress=False).check("ledger", Till)
+    assert "To see it happen, run these lines" in repr(said)
+    *calls, last = said.code.splitlines()
+    names: dict[str, Any] = {"Till": Till}
+    exec("\n".join(calls), names)
+    assert f"has {eval(last, names)} cents; right is" in repr(said)
+    assert len(calls) == 3, "the shortest: a payment that comes twice"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from workbench.lessons.exercises.exercise import MissingAnswerError, ViolatedError
+from workbench.raised import described
 
 
 class Called:
@@ -45,12 +47,23 @@ class Called:
 
         Raises:
             MissingAnswerError: it is not written yet.
+            ViolatedError: it raises an error.
         """
         self.calls.append(f"it.{method}({_told(arguments)})")
-        found = getattr(self.object, method)(*arguments)
+        try:
+            found = getattr(self.object, method)(*arguments)
+        except Exception as error:
+            raise failing(error, self.calls) from error
         if found is ...:
             raise MissingAnswerError(f"`{method}` still returns `...`")
         return found
+
+
+def failing(error: Exception, calls: Sequence[str] = ()) -> ViolatedError:
+    """What to say of an answer that raises an error."""
+    line = traceback.extract_tb(error.__traceback__)[-1]
+    told = f"it raises an error: {described(error)}, in line {line.lineno}: {line.line}"
+    return ViolatedError("a program that works", told, calls=calls)
 
 
 def _told(arguments: tuple[Any, ...]) -> str:

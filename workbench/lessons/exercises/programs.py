@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
+from workbench.lessons.exercises.calls import failing
 from workbench.lessons.exercises.exercise import Judge, MissingAnswerError, ViolatedError
-from workbench.raised import described
 
 ENOUGH = 30
 """Among so many trials that go wrong there is a short one."""
@@ -36,11 +35,7 @@ def program(judge: Callable[[Any, Random], None], trials: int, checked: str) -> 
             except ViolatedError as violated:
                 found.append(violated)
             except Exception as error:
-                line = traceback.extract_tb(error.__traceback__)[-1]
-                raise ViolatedError(
-                    "a program that works",
-                    f"it raises an error: {described(error)}, in line {line.lineno}: {line.line}",
-                ) from error
+                raise failing(error) from error
             if len(found) == ENOUGH or (found and not found[0].calls):
                 break
         if found:
