@@ -175,6 +175,9 @@ def test_it_shows_itself_and_writes_a_report(gate: threading.Semaphore, tmp_path
     page = job.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "batch 0 to 1" in page
     assert "<script" not in page
+    job.recording(tmp_path / "run.recording")
+    kept: Any = wb.Recording.open(tmp_path / "run.recording")
+    assert [(query.name, query.state, len(query.batches)) for query in kept.queries] == [("shown", "FINISHED", 2)]
     with pytest.raises(wb.errors.JobError, match="the job 'shown' runs on Spark and has no page"):
         wb.serve(job)
 
@@ -248,6 +251,10 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
     [
         (
             "job aborted\njava.lang.OutOfMemoryError: Java heap space\n at org",
+            "a JVM of Spark ran out of memory: give it",
+        ),
+        (
+            "ExecutorLostFailure Reason: Command exited with code 52\n at org",
             "a JVM of Spark ran out of memory: give it",
         ),
         (

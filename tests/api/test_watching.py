@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import workbench as wb
+from workbench.cli.entry import main
 from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
-from workbench.spark.watching.watch import WatchedQuery
+from workbench.spark.watching.watch import SparkWatch, WatchedQuery
 
 
 def report(number: int, **durations: int) -> dict[str, Any]:
@@ -110,3 +113,32 @@ def test_a_failed_query_tells_the_cause_in_a_sentence() -> None:
 def test_something_else_is_rejected_with_what_can_be_watched() -> None:
     with pytest.raises(wb.errors.SettingError, match="pass a StreamingQuery or a SparkSession"):
         wb.watch(7)
+
+
+def test_a_recording_holds_the_picture_and_is_read_back(tmp_path: Path) -> None:
+    watched = SparkWatch(query([report(0, addBatch=5), report(1, addBatch=9)]))
+    watched.stop()
+    recorded = watched.recording(tmp_path / "words.recording")
+    again: Any = wb.Recording.open(tmp_path / "words.recording")
+    assert (again.queries, again.executors) == (recorded.queries, recorded.executors)
+    assert [batch.number for batch in again.queries[0].batches] == [0, 1]
+    assert again.html() == watched.html() == recorded.html()
+    assert main(["serve", str(tmp_path / "words.recording")]) != 0
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (lambda text: text.replace('"batches"', '"batch"'), "batch"),
+        (lambda text: text.replace('"duration_ms": 5', '"duration_ms": "5"'), "instead of an int"),
+        (lambda text: text.replace('"addBatch"', '"<script>"'), "it has the phase '<script>'"),
+        (lambda text: text[:-5], "is not a complete recording of a job on Spark"),
+    ],
+)
+def test_a_recording_that_was_changed_is_rejected(tmp_path: Path, damage: Any, why: str) -> None:
+    watched = SparkWatch(query([report(0, addBatch=5)]))
+    watched.stop()
+    file = watched.recording().save(tmp_path / "words.recording")
+    file.write_bytes(gzip.compress(damage(gzip.decompress(file.read_bytes()).decode()).encode()))
+    with pytest.raises(wb.errors.SettingError, match=why):
+        wb.Recording.open(file)

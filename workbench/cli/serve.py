@@ -107,6 +107,11 @@ def _run(script: Path) -> None:
 def _play(path: Path, options: argparse.Namespace, console: Console) -> int:
     """Serve a recording until an interrupt; returns the exit code."""
     recording = wb.Recording.open(path)
+    if not isinstance(recording, wb.Recording):
+        raise SettingError(
+            f"{str(path)!r} is of a job on Spark, which has no views of the kernel's dashboard: in a notebook, "
+            "wb.Recording.open(path) shows it"
+        )
     serve_recording = needed("workbench.dashboard.shown.serve", "a dashboard").serve_recording
     pages = serve_recording(recording, options.port, options.hosts)
     console.print(f"The recording of job {recording.name}: {pages.url}")

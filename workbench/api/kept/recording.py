@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,8 @@ from workbench.errors import SettingError
 from workbench.packages import needed
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.recording import read_frames, write_frames
+
+_OF_SPARK = b'{"format": "workbench recording of Spark"'
 
 
 class Recording:
@@ -53,7 +57,7 @@ class Recording:
 
     @staticmethod
     def open(path: str | Path) -> Recording:
-        """Read a recording from a file.
+        """Read a recording from a file; one of a job on Spark has the picture of ``job.dashboard()``, but no frames.
 
         Args:
             path: of a file that `Job.recording` or `save` wrote.
@@ -61,7 +65,11 @@ class Recording:
         Raises:
             SettingError: there is no such file, or it is not a complete recording.
         """
-        return Recording(*read_frames(path_of(path, "path")))
+        file = path_of(path, "path")
+        if _is_of_spark(file):
+            of_spark = needed("workbench.spark.watching.recording", "a recording of a job on Spark")
+            return of_spark.SparkRecording.open(file)  # type: ignore[no-any-return]
+        return Recording(*read_frames(file))
 
     def save(self, path: str | Path) -> Path:
         """Write it to a file, as compressed JSON lines.
@@ -109,3 +117,12 @@ class Recording:
         first, last = self.frames[0], self.frames[-1]
         seconds = (last.time_us - first.time_us) / 1e6
         return f"<Recording of job {self.name!r}: {len(self.frames)} frames over {seconds:.1f} s, to {last.state}>"
+
+
+def _is_of_spark(file: Path) -> bool:
+    """Whether a file begins as a recording of a job on Spark does."""
+    try:
+        with gzip.open(file, "rb") as opened:
+            return opened.read(len(_OF_SPARK)) == _OF_SPARK
+    except (OSError, EOFError, zlib.error):
+        return False  # reading it as any other recording says why

@@ -6,7 +6,8 @@ import re
 
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
-_MEMORY = "java.lang.OutOfMemoryError"
+_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|exited with code 52\b")
+"""An executor ends with code 52 when it has run out of memory."""
 _GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
@@ -30,7 +31,7 @@ def sentence_of(text: str) -> str:
     """
     if ours := _OURS.findall(text):
         return str(ours[-1])
-    if _MEMORY in text:
+    if _MEMORY.search(text):
         return (
             "a JVM of Spark ran out of memory: give it more (spark.driver.memory, spark.executor.memory), or let it "
             "have smaller batches"

@@ -23,6 +23,7 @@ _SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": _STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.numRecentProgressUpdates": "500",
     "spark.sql.streaming.pollingDelay": "20ms",
 }
 

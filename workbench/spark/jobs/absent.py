@@ -15,7 +15,6 @@ METHODS = {
     "faults": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
     "lecture": "has no scenes of buffers and barriers: run the pipeline in the kernel, or see job.dashboard()",
     "operator_state": "keeps its state in Spark's state stores: read it with spark.read.format('statestore')",
-    "recording": "has no flight recorder: job.report() writes what is known of its batches",
     "rescale": "cannot be rescaled, because Spark fixes the partitions for the life of a checkpoint: start it anew in "
     "another directory",
     "restore": "has no savepoints: copy its checkpoint directory, and run from the copy with resume=True",

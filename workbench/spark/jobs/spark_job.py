@@ -34,6 +34,7 @@ from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.figures import Figures
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.observation import reports_after
+from workbench.spark.watching.recording import SparkRecording
 from workbench.spark.watching.watch import SparkWatch
 from workbench.telemetry.whole_file import replaced
 
@@ -229,6 +230,19 @@ class SparkJob:
         with replaced(Path(path)) as draft:
             draft.write_text(f"{_HEAD}<title>{escape(self.name)}</title>{watched.html()}", encoding="utf-8")
         return Path(path)
+
+    def recording(self, path: str | Path | None = None) -> SparkRecording:
+        """What Spark has told of its queries and executors: the last 500 batches.
+
+        Args:
+            path: of a file to write it to, which ``wb.Recording.open`` reads; None: do not write a file.
+
+        Raises:
+            SettingError: the file cannot be written.
+        """
+        watched = SparkWatch(self, session=self._run.session)
+        watched.stop()
+        return watched.recording(path)
 
     @property
     def streams(self) -> SparkJob:

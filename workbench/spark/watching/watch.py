@@ -6,6 +6,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from workbench.errors import SettingError
@@ -13,7 +14,8 @@ from workbench.packages import needed
 from workbench.spark.engine.failures import sentence_of
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.observation import BatchSeen, reports_after, slow_batch, sources_of, states_of
-from workbench.spark.watching.picture import cluster, page
+from workbench.spark.watching.picture import cluster
+from workbench.spark.watching.recording import QuerySeen, SparkRecording
 
 _EVERY_S = 0.5
 _KEPT = 500
@@ -62,19 +64,22 @@ class WatchedQuery:
         """The slowest batch, and why."""
         return slow_batch(list(self.batches))
 
-    def html(self) -> str:
-        """Its picture."""
+    def seen(self) -> QuerySeen:
+        """What was seen of it so far."""
         sink = self._last.get("sink") or {}
-        return page(
+        return QuerySeen(
             self.name,
             self.state,
-            list(self.batches),
-            sources_of(self._last),
-            states_of(self._last),
-            (str(sink.get("description", "sink")), int(sink.get("numOutputRows", -1))),
-            self.slow,
             self.error,
+            tuple(self.batches),
+            tuple(sources_of(self._last)),
+            tuple(states_of(self._last)),
+            (str(sink.get("description", "sink")), int(sink.get("numOutputRows", -1))),
         )
+
+    def html(self) -> str:
+        """Its picture."""
+        return self.seen().html()
 
 
 class SparkWatch:
@@ -126,6 +131,21 @@ class SparkWatch:
     def stop(self) -> None:
         """Look no more; the queries go on."""
         self._ended.set()
+
+    def recording(self, path: str | Path | None = None) -> SparkRecording:
+        """What was seen so far: the last 500 batches of each query.
+
+        Args:
+            path: of a file to write it to; None: do not write a file.
+
+        Raises:
+            SettingError: the file cannot be written.
+        """
+        self.look()
+        recorded = SparkRecording([query.seen() for query in self.queries], self.executors)
+        if path is not None:
+            recorded.save(path)
+        return recorded
 
     def html(self) -> str:
         """The picture as it is now."""
