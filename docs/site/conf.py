@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 from html import escape
 from importlib.metadata import version as version_of
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 project = "Streaming Workbench"
@@ -55,7 +57,14 @@ napoleon_google_docstring = True
 
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("source-read", _solved)
     app.connect("build-finished", _front_page)
+
+
+def _solved(_app: Any, name: str, source: list[str]) -> None:
+    """Let the README's links to lessons lead to those that the site has: with their outputs."""
+    if name == "README":
+        source[0] = source[0].replace("](notebooks/course/", "](notebooks/course/solved/")
 
 
 def _front_page(app: Any, error: Exception | None) -> None:
@@ -63,6 +72,10 @@ def _front_page(app: Any, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         text = '<!doctype html><meta http-equiv="refresh" content="0; url=docs/site/index.html"><title>Start</title>'
         (app.outdir / "index.html").write_text(text, encoding="utf-8")
+        readme = (app.srcdir / "README.md").read_text(encoding="utf-8")
+        for picture in re.findall(r'="(docs/images/[\w.-]+)"', readme):  # in HTML, which Sphinx leaves as it is
+            (app.outdir / picture).parent.mkdir(parents=True, exist_ok=True)
+            copyfile(app.srcdir / picture, app.outdir / picture)
         if NAMED:
             list_versions(app.outdir.parent)
 

@@ -6,6 +6,7 @@ import re
 import runpy
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -35,3 +36,15 @@ def test_all_versions_are_listed_the_newest_first(monkeypatch: pytest.MonkeyPatc
     assert settings(monkeypatch, "dev")["list_versions"](tmp_path) == ["v1.0.0", "0.10.0", "0.9.0", "dev"]
     links = re.findall('href="(.*?)"', (tmp_path / "index.html").read_text())
     assert links == ["v1.0.0/index.html", "0.10.0/index.html", "0.9.0/index.html", "dev/index.html"]
+
+
+def test_the_readme_leads_to_lessons_with_outputs_and_its_pictures_are_copied(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    conf = settings(monkeypatch, "")
+    source = ["[a lesson](notebooks/course/04_time.ipynb)"]
+    conf["_solved"](None, "README", source)
+    assert source == ["[a lesson](notebooks/course/solved/04_time.ipynb)"]
+    app = SimpleNamespace(builder=SimpleNamespace(format="html"), srcdir=CONF.parents[2], outdir=tmp_path)
+    conf["_front_page"](app, None)
+    assert {path.name for path in (tmp_path / "docs/images").iterdir()} >= {"film-dark.webp", "film-light.webp"}
