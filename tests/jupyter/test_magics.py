@@ -16,6 +16,7 @@ import pytest
 from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
+from shell_cells import failure, run
 
 import workbench
 from workbench.api.kept.job_record import this_cell
@@ -166,24 +167,6 @@ def shell(jobs: dict[str, RecordingJob], shell: InteractiveShell) -> Interactive
     """With a stream and a pipeline in its namespace."""
     shell.user_ns.update(stream=RecordingStream(), pipeline=RecordingPipeline())
     return shell
-
-
-def run(shell: InteractiveShell, cell: str) -> Any:
-    """Run a cell that must succeed; its value."""
-    result = shell.run_cell(cell)
-    result.raise_error()
-    return result.result
-
-
-def failure(shell: InteractiveShell, cell: str) -> str:
-    """Run a cell that must fail with a sentence; everything that was printed."""
-    with capture_output() as printed:
-        result = shell.run_cell(cell)
-    assert isinstance(result.error_in_exec, WorkbenchError)
-    text = (printed.stdout + printed.stderr).strip()
-    assert "Traceback" not in text
-    assert "\n" not in text
-    return text
 
 
 # --- %stream VERB

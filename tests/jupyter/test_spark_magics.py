@@ -13,6 +13,7 @@ from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from query_here import report, run_here
+from shell_cells import failure, run
 
 import workbench as wb
 from workbench.jupyter.completion import candidates
@@ -29,21 +30,6 @@ def gate(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[t
     yield run_here(monkeypatch)
     for job in wb.jobs().values():
         job.cancel()
-
-
-def run(shell: InteractiveShell, cell: str) -> Any:
-    result = shell.run_cell(cell)
-    result.raise_error()
-    return result.result
-
-
-def failure(shell: InteractiveShell, cell: str) -> str:
-    with capture_output() as printed:
-        result = shell.run_cell(cell)
-    assert isinstance(result.error_in_exec, wb.errors.WorkbenchError)
-    text = (printed.stdout + printed.stderr).strip()
-    assert "\n" not in text
-    return text
 
 
 def row_of(shell: InteractiveShell, job: str) -> tuple[str, ...]:

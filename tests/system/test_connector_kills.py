@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -17,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from child_program import ChildProgram
 from killed_systems import KEYS, SYSTEMS, System
 from waiting import until
 
@@ -36,10 +36,7 @@ class Processes:
     """One process after the other, each of which continues the job in a folder."""
 
     def __init__(self) -> None:
-        program = Path(__file__).parents[1] / "support" / "connector_kill_job.py"
-        self._program = subprocess.Popen(
-            [sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._program = ChildProgram("connector_kill_job.py")
 
     def start(self, **job: object) -> None:
         self._tell(job)
@@ -52,18 +49,10 @@ class Processes:
         return self._tell("wait")
 
     def _tell(self, what: object) -> int:
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
-        self._program.stdin.write(f"{json.dumps(what)}\n")
-        self._program.stdin.flush()
-        return int(self._program.stdout.readline())
+        return self._program.ask(json.dumps(what))
 
     def close(self) -> None:
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
-        self._program.stdin.close()
-        self._program.stdout.close()
-        self._program.wait()
+        self._program.close()
 
 
 @pytest.fixture(scope="module")

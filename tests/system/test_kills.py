@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from random import Random
 
 import pyarrow.parquet as pq
 import pytest
+from child_program import ChildProgram
 from databases import query
 from kill_job import KEYS
 from postgresql_server import running
@@ -33,27 +33,14 @@ class Processes:
     """Starts one process after another, each of which goes on with the job in a folder."""
 
     def __init__(self) -> None:
-        self._program = subprocess.Popen(
-            [sys.executable, str(Path(__file__).parents[1] / "support" / "kill_job.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._program = ChildProgram("kill_job.py")
 
     def run(self, folder: Path, count: int, killed_after_s: float = 0, architecture: str = "snapshots") -> int:
         """Run the job in a process that is killed after so long, or not at all; 0: it has finished."""
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
-        self._program.stdin.write(f"{folder} {count} {killed_after_s} {architecture}\n")
-        self._program.stdin.flush()
-        return int(self._program.stdout.readline())
+        return self._program.ask(f"{folder} {count} {killed_after_s} {architecture}")
 
     def close(self) -> None:
-        assert self._program.stdin is not None
-        assert self._program.stdout is not None
-        self._program.stdin.close()
-        self._program.stdout.close()
-        self._program.wait()
+        self._program.close()
 
 
 @pytest.fixture
