@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from bokeh.events import ButtonClick
 from bokeh.models import Slider
+from stepped_counts import start_counts
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -37,25 +38,16 @@ GIVEN = {
 
 
 @pytest.fixture
-def start() -> Iterator[Any]:
+def start() -> Any:
     """Starts a count by key under an architecture."""
-    started: list[Job] = []
+    numbers = count()
 
     def start(architecture: str, **settings: Any) -> Job:
-        stream = wb.Stream.from_table(pa.table({"k": list("abac") * 15}), rate=100)
-        counts = stream.key_by("k").aggregate(n=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
-        job = counts.run(
-            f"knobs-{len(started)}", driver="stepping", fault_tolerance=architecture, buffer_timeout="0ms", **settings
-        )
-        started.append(job)
+        job = start_counts(f"knobs-{next(numbers)}", architecture, **settings)
         job.stepper.step(5)
         return job
 
-    yield start
-    for job in started:
-        if not job.over:
-            job.cancel()
-            job.wait()
+    return start
 
 
 def view_of(job: Job, part: str) -> View:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import asdict
 
-import pyarrow as pa
 import pytest
+from stepped_counts import Starts, starts
 from telling import words_until
 
 import workbench as wb
@@ -18,28 +18,10 @@ from workbench.dashboard.views.architectures import changelog_part, transactions
 from workbench.telemetry.architectures.transactions import transactions_frame
 from workbench.telemetry.frames import Frame
 
-Starts = Callable[[object], Job]
-
 
 @pytest.fixture
-def start() -> Iterator[Starts]:
-    """Starts a count by key of a hundred records a second."""
-    started: list[Job] = []
-
-    def start(architecture: object) -> Job:
-        stream = wb.Stream.from_table(pa.table({"k": list("abac") * 15}), rate=100)
-        counts = stream.key_by("k").aggregate(n=wb.count()).sink_to(wb.TableSink("counts", upsert_key="k"))
-        job = counts.run(
-            "architecture-view", driver="stepping", fault_tolerance=architecture, buffer_size=1, buffer_timeout="0ms"
-        )
-        started.append(job)
-        return job
-
-    yield start
-    for job in started:
-        if not job.over:
-            job.cancel()
-            job.wait()
+def start() -> Starts:
+    return starts("architecture-view")
 
 
 def latest(job: Job) -> Frame:
