@@ -28,6 +28,19 @@ include_patterns = [
 exclude_patterns = ["**/.ipynb_checkpoints"]
 
 html_theme = "furo"
+html_theme_options = {
+    "dark_css_variables": {
+        "jp-ui-font-color1": "#e6e6e6",
+        "jp-layout-color0": "#131416",
+        "jp-layout-color2": "#2b2e33",
+        "jp-border-color1": "#6b7078",
+        "jp-brand-color1": "#64b5f6",
+        "jp-success-color1": "#4caf50",
+        "jp-warn-color1": "#ffa000",
+        "jp-error-color1": "#ef5350",
+    }
+}
+"""The lessons' pictures take the colours of JupyterLab, whose light ones they have where there are none."""
 html_title = f"Streaming Workbench {version}"
 html_static_path: list[str] = []
 templates_path = ["templates"]

@@ -48,3 +48,15 @@ def test_the_readme_leads_to_lessons_with_outputs_and_its_pictures_are_copied(
     app = SimpleNamespace(builder=SimpleNamespace(format="html"), srcdir=CONF.parents[2], outdir=tmp_path)
     conf["_front_page"](app, None)
     assert {path.name for path in (tmp_path / "docs/images").iterdir()} >= {"film-dark.webp", "film-light.webp"}
+
+
+def test_dark_pages_have_every_colour_that_pictures_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = settings(monkeypatch, "")["html_theme_options"]["dark_css_variables"]
+    rooms = [CONF.parents[2] / "workbench" / room for room in ("api/pictures", "lessons")]
+    used = {
+        name
+        for room in rooms
+        for path in room.rglob("*.py")
+        for name in re.findall(r"var\(--(jp-[\w-]+)", path.read_text())
+    }
+    assert used == named.keys()
