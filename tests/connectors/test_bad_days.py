@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import kafka_refusal
 import postgresql_server
 import pyarrow as pa
 import pytest
@@ -15,7 +16,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.connectors.contract.base import Source, WaitUntil
-from workbench.errors import SinkError, SourceError
+from workbench.errors import JobError, SinkError, SourceError
 
 SCHEMA = {"id": pa.int64()}
 NUMBERS = pa.table({"id": range(400)})
@@ -77,6 +78,24 @@ def test_a_refused_login_of_postgresql(postgresql: postgresql_server.PostgresPro
         wb.Stream.from_table(NUMBERS).sink_to(wb.SqlSink(url, "rows")).run("refused")
     assert "gue55ed" not in str(raised.value)
     rules.write_text(before)
+
+
+def test_a_refused_login_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, not after all attempts, and without the password."""
+    pytest.importorskip("confluent_kafka")
+    monkeypatch.setenv("WB_KAFKA_PASSWORD", "gue55ed")
+    login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": "ann"}
+    login["sasl.password"] = "${WB_KAFKA_PASSWORD}"
+    with kafka_refusal.refusing() as servers:
+        reader: Any = readers(wb.KafkaSource(servers, "orders", SCHEMA, options=login), 1)[0]
+        with pytest.raises(SourceError, match=rf"^{servers} refuses the login \(.*{kafka_refusal.FACT}") as raised:
+            until(lambda: reader._clock.advance_to(reader.poll(1).time_us))
+        reader.close()
+        assert "gue55ed" not in str(raised.value)
+        stream = wb.Stream.from_table(NUMBERS).sink_to(wb.KafkaSink(servers, "orders", options=login))
+        job = stream.run("refused", restart=wb.restart.no_restart())
+        with pytest.raises(JobError, match="refuses the login"):
+            job.wait("60s")
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from workbench.connectors.kafka.tail import MessageId
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.errors import SinkError
 
+_FLUSH_S = 0.25
 _POLL_S = 0.1
 
 
@@ -124,10 +125,13 @@ class Outgoing:
         Raises:
             SinkError: as for `send`.
         """
-        left = self._producer.flush(self._topic.wait_s + 1)
-        self._check()
-        if left:
-            raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
+        left = 0
+        for _ in range(int((self._topic.wait_s + 1) / _FLUSH_S) + 1):
+            left = self._producer.flush(_FLUSH_S)
+            self._check()  # a refused login need not be waited for
+            if not left:
+                return
+        raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
 
     def in_transaction(self, send: Callable[[], None]) -> None:
         """Call `send` within a transaction.

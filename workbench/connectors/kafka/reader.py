@@ -337,8 +337,11 @@ class KafkaReader(SourceReader):
     def _failed(self, error: Any, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""
         cluster = self._cluster
+        if not self._located:
+            self._consumer.consume(1, 0)  # has no partition to read, but calls `_note`
+        if self._down is not None and not cluster.may_return(self._down):
+            error = self._down  # the client goes on trying, and says nothing but that a call takes too long
         retry_us = self._retries.failed(now_us, cluster.fact(error)) if cluster.may_return(error) else None
         if retry_us is None:
-            cause = self._down if self._down is not None and not cluster.may_return(self._down) else error
-            raise cluster.error(cause, f"read {', '.join(self._source.topics)}", SourceError)
+            raise cluster.error(error, f"read {', '.join(self._source.topics)}", SourceError)
         return WaitUntil(retry_us)
