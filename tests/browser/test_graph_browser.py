@@ -124,12 +124,24 @@ MOVING = """() => {
     return within(document).filter(one => one.closest(".wb-moves") && one.matches("g, path"))
         .map(one => one.getAttribute("class") ?? one.tagName)
 }"""
+BARRIERS = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    const moved = within(document).filter(one => one.closest(".wb-moves g.barrier")).map(one => one.tagName)
+    const count = tag => moved.filter(one => one === tag).length
+    return count("rect") > 2 && count("text") > 0 ? [count("rect"), count("text")] : null
+}"""
+"""How many barriers move while at least three do, two of them on steep edges, and how many of them are labelled."""
 
 
 def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome():
-    numbers = wb.Stream.from_table(pa.table({"n": range(600_000)}), rate=20.0)
+    left, right = (wb.Stream.from_table(pa.table({"n": range(600_000)}), rate=10.0) for _ in range(2))
     job = (
-        numbers.key_by("n").aggregate(count=wb.count()).sink_to(wb.DiscardSink()).run("moves", checkpoint_interval="2s")
+        left.union(right)
+        .key_by("n")
+        .aggregate(count=wb.count())
+        .sink_to(wb.DiscardSink())
+        .run("moves", checkpoint_interval="2s")
     )
     pages = wb.serve(job)
     try:
@@ -137,6 +149,8 @@ def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome():
             page = opened(browser, f"{pages.url}&view=graph")
             for kind in ("record", "barrier"):
                 page.wait_for_function(f"kind => ({MOVING})().includes(kind)", arg=kind)
+            barriers, labels = page.wait_for_function(BARRIERS).json_value()
+            assert labels < barriers, "labels of steep edges would stand on the numbers of the edges"
             page.get_by_text("One of 5 records is drawn").wait_for()
             job.tune(rate=6_000)
             page.wait_for_function(f"() => ({MOVING})().includes('path')")
