@@ -91,13 +91,15 @@ class Player:
     Args:
         pauses_s: the longest time for which the learner reads and thinks between two cells.
         shoots: whether pictures are taken.
+        folder: of the notebooks, below the server's.
     """
 
-    def __init__(self, front: Front, pauses_s: float = 0.0, shoots: bool = False) -> None:
+    def __init__(self, front: Front, pauses_s: float = 0.0, shoots: bool = False, folder: str = "") -> None:
         self._front = front
         self._page = front.page
         self._pauses_s = pauses_s
         self._shoots = shoots
+        self._folder = folder
         self._pauses = random.Random(7)
         self._problems: list[str] = []
         self._page.on("pageerror", lambda error: self._problems.append(str(error)))
@@ -112,7 +114,7 @@ class Player:
         """
         played = Played(number)
         source = source or source_of(number)
-        name = f"{number}_{COURSE[number]}.ipynb"
+        name = f"{self._folder}{number}_{COURSE[number]}.ipynb"
         (self._front.root / name).write_text(notebook(source, number, solved=False), encoding="utf-8")
         self._front.open(name)
         place = 0

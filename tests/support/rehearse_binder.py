@@ -147,7 +147,9 @@ def session(home: Home, number: str) -> list[str]:
             opened_cpu_s = usage.cpu_s
             dress(front, "light")
             front.root = home.checkout
-            played = Player(front).play(number)
+            played = Player(front, folder="notebooks/course/").play(
+                number
+            )  # not beside the sources, which it would use
             browser.close()
     finally:
         usage.end()
