@@ -240,10 +240,11 @@ class Pattern:
         return self._inner("allow_combinations", "followed_by_any")
 
     def until(self, condition: str | Expression) -> Pattern:
-        """A row for which this is true ends the repetition of the last stage.
+        """A row for which this is true ends the repetition of the last stage, and does not belong to it.
 
         Args:
-            condition: see `wb.pattern`.
+            condition: see `wb.pattern`. An aggregate over the stage counts the row itself, too: ``COUNT(a.*) > 3`` ends
+                it after three rows.
 
         Raises:
             PlanError: the stage has a largest number of rows anyway.

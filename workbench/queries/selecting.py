@@ -10,7 +10,8 @@ from sqlglot import exp
 from workbench.errors import unknown
 from workbench.expressions import col
 from workbench.expressions.tree.sql import Tree
-from workbench.queries.clauses.joining import conjuncts, joined
+from workbench.queries.clauses.join_conditions import conjuncts
+from workbench.queries.clauses.joining import joined
 from workbench.queries.clauses.projecting import is_star, projected, selected
 from workbench.queries.clauses.ranking import limited
 from workbench.queries.clauses.recognizing import recognized

@@ -18,12 +18,13 @@ from workbench.lab.bench.looking import looking
 from workbench.lab.bench.measuring import chaos, full_speed, orderings, percentiles, stalls, starting
 from workbench.lab.bench.measuring.measure import Result
 from workbench.lab.bench.measuring.peers import DEFAULT, Folder, open_folder
-from workbench.lab.bench.measuring.report import OURS, WIDTH, Report
+from workbench.lab.bench.measuring.report import WIDTH, Report
 from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, cases, run_round
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.nexmark import beside, measuring, patterns
 from workbench.lab.bench.nexmark.answers import ANSWERS
 from workbench.lab.bench.on_spark import delays, histories, watching
+from workbench.lab.bench.sql_runs import run_nexmark, run_patterns
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 from workbench.lab.bench.works.connectors.beside import Beside
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
@@ -275,53 +276,6 @@ def _beside(speeds: Callable[[int], Iterator[Beside]]) -> Callable[[argparse.Nam
     return run
 
 
-def _nexmark(options: argparse.Namespace) -> int:
-    chosen, count = options.query or (), options.rows or measuring.EVENTS
-
-    def ours() -> Iterator[Result]:
-        for found in measuring.nexmark(chosen, options.parallelism or 1, count):
-            say(found.to_json() if options.json else found.describe())
-            yield found.result
-
-    return _in_rounds(options, "nexmark", ours, lambda folder: beside.write(folder, chosen, count))
-
-
-def _patterns(options: argparse.Namespace) -> int:
-    count = options.rows or patterns.EVENTS
-
-    def ours() -> Iterator[Result]:
-        for found in patterns.patterns(options.parallelism or 1, count):
-            if options.json:
-                say(found.to_json())
-            yield found
-
-    return _in_rounds(options, patterns.WORK, ours, lambda folder: patterns.write(folder, count))
-
-
-def _in_rounds(
-    options: argparse.Namespace, work: str, ours: Callable[[], Iterator[Result]], write: Callable[[Path], None]
-) -> int:
-    """Rounds of our runs, and of those of other systems on what is written for them; then the table."""
-    results: list[Result] = []
-    with ExitStack() as stack:
-        folder = None
-        if options.peers:
-            folder = stack.enter_context(open_folder(options.peers, options.peer or beside.DEFAULT))
-            write(folder.inputs / work)
-        for _ in range(options.repeats):
-            results += ours()
-            for result in () if folder is None else folder.run(work, options.seconds or 1):
-                results.append(result)
-                if options.json:
-                    say(result.to_json())
-    report = Report(results)
-    if any(result.peer != OURS for result in results):
-        out = sys.stderr if options.json else sys.stdout
-        Console(file=out, width=None if out.isatty() else WIDTH).print(report.table())
-        out.writelines(f"{line}\n" for line in beside.summaries(results))
-    return 0 if report.exact else 1
-
-
 def _percentiles(options: argparse.Namespace) -> int:
     for _ in range(options.repeats):
         for found in percentiles.percentiles():
@@ -386,8 +340,8 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "idle": _idle,
     "intervals": _intervals,
     "kafka": _beside(kafka_speeds),
-    "nexmark": _nexmark,
-    "patterns": _patterns,
+    "nexmark": run_nexmark,
+    "patterns": run_patterns,
     "percentiles": _percentiles,
     "postgresql": _beside(postgresql_speeds),
     "spark": _spark,

@@ -3,59 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import timedelta
 
-import pyarrow as pa
 from sqlglot import exp
 
 from workbench.api.streams.joining import AnyHow
 from workbench.errors import PlanError, QueryError, SettingError
-from workbench.expressions import Expression, col, compile_expression, plain_name
+from workbench.expressions import Expression, col, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
+from workbench.queries.clauses.join_conditions import (
+    LEFT,
+    RIGHT,
+    JoinConditions,
+    conjuncts,
+    record_bounds,
+    sorted_conditions,
+)
 from workbench.queries.clauses.looking_up import looked_up
-from workbench.queries.reading.binding import bound, check_part, constant_us
+from workbench.queries.reading.binding import bound
 from workbench.queries.reading.places import Text
-from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.relation import Relation
 from workbench.queries.reading.table_functions import INSTANT, free_name, materialized
-
-_LEFT, _RIGHT = 0, 1
-_FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
-
-
-def conjuncts(tree: Tree | None) -> list[Tree]:
-    """The conditions that AND connects; BETWEEN counts as two."""
-    if tree is None:
-        return []
-    if isinstance(tree, exp.Paren):
-        return conjuncts(tree.this)
-    if isinstance(tree, exp.And):
-        return [*conjuncts(tree.this), *conjuncts(tree.expression)]
-    if isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
-        value, low, high = tree.this, tree.args["low"], tree.args["high"]
-        above = exp.GTE(this=value.copy(), expression=low.copy())
-        return [above, exp.LTE(this=value.copy(), expression=high.copy())]
-    return [tree]
-
-
-@dataclass
-class _Sorted:
-    """The conditions of a join by what becomes of them."""
-
-    keys: list[tuple[Tree, Tree, Tree]] = field(default_factory=list)  # the left value, the right value, the condition
-    before_us: int | None = None
-    after_us: int | None = None
-    until: Tree | None = None  # the latest time of a right record, from columns of the left one
-    latest: bool = False  # whether the latest right record up to the left one's time is meant
-    own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
-    rest: list[Tree] = field(default_factory=list)
-    bounding: list[Tree] = field(default_factory=list)
-
-    @property
-    def bounded(self) -> bool:
-        """Whether the event time of one side bounds that of the other."""
-        return self.before_us is not None and (self.after_us is not None or self.until is not None)
 
 
 def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: Text) -> tuple[Relation, list[Tree]]:
@@ -90,15 +60,15 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
             (own if _readable(condition, both) else left_over).append(condition)
     else:
         left_over = pool
-    plan = _sorted(own, left, right, both, text)
+    plan = sorted_conditions(own, left, right, both, text)
     if right.lookup is not None:
-        left = _filtered(left, plan.own[_LEFT] if how == "inner" else (), text)
-        others = [*plan.own[_RIGHT], *(plan.own[_LEFT] if how != "inner" else ()), *plan.bounding, *plan.rest]
+        left = _filtered(left, plan.own[LEFT] if how == "inner" else (), text)
+        others = [*plan.own[RIGHT], *(plan.own[LEFT] if how != "inner" else ()), *plan.bounding, *plan.rest]
         return _using(looked_up(left, right, how, plan.keys, others, join, text), left, join), left_over
     plan.latest = _is_as_of(join, left, right, text)
     if how == "inner" and not plan.latest and not plan.bounded and right.stream is not None:
-        plan = _record_bounds(own, left, right, both, plan, text)
-        if not plan.bounded and (other := _record_bounds(own, right, left, both, None, text)).bounded:
+        plan = record_bounds(own, left, right, both, plan, text)
+        if not plan.bounded and (other := record_bounds(own, right, left, both, None, text)).bounded:
             swapped = _pairs(right, left, how, other, join, text)
             count = len(right.columns)
             pairs = replace(swapped, columns=swapped.columns[count:] + swapped.columns[:count])
@@ -138,38 +108,6 @@ def _using(pairs: Relation, left: Relation, join: Tree) -> Relation:
     return pairs
 
 
-def _record_bounds(
-    conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, plan: _Sorted | None, text: Text
-) -> _Sorted:
-    """The conditions of a join if a left record says itself until when it has partners; otherwise the plan as it is.
-
-    Such a condition is ``right.ts <= left.expires``, with the event time of the right side and nothing added to it.
-    """
-    found = _sorted(conditions, left, right, both, text)
-    if found.before_us is None:
-        return plan or found
-    for condition in found.rest:
-        sides = (condition.this, condition.args.get("expression"))
-        if isinstance(condition, exp.GTE):
-            sides = sides[::-1]
-        elif not isinstance(condition, exp.LTE):
-            continue
-        time, until = sides
-        columns = [{_side(column, left) for column in both.stored([side], text)} for side in sides]
-        event_time = isinstance(time, exp.Column) and both.of(time, text).ahead_us == 0
-        if event_time and columns == [{_RIGHT}, {_LEFT}] and _is_time(until, left, text):
-            found.until, found.after_us = until, None
-            found.rest.remove(condition)
-            found.bounding.append(condition)
-            return found
-    return plan or found
-
-
-def _is_time(tree: Tree, side: Relation, text: Text) -> bool:
-    kind = compile_expression(bound(tree, side, text), side.records.schema).type
-    return bool(pa.types.is_timestamp(kind)) and kind.unit != "ns"
-
-
 def _how(join: Tree, text: Text) -> AnyHow:
     for name in ("method", "global", "hint", "match_condition", "pivots"):
         if join.args.get(name):
@@ -199,74 +137,7 @@ def _readable(condition: Tree, both: Relation) -> bool:
     return True
 
 
-def _sorted(conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, text: Text) -> _Sorted:
-    plan = _Sorted()
-    for condition in conditions:
-        for part in condition.walk():
-            if not isinstance(part, exp.Column):
-                check_part(part, text)
-        sides = {_side(column, left) for column in both.stored([condition], text)}
-        if len(sides) == 1:
-            plan.own[sides.pop()].append(condition)
-            continue
-        used = False
-        if type(condition) in _FLIPPED:
-            used = _bounds(condition, plan, left, right, both, text)
-            pair = (condition.this, condition.expression)
-            first, second = ({_side(column, left) for column in both.stored([part], text)} for part in pair)
-            if isinstance(condition, exp.EQ) and len(first) == len(second) == 1:
-                plan.keys.append((*(pair if first == {_LEFT} else pair[::-1]), condition))
-            elif used:
-                plan.bounding.append(condition)
-            used = used or (isinstance(condition, exp.EQ) and len(first) == len(second) == 1)
-        if not used:
-            plan.rest.append(condition)
-    return plan
-
-
-def _side(column: Column, left: Relation) -> int:
-    return _LEFT if any(column is other for other in left.columns) else _RIGHT
-
-
-def _bounds(condition: Tree, plan: _Sorted, left: Relation, right: Relation, both: Relation, text: Text) -> bool:
-    """Take a comparison of event times as a bound; False: it is none, or does not say it exactly."""
-    ends = [_instant(part, both, text) for part in (condition.this, condition.expression)]
-    if ends[0] is None or ends[1] is None:
-        return False
-    (first, a), (second, b), kind = ends[0], ends[1], type(condition)
-    if _side(first, left) == _RIGHT:
-        first, second, a, b, kind = second, first, b, a, _FLIPPED[kind]
-    if first.ahead_us is None or second.ahead_us is None:
-        return False
-    gap = first.ahead_us + a - second.ahead_us - b  # right time - left time, if both sides are equal
-    if kind in (exp.LT, exp.LTE, exp.EQ):
-        low = gap + (kind is exp.LT)
-        plan.before_us = low if plan.before_us is None else max(plan.before_us, low)
-    if kind in (exp.GT, exp.GTE, exp.EQ):
-        high = gap - (kind is exp.GT)
-        plan.after_us = high if plan.after_us is None else min(plan.after_us, high)
-    kinds = [side.records.schema.field(c.stored).type for side, c in ((left, first), (right, second))]
-    return all(not pa.types.is_timestamp(kind) or kind.unit != "ns" for kind in kinds)
-
-
-def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | None:
-    """A column plus a constant number of microseconds; None: something else."""
-    if isinstance(tree, exp.Paren):
-        return _instant(tree.this, both, text)
-    if isinstance(tree, exp.Column):
-        return both.of(tree, text), 0
-    if isinstance(tree, exp.Add | exp.Sub):
-        parts = (tree.this, tree.expression)
-        if isinstance(tree, exp.Add) and isinstance(parts[0], exp.Interval):
-            parts = parts[::-1]
-        inner = _instant(parts[0], both, text)
-        if inner is not None and isinstance(parts[1], exp.Interval):
-            length = constant_us(parts[1], text)
-            return inner[0], inner[1] + (length if isinstance(tree, exp.Add) else -length)
-    return None
-
-
-def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tree, text: Text) -> Relation:
+def _pairs(left: Relation, right: Relation, how: AnyHow, plan: JoinConditions, join: Tree, text: Text) -> Relation:
     if plan.latest:
         plan.rest += plan.bounding
         plan.before_us = plan.after_us = None
@@ -278,10 +149,10 @@ def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tr
     sides = [_filtered(side, own, text) for side, own in zip((left, right), plan.own, strict=True)]
     rest = list(plan.rest)
     if right.table is not None:
-        sides[_RIGHT] = right
-        if plan.own[_RIGHT] and how != "inner":
-            raise text.error(plan.own[_RIGHT][0], "a condition on the table alone: filter the table before")
-        rest += plan.own[_RIGHT]
+        sides[RIGHT] = right
+        if plan.own[RIGHT] and how != "inner":
+            raise text.error(plan.own[RIGHT][0], "a condition on the table alone: filter the table before")
+        rest += plan.own[RIGHT]
     if not plan.keys:
         raise text.error(
             join, "a join needs values that are equal on both sides: add a condition such as a.id = b.id to ON"
@@ -293,8 +164,8 @@ def _pairs(left: Relation, right: Relation, how: AnyHow, plan: _Sorted, join: Tr
     return pairs
 
 
-def _check_outer(plan: _Sorted, how: AnyHow, text: Text) -> None:
-    unfit = plan.rest + (plan.own[_LEFT] if how != "semi" else []) + (plan.own[_RIGHT] if how == "outer" else [])
+def _check_outer(plan: JoinConditions, how: AnyHow, text: Text) -> None:
+    unfit = plan.rest + (plan.own[LEFT] if how != "semi" else []) + (plan.own[RIGHT] if how == "outer" else [])
     if unfit:
         raise text.error(
             unfit[0],
@@ -309,7 +180,7 @@ def _filtered(side: Relation, conditions: Sequence[Tree], text: Text) -> Relatio
     return replace(side, stream=side.stream.filter(*(bound(condition, side, text) for condition in conditions)))
 
 
-def _is_bounded(left: Relation, right: Relation, plan: _Sorted, how: AnyHow, join: Tree, text: Text) -> bool:
+def _is_bounded(left: Relation, right: Relation, plan: JoinConditions, how: AnyHow, join: Tree, text: Text) -> bool:
     """Whether records need to wait for a limited time only; otherwise the join keeps all of them."""
     changes = is_changelog(left.records.schema) or is_changelog(right.records.schema)
     if changes or not plan.bounded or how in ("semi", "anti"):
@@ -331,12 +202,12 @@ def _with_keys(
     The right keys are not in the result, so those of an outer join are copies; so are computed and repeated ones.
     """
     names: tuple[list[str], list[str]] = ([], [])
-    for at in (_LEFT, _RIGHT):
+    for at in (LEFT, RIGHT):
         side = sides[at]
-        copies = how == "outer" or (how == "left" and at == _RIGHT)
+        copies = how == "outer" or (how == "left" and at == RIGHT)
         added: dict[str, Expression] = {}
         taken = side.table.column_names if side.table is not None else side.records.columns
-        other = sides[_LEFT].records.columns if at == _RIGHT else []
+        other = sides[LEFT].records.columns if at == RIGHT else []
         for pair in pairs:
             value = _bound_to(pair[at], side, text)
             name = plain_name(value)
@@ -366,7 +237,7 @@ def _bound_to(tree: Tree, side: Relation, text: Text) -> Expression:
 
 
 def _joined(
-    sides: list[Relation], keys: tuple[list[str], list[str]], how: AnyHow, plan: _Sorted, join: Tree, text: Text
+    sides: list[Relation], keys: tuple[list[str], list[str]], how: AnyHow, plan: JoinConditions, join: Tree, text: Text
 ) -> Relation:
     left, right = sides
     if plan.until is not None:
@@ -407,9 +278,9 @@ def _joined(
     if how in ("semi", "anti"):
         return Relation(stream, tuple(replace(column, ahead_us=None) for column in left.columns))
     shift = (0, None) if right.table is not None or plan.latest else _shifts(plan)
-    made = [replace(column, ahead_us=_sum(column.ahead_us, shift[_LEFT])) for column in left.columns]
+    made = [replace(column, ahead_us=_sum(column.ahead_us, shift[LEFT])) for column in left.columns]
     made += [
-        replace(column, stored=place[column.stored or ""], ahead_us=_sum(column.ahead_us, shift[_RIGHT]))
+        replace(column, stored=place[column.stored or ""], ahead_us=_sum(column.ahead_us, shift[RIGHT]))
         for column in right.columns
     ]
     return Relation(stream, tuple(made))
@@ -425,7 +296,7 @@ def _with_until(left: Relation, until: Tree, text: Text) -> tuple[Relation, str]
     return replace(left, stream=left.records.with_columns(**{name: value})), name
 
 
-def _shifts(plan: _Sorted) -> tuple[int | None, int | None]:
+def _shifts(plan: JoinConditions) -> tuple[int | None, int | None]:
     """A record's event time minus a pair's, for both sides; a pair has the later one of its records. None: unknown."""
     before, after = plan.before_us, plan.after_us
     if before is not None and plan.until is not None:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from workbench.errors import PlanError, QueryError
 from workbench.expressions import Expression, col, expr, plain_name, when
 from workbench.expressions.tree.sql import Tree
-from workbench.queries.clauses.joining import conjuncts
+from workbench.queries.clauses.join_conditions import conjuncts
 from workbench.queries.reading.binding import bound, check_part, key_of
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
