@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,15 +62,46 @@ def test_rows_of_postgresql(postgresql: postgresql_server.PostgresProcess) -> No
     assert found(two, shops, key=["n", "shop"]) == [("caps", 1), (None, None)]
 
 
+@pytest.mark.parametrize("engine", ["sqlite", "duckdb"])
+def test_rows_of_a_database_file(engine: str, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    url = f"{engine}:///{tmp_path / 'ads.db'}"
+    since = dt.datetime(2026, 3, 29, 1, 30)
+    rows = pa.table({"ad": [7, 9, 9], "name": ["shoes", "hats", "caps"], "since": [since] * 3})
+    assert wb.Stream.from_table(rows).sink_to(wb.SqlSink(url, "ads")).run("fills").wait("60s") == "FINISHED"
+    lookup = wb.SqlLookup(url, "ads", {"name": pa.string(), "since": pa.timestamp("us")}, key="ad")
+    shoes = ("shoes", since)
+    assert found(lookup) == [shoes, (None, None), shoes, (None, None)]
+    assert joined(url, more=", 'cache' = '1h'", columns="name STRING") == [
+        (0, 7, "shoes"),
+        (1, None, None),
+        (2, 7, "shoes"),
+        (3, None, None),
+    ]
+    for refused, message in (
+        (wb.SqlLookup(url, "nowhere", NAMES), "cannot look up rows in 'nowhere' of .*"),
+        (wb.SqlLookup(f"{engine}:///{tmp_path / 'none.db'}", "ads", NAMES, key="ad"), "does not exist"),
+        (wb.SqlLookup(url, "ads", {"name": pa.int64()}, key="ad"), "do not have these columns: .*shoes"),
+    ):
+        with pytest.raises(SourceError, match=message):
+            refused.open().find(7)
+    with pytest.raises(SourceError, match="has several rows with ad = 9"):
+        lookup.open().find(9)
+    assert not (tmp_path / "none.db").exists()
+
+
 JOINED = """
-    CREATE TABLE ads (ad INT, name STRING, budget INT) WITH ('connector' = 'sql', 'url' = '{url}'{more});
-    SELECT v.n, a.name, a.ad, budget FROM views AS v {kind} JOIN ads FOR SYSTEM_TIME AS OF v.p AS a ON {on}
+    CREATE TABLE ads (ad INT, {columns}) WITH ('connector' = 'sql', 'url' = '{url}'{more});
+    SELECT v.n, a.ad, {taken} FROM views AS v {kind} JOIN ads FOR SYSTEM_TIME AS OF v.p AS a ON {on}
 """
 
 
-def joined(url: str, kind: str = "LEFT", on: str = "v.ad = a.ad", more: str = "") -> list[tuple[Any, ...]]:
+def joined(
+    url: str, kind: str = "LEFT", on: str = "v.ad = a.ad", more: str = "", columns: str = "name STRING, budget INT"
+) -> list[tuple[Any, ...]]:
     views = wb.sql("SELECT *, PROCTIME() AS p FROM views", views=wb.Stream.from_table(VIEWS))
-    query = JOINED.format(url=url, kind=kind, on=on, more=more)
+    taken = ", ".join(f"a.{column.split()[0]}" for column in columns.split(", "))
+    query = JOINED.format(url=url, kind=kind, on=on, more=more, columns=columns, taken=taken)
     return sorted(tuple(row.values()) for row in wb.sql(query, views=views).collect().to_pylist())
 
 
@@ -77,7 +110,7 @@ def test_a_lookup_join_in_sql(postgresql: postgresql_server.PostgresProcess, mon
     monkeypatch.setenv("ADS_PASSWORD", password)
     url = postgresql.url.replace(password, "${ADS_PASSWORD}")
     none = (None, None, None)
-    shoes = ("shoes", 7, 5)
+    shoes = (7, "shoes", 5)
     assert joined(url) == [(0, *shoes), (1, *none), (2, *shoes), (3, *none)]
     assert joined(url, "INNER", "a.ad = v.ad", ", 'cache' = '1h'") == [(0, *shoes), (2, *shoes)]
     assert joined(url, "", "a.ad = v.ad - 1 AND v.n < a.budget") == [(1, *shoes)]
@@ -151,7 +184,7 @@ def test_arguments_that_cannot_be_meant_are_refused() -> None:
         stream.lookup_async(table, key=["ad", "n"], schema=NAMES)
     with pytest.raises(SettingError, match="schema is missing: declare the columns"):
         stream.lookup_async(lambda ad: None, key="ad")
-    with pytest.raises(SettingError, match="url is 'mysql://h/d': write postgresql://"):
+    with pytest.raises(SettingError, match=r"'mysql://h/d' cannot be used: write sqlite:///.* or postgresql://"):
         wb.SqlLookup("mysql://h/d", "ads", NAMES)
     with pytest.raises(SettingError, match="table is ''"):
         wb.SqlLookup("postgresql://h/d", "", NAMES)

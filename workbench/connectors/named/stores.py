@@ -82,7 +82,7 @@ def _sql_lookup(options: Options, table: Declared) -> NamedLookup:
 
 SQL = NamedConnector(
     "sql",
-    "a table of PostgreSQL, also for look-ups; for a sink also of SQLite or DuckDB",
+    "a table of PostgreSQL; for a sink and for look-ups also of SQLite or DuckDB",
     {
         "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights' or 'sqlite:///out.db'",
         "table": "by default this table's name",

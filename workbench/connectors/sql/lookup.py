@@ -1,7 +1,8 @@
-"""Looks up rows of a PostgreSQL table."""
+"""Looks up rows of a table of PostgreSQL, SQLite or DuckDB."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,9 +14,10 @@ import pyarrow as pa
 from workbench.arguments import text_of
 from workbench.clock import rest
 from workbench.connectors.contract.secrets import hidden, revealed_url
-from workbench.connectors.sql.database import quoted, quoted_list
-from workbench.connectors.sql.postgresql import PostgreSQL, connected, may_return
-from workbench.connectors.sql.server import SCHEME, DatabaseServer
+from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
+from workbench.connectors.sql.duckdb import DuckDB
+from workbench.connectors.sql.postgresql import PostgreSQL, connected, may_return, numbered
+from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
@@ -25,28 +27,32 @@ from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 _CONNECT_S = 1.0
+_BUSY_S = 10.0
+"""How long another program may have locked a file."""
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Between attempts while the server is away."""
 
 
 @dataclass(frozen=True, init=False)
 class SqlLookup(LookupTable):
-    """A PostgreSQL table that a stream looks rows up in, with `Stream.lookup_async`.
+    """A table of a database that a stream looks rows up in, with `Stream.lookup_async`.
 
-    Each subtask keeps as many connections as it has pending calls. While the server is away, a call tries again for
-    three seconds.
+    Each subtask keeps as many connections to PostgreSQL or SQLite as it has pending calls. A DuckDB file is opened for
+    each call, so that other programs can write to it in between. While a server is away, a call tries again for three
+    seconds.
 
     Source: Flink's lookup join.
 
     Args:
-        url: ``postgresql://[user[:password]@]host[:port]/database``; ``${NAME}`` in it is an environment variable.
+        url: ``postgresql://[user[:password]@]host[:port]/database``, ``sqlite:///path.db`` or ``duckdb:///path.db``;
+            ``${NAME}`` in that of a server is an environment variable.
         table: its name.
         schema: names and types of the columns to add; values are converted to these types.
         key: the columns that identify a row, in the order of the stream's key columns.
 
     Raises:
         SettingError: an invalid URL or name.
-        MissingPackageError: the package adbc-driver-postgresql is not installed.
+        PlanError: the package adbc-driver-postgresql or duckdb is not installed.
         SourceError: while running: no connection, no such table, or several rows with a key.
 
     Example::
@@ -63,8 +69,7 @@ class SqlLookup(LookupTable):
     def __init__(
         self, url: str, table: str, schema: SchemaLike, *, key: ColumnName | Sequence[ColumnName] = "id"
     ) -> None:
-        if not text_of(url, "url", "postgresql://localhost/shop").startswith(f"{SCHEME}://"):
-            raise SettingError(f"url is {redacted(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
+        database_at(url)
         if not text_of(table, "table", "customers"):
             raise SettingError("table is '': write the name of a table, such as 'customers'")
         values = {
@@ -77,15 +82,15 @@ class SqlLookup(LookupTable):
             object.__setattr__(self, name, value)
         if not self.key:
             raise SettingError("key is empty: name the columns that identify a row, such as 'id'")
-        self.server.check()
+        self.database.check()
 
     @cached_property
-    def server(self) -> DatabaseServer:
+    def database(self) -> Database:
         """The database."""
-        return DatabaseServer(PostgreSQL(), self.url)
+        return database_at(self.url)
 
     def describe(self) -> str:
-        return f"{self.table} of {self.server.url} by {', '.join(self.key)}"
+        return f"{self.table} of {self.database.url} by {', '.join(self.key)}"
 
     def check_keys(self, count: int) -> None:
         """Reject another number of key columns.
@@ -102,7 +107,7 @@ class SqlLookup(LookupTable):
             )
 
     def open(self) -> OpenTable:
-        return SqlRows(self)
+        return FileRows(self, self.database) if isinstance(self.database, DatabaseFile) else SqlRows(self)
 
 
 class SqlRows:
@@ -112,17 +117,15 @@ class SqlRows:
         self._lookup = lookup
         self._idle: list[Any] = []
         self._closed = False
-        where = " AND ".join(f"{quoted(name)} = ${at}" for at, name in enumerate(lookup.key, 1))
-        names = quoted_list(lookup.schema.names)
-        self._query = f"SELECT {names} FROM {quoted(lookup.table)} WHERE {where} LIMIT 2"
+        self._query = numbered(_query(lookup))
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         for pause_s in (*_PAUSES_S, None):
             try:
-                return self._row(self._answer(key), key)
+                return _row(self._lookup, self._answer(key), key)
             except PostgreSQL().errors as error:
                 if pause_s is None or not may_return(error):
-                    raise self._error(error) from error
+                    raise _error(self._lookup, error) from error
                 rest(pause_s)
         raise AssertionError("the last attempt returns or raises")
 
@@ -151,21 +154,71 @@ class SqlRows:
             self.close()
         return found
 
-    def _row(self, found: pa.Table, key: Sequence[Any]) -> Mapping[str, Any] | None:
-        lookup = self._lookup
-        if found.num_rows > 1:
-            pairs = ", ".join(f"{name} = {value!r}" for name, value in zip(lookup.key, key, strict=True))
-            raise SourceError(f"the table {lookup.table!r} has several rows with {pairs}: look up by a unique key")
-        try:
-            rows = found.cast(lookup.schema).to_pylist()
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise SourceError(
-                f"rows of {lookup.table!r} do not have these columns: {first_line_of(error)}; declare other types"
-            ) from error
-        return rows[0] if rows else None
 
-    def _error(self, error: Exception) -> SourceError:
-        lookup = self._lookup
-        fact = redacted(hidden(first_line_of(error), lookup.url))
-        fact = fact.partition("ERROR: ")[2].lstrip() or fact
-        return SourceError(f"cannot look up rows in {lookup.table!r} of {lookup.server.url}: {fact}")
+class FileRows:
+    """See `OpenTable`: rows of an SQLite or DuckDB file; connections to SQLite that no call uses wait in a list."""
+
+    def __init__(self, lookup: SqlLookup, file: DatabaseFile) -> None:
+        self._lookup = lookup
+        self._file = file
+        self._query = _query(lookup)
+        self._idle: list[sqlite3.Connection] = []
+
+    def find(self, *key: Any) -> Mapping[str, Any] | None:
+        try:
+            if not self._file.exists():
+                raise SourceError(f"{self._file.path} does not exist: check the path of {self._file.url}")
+            rows = self._of_duckdb(key) if isinstance(self._file.engine, DuckDB) else self._of_sqlite(key)
+        except self._file.engine.errors as error:
+            raise _error(self._lookup, error) from error
+        names = self._lookup.schema.names
+        columns = [pa.array([row[at] for row in rows]) for at in range(len(names))]
+        return _row(self._lookup, pa.table(columns, names=names), key)
+
+    def close(self) -> None:
+        while self._idle:
+            with suppress(IndexError):
+                self._idle.pop().close()
+
+    def _of_duckdb(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._file.engine.open(self._file.path, _BUSY_S) as connection:
+            rows: list[tuple[Any, ...]] = connection.execute(self._query, list(key)).fetchall()
+            return rows
+
+    def _of_sqlite(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            address = f"{self._file.path.as_uri()}?mode=ro"
+            connection = sqlite3.connect(address, uri=True, timeout=_BUSY_S, check_same_thread=False)
+        try:
+            rows = connection.execute(self._query, key).fetchall()
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)
+        return rows
+
+
+def _query(lookup: SqlLookup) -> str:
+    where = " AND ".join(f"{quoted(name)} = ?" for name in lookup.key)
+    return f"SELECT {quoted_list(lookup.schema.names)} FROM {quoted(lookup.table)} WHERE {where} LIMIT 2"
+
+
+def _row(lookup: SqlLookup, found: pa.Table, key: Sequence[Any]) -> Mapping[str, Any] | None:
+    if found.num_rows > 1:
+        pairs = ", ".join(f"{name} = {value!r}" for name, value in zip(lookup.key, key, strict=True))
+        raise SourceError(f"the table {lookup.table!r} has several rows with {pairs}: look up by a unique key")
+    try:
+        rows = found.cast(lookup.schema).to_pylist()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+        raise SourceError(
+            f"rows of {lookup.table!r} do not have these columns: {first_line_of(error)}; declare other types"
+        ) from error
+    return rows[0] if rows else None
+
+
+def _error(lookup: SqlLookup, error: Exception) -> SourceError:
+    fact = redacted(hidden(first_line_of(error), lookup.url))
+    fact = fact.partition("ERROR: ")[2].lstrip() or fact
+    return SourceError(f"cannot look up rows in {lookup.table!r} of {lookup.database.url}: {fact}")

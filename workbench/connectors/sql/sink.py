@@ -80,7 +80,7 @@ class SqlSink(Sink):
     def __init__(
         self, url: str, table: str, *, upsert_key: ColumnName | Sequence[ColumnName] = (), create: bool = True
     ) -> None:
-        _database(url)
+        database_at(url)
         if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table in _OWN:
             raise SettingError(
                 f"the table name {table!r} cannot be used: write letters, digits and '_', not starting with a digit, "
@@ -109,7 +109,7 @@ class SqlSink(Sink):
     @cached_property
     def target(self) -> SqlTable:
         """The table in its database, independent of the working directory."""
-        return SqlTable(_database(self.url), self.table, self.upsert_key)
+        return SqlTable(database_at(self.url), self.table, self.upsert_key)
 
     def check(self, schema: pa.Schema) -> None:
         """Reject columns that the database cannot store; nothing is created.
@@ -188,7 +188,7 @@ class SqlSink(Sink):
         return logic(self.target, schema, creates_table=self.creates_table)
 
 
-def _database(url: str) -> Database:
+def database_at(url: str) -> Database:
     """The database that a URL identifies.
 
     Raises:
