@@ -243,6 +243,7 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
     )
     for error in gone:
         assert sentence_of_question(error).startswith("the JVM of Spark has ended: run the pipeline again")
+        assert sentence_of_question(error, 52).startswith("a JVM of Spark ran out of memory: give it more")
     assert sentence_of_question(ValueError("ValueError: 7")) == "ValueError: 7"
 
 

@@ -12,6 +12,13 @@ _GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
+_SHORT_OF_MEMORY = (
+    "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g before the first session, or "
+    "spark.driver.memory and spark.executor.memory of your own), or records with less in them"
+)
+_OUT_OF_MEMORY = 52
+
+
 def is_impatience(text: str) -> bool:
     """Whether Spark has only waited too little for a Python process to start: ten seconds, which is fixed.
 
@@ -32,10 +39,7 @@ def sentence_of(text: str) -> str:
     if ours := _OURS.findall(text):
         return str(ours[-1])
     if _MEMORY.search(text):
-        return (
-            "a JVM of Spark ran out of memory: give it more (spark.driver.memory, spark.executor.memory), or let it "
-            "have smaller batches"
-        )
+        return _SHORT_OF_MEMORY
     if lost := _LOST.search(text):
         return f"an executor was lost: {lost[1]}"
     if python := _PYTHON.findall(text):
@@ -44,13 +48,19 @@ def sentence_of(text: str) -> str:
     return text.partition("\n")[0]
 
 
-def sentence_of_question(error: Exception) -> str:
+def sentence_of_question(error: Exception, code: int | None = None) -> str:
     """Why a question to Spark's JVM was not answered.
+
+    Args:
+        error: that asking raised.
+        code: with which the JVM has ended; None: not known, or it has not.
 
     Example:
         >>> sentence_of_question(ConnectionRefusedError(111, "Connection refused"))
         'the JVM of Spark has ended: run the pipeline again in a new process, with resume=True'
     """
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError" or _GONE.search(str(error)):
+        if code == _OUT_OF_MEMORY:
+            return f"{_SHORT_OF_MEMORY}; run the pipeline again in a new process"
         return "the JVM of Spark has ended: run the pipeline again in a new process, with resume=True"
     return sentence_of(str(error)) or type(error).__name__

@@ -49,6 +49,7 @@ _HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content=
 _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
+_DYING_S = 2.0
 _KEPT = 1_000
 _STARTS = 5
 """Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine."""
@@ -484,8 +485,15 @@ class SparkJob:
                     return self._complete_as_read()
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self._error = error
-            self.failure = sentence_of_question(error)
+            self.failure = sentence_of_question(error, self._jvm_code())
             return self._end("FAILED")
+
+    def _jvm_code(self) -> int | None:
+        """The exit code of Spark's JVM, if this process has started one that has ended, or is about to."""
+        try:
+            return int(self._run.session.sparkContext._gateway.proc.wait(_DYING_S))
+        except Exception:  # noqa: BLE001  it has not ended, or is not this process's
+            return None
 
     def _complete_as_read(self) -> None:
         """Everything is read and committed."""
