@@ -42,7 +42,7 @@ def _choose(scope: Scope, tests: Sequence[Tree], values: Sequence[Tree], default
     return Node(result.type, _lazily(conditions, nodes, result), text)
 
 
-_FEW = 0.75
+_FEW = 0.5
 """The share of rows up to which it is cheaper to compute a value for them alone."""
 
 
