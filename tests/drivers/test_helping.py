@@ -18,7 +18,7 @@ from workbench.connectors.tables.tables import Tables
 from workbench.drivers.contract.turns import Turnstile
 from workbench.drivers.live.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, Looking
 from workbench.drivers.live.slot_threads import Crew, SlotThread
-from workbench.elements import CheckpointBarrier, Records, Watermark
+from workbench.elements import CheckpointBarrier, LatencyMarker, Records, Watermark
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
@@ -73,6 +73,22 @@ def test_a_step_takes_the_small_buffers_of_all_channels_each_in_its_order() -> N
     assert [task.step(), task.step(), task.step()] == [Outcome.PROGRESSED, Outcome.PROGRESSED, Outcome.NO_INPUT]
     assert taken.batches == [[1, 2, 3], [5, 4]]
     assert first.queued_buffers == second.queued_buffers == 0
+
+
+@pytest.mark.parametrize(("gathers", "steps"), [(True, 2), (False, 4)])
+def test_a_step_takes_the_markers_that_follow_each_other(gathers: bool, steps: int) -> None:
+    taken = Taken()
+    task = receiver(deployed(taken, VirtualClock()))
+    task.gathers = gathers
+    channel = task.gate.channels[0].channel
+    for at_us in (1, 2, 3):
+        channel.push(LatencyMarker(at_us, "table[0]"))
+    channel.push(small(1))
+    for _ in range(steps):
+        assert taken.batches == []
+        assert task.step() is Outcome.PROGRESSED
+    assert taken.batches == [[1]]
+    assert task.markers.count == 3
 
 
 def test_without_leave_a_step_takes_one_buffer() -> None:

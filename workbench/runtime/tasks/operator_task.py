@@ -38,8 +38,8 @@ class OperatorTask(Task):
 
     Attributes:
         gathers: a step takes the small buffers that are ready on several channels at once, because a step costs the
-            same for few records as for many; likewise watermarks, barriers and the end, which every channel delivers.
-            Off where steps are watched one by one.
+            same for few records as for many; likewise watermarks, barriers and the end, which every channel delivers,
+            and latency markers behind each other. Off where steps are watched one by one.
         watched: an observer wants to see the next buffer.
         shown: the buffer that came when it did, for the observer to take.
     """
@@ -77,7 +77,20 @@ class OperatorTask(Task):
         outcome = self._take(channel, element, now_us)
         if self.gathers and type(element) in _FROM_EACH and outcome is Outcome.PROGRESSED:
             return self._take_alike(type(element), now_us)
+        if self.gathers and type(element) is LatencyMarker:
+            return self._take_markers(channel, now_us)
         return outcome
+
+    def _take_markers(self, channel: InputChannel, now_us: int) -> Outcome:
+        """Take the markers behind one: a source sends many of them after a rest."""
+        elements = channel.channel.elements
+        while elements and type(elements[0]) is LatencyMarker and not self._attention.wanted:
+            element = channel.channel.poll()  # another element if a barrier has overtaken since
+            assert element is not None
+            outcome = self._take(channel, element, now_us)
+            if type(element) is not LatencyMarker:
+                return outcome
+        return Outcome.PROGRESSED
 
     def _take_alike(self, kind: type[Element], now_us: int) -> Outcome:
         """Take elements of this kind from all channels where one is next, while there is room for what follows."""
