@@ -83,7 +83,7 @@ ALLOWED_IMPURE = {
 }
 
 ROOM_MODULES_MAX = 16
-CODE_LINES_MAX = 350
+CODE_LINES_MAX = 360
 LONGER = {
     "workbench.api.streams.stream": (410, "one class, whose signatures and imports are half of it"),
     "workbench.runtime.job.master": (376, "one class, a fifth of which are facts that others read"),
