@@ -136,6 +136,13 @@ class Directory:
         text = (self.root / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8")
         return [parsed(line) for line in text.splitlines()[2:]]  # behind version and settings
 
+    def records_before(self, batch: int) -> int:
+        """The records of the first source in the batches before one, as far as its offsets count them."""
+        try:
+            return 0 if batch == 0 else int(self.offsets(batch - 1)[0].get("records", 0))
+        except (OSError, ValueError, LookupError):
+            return 0
+
     def close(self) -> None:
         """Let others use it; a temporary one is removed."""
         if self._lock is not None:

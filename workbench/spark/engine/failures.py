@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
@@ -17,6 +18,7 @@ _SHORT_OF_MEMORY = (
     "spark.driver.memory and spark.executor.memory of your own), or records with less in them"
 )
 _OUT_OF_MEMORY = 52
+_DYING_S = 2.0
 
 
 def is_impatience(text: str) -> bool:
@@ -46,6 +48,14 @@ def sentence_of(text: str) -> str:
         kind, said = python[-1]
         return f"{kind}: {said}"
     return text.partition("\n")[0]
+
+
+def exit_code(session: Any) -> int | None:
+    """The exit code of a session's JVM, if this process has started it, and it has ended or is about to; else None."""
+    try:
+        return int(session.sparkContext._gateway.proc.wait(_DYING_S))
+    except Exception:  # noqa: BLE001  it has not ended, or is not this process's
+        return None
 
 
 def sentence_of_question(error: Exception, code: int | None = None) -> str:

@@ -25,7 +25,7 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import is_impatience, sentence_of, sentence_of_question
+from workbench.spark.engine.failures import exit_code, is_impatience, sentence_of, sentence_of_question
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
@@ -49,7 +49,6 @@ _HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content=
 _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
-_DYING_S = 2.0
 _KEPT = 1_000
 _STARTS = 5
 """Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine."""
@@ -429,7 +428,8 @@ class SparkJob:
         try:
             again = batch.number <= self._epochs.committed
             if not again:
-                self._run.faults.before(self._records_before(batch.number), self._records_before(batch.number + 1))
+                records_before = self._run.directory.records_before
+                self._run.faults.before(records_before(batch.number), records_before(batch.number + 1))
             self._epochs.write(batch.number, batch.rows)
             if not again:
                 self.figures.add(batch.figures)
@@ -438,15 +438,6 @@ class SparkJob:
         except Exception as error:
             self._error = error
             raise
-
-    def _records_before(self, batch: int) -> int:
-        """The records of the first source in the batches before one, as far as its offsets count them."""
-        if batch == 0:
-            return 0
-        try:
-            return int(self._run.directory.offsets(batch - 1)[0].get("records", 0))
-        except (OSError, ValueError, LookupError):
-            return 0
 
     def _follow(self) -> None:
         """Look at the query until the job is over."""
@@ -485,15 +476,8 @@ class SparkJob:
                     return self._complete_as_read()
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self._error = error
-            self.failure = sentence_of_question(error, self._jvm_code())
+            self.failure = sentence_of_question(error, exit_code(self._run.session))
             return self._end("FAILED")
-
-    def _jvm_code(self) -> int | None:
-        """The exit code of Spark's JVM, if this process has started one that has ended, or is about to."""
-        try:
-            return int(self._run.session.sparkContext._gateway.proc.wait(_DYING_S))
-        except Exception:  # noqa: BLE001  it has not ended, or is not this process's
-            return None
 
     def _complete_as_read(self) -> None:
         """Everything is read and committed."""
