@@ -400,7 +400,7 @@ def test_savepoints_of_what_is_no_directory_are_refused(tmp_path: Path) -> None:
 def test_a_job_whose_sink_commits_while_its_savepoint_is_looked_at_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream = clicks(rate=50).select("n")
+    stream = clicks(rate=10).select("n")
     pipeline = stream.sink_to(wb.ParquetSink(tmp_path / "out")) + stream.sink_to(wb.TableSink("shown"))
     job = pipeline.run("looked-at", checkpoint_dir=tmp_path / "c", checkpoint_interval="disabled")
     job.savepoint("early")
