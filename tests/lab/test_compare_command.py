@@ -46,7 +46,7 @@ def test_the_documents_table_is_printed(own: str, capsys: pytest.CaptureFixture[
     out = capsys.readouterr().out
     assert "flow control" in out
     assert "problematic:" in out
-    assert "not tried:" in out
+    assert "not tried" in out
     assert "What its replaced task tried when it woke up" in out
 
 
