@@ -681,13 +681,15 @@ def test_from_a_notebook() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("speeds", "lines"), [(kafka_speeds, 4), (postgresql_speeds, 2)])
+@pytest.mark.parametrize(("speeds", "lines"), [(kafka_speeds, 5), (postgresql_speeds, 2)])
 def test_connectors_beside_their_clients(speeds: Any, lines: int) -> None:
     try:
         found = list(speeds(1, rows=2_000))
     except (SettingError, MissingPackageError) as error:
         pytest.skip(str(error))
     assert [one.exact for one in found] == [True] * lines
-    assert found[0].share is None
+    assert found[0].shares == {}
+    assert all(share > 0 for one in found for share in one.shares.values())
+    assert found[-1].shares
     assert "rows per CPU second" in found[-1].describe()
     assert json.loads(found[-1].to_json())["rows"] == 2_000
