@@ -172,13 +172,32 @@ class RedisStore:
 
     @contextmanager
     def change(self, purpose: str, wait_s: float | None = None) -> Iterator[RedisOwner]:
-        """An atomic change of the owner's record."""
-        with self._connected() as client, self._told(), client.pipeline() as pipe:
+        """An atomic change of the owner's record, as soon as the server is there."""
+        with self._connected() as client, self._told(), self._watching(client, wait_s) as pipe:
             change = RedisOwner(pipe, self.record)
-            pipe.watch(self.record)
             yield change
             if change.is_changed:
                 pipe.execute()
+
+    @contextmanager
+    def _watching(self, client: Any, wait_s: float | None) -> Iterator[Any]:
+        """A pipeline that watches the record; waits while the server is away."""
+        rest_s, left_s = _REST_S_MIN, self.wait_s if wait_s is None else wait_s
+        while True:
+            with client.pipeline() as pipe:
+                try:
+                    pipe.watch(self.record)
+                    pipe.exists(self.record)  # unlike WATCH, refused by a server that still loads its data
+                except self.server.errors as error:
+                    again = isinstance(error, self.server.watch_error) or self.server.may_return(error)
+                    if not again or left_s <= 0:
+                        raise
+                else:
+                    yield pipe
+                    return
+            rest(rest_s)
+            left_s -= rest_s
+            rest_s = min(2 * rest_s, _REST_S_MAX)
 
     def _put(self, pipe: Any, name: bytes, row: Row) -> None:
         if self.value is None:
