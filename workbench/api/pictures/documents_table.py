@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -29,6 +29,17 @@ class Claim:
     separation: str
 
 
+_MICRO_BATCHES = Claim(
+    "Trident, Spark Streaming",
+    "exactly once",
+    "high",
+    "high",
+    "micro-batch: windows are multiples of the batch",
+    "low",
+    "problematic: batches queue or grow",
+    "no: the batch size changes results",
+)
+
 CLAIMS: Mapping[str, Claim] = {
     "acks": Claim(
         "Storm, Heron",
@@ -40,26 +51,8 @@ CLAIMS: Mapping[str, Claim] = {
         "problematic: backpressure looks like failure",
         "partial: time-outs matter",
     ),
-    "micro-batches": Claim(
-        "Trident, Spark Streaming",
-        "exactly once",
-        "high",
-        "high",
-        "micro-batch: windows are multiples of the batch",
-        "low",
-        "problematic: batches queue or grow",
-        "no: the batch size changes results",
-    ),
-    "spark": Claim(
-        "Spark itself",
-        "exactly once",
-        "high",
-        "high",
-        "micro-batch: windows are multiples of the batch",
-        "low",
-        "problematic: batches queue or grow",
-        "no: the batch size changes results",
-    ),
+    "micro-batches": _MICRO_BATCHES,
+    "spark": replace(_MICRO_BATCHES, system="Spark itself"),
     "transactions": Claim(
         "Dataflow, MillWheel",
         "exactly once",
