@@ -182,22 +182,17 @@ class RedisStore:
     @contextmanager
     def _watching(self, client: Any, wait_s: float | None) -> Iterator[Any]:
         """A pipeline that watches the record; waits while the server is away."""
-        rest_s, left_s = _REST_S_MIN, self.wait_s if wait_s is None else wait_s
-        while True:
+        for left_s in _attempts(self.wait_s if wait_s is None else wait_s):
             with client.pipeline() as pipe:
                 try:
                     pipe.watch(self.record)
                     pipe.exists(self.record)  # unlike WATCH, refused by a server that still loads its data
                 except self.server.errors as error:
-                    again = isinstance(error, self.server.watch_error) or self.server.may_return(error)
-                    if not again or left_s <= 0:
+                    if left_s <= 0 or not self._may_succeed(error):
                         raise
                 else:
                     yield pipe
                     return
-            rest(rest_s)
-            left_s -= rest_s
-            rest_s = min(2 * rest_s, _REST_S_MAX)
 
     def _put(self, pipe: Any, name: bytes, row: Row) -> None:
         if self.value is None:
@@ -234,9 +229,7 @@ class RedisStore:
 
         An answer that was lost is no danger: the record says what was committed.
         """
-        watch_error = self.server.watch_error
-        rest_s, left_s = _REST_S_MIN, self.wait_s
-        while True:
+        for left_s in _attempts(self.wait_s):
             try:
                 with self._connected() as client, client.pipeline() as pipe:
                     pipe.watch(self.record)
@@ -245,12 +238,12 @@ class RedisStore:
                     pipe.execute()
                     return
             except self.server.errors as error:
-                again = isinstance(error, watch_error) or self.server.may_return(error)
-                if not again or left_s <= 0:
+                if left_s <= 0 or not self._may_succeed(error):
                     raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
-            rest(rest_s)
-            left_s -= rest_s
-            rest_s = min(2 * rest_s, _REST_S_MAX)
+
+    def _may_succeed(self, error: Exception) -> bool:
+        """Whether the same may succeed later: another program changed the record, or the server is away."""
+        return isinstance(error, self.server.watch_error) or self.server.may_return(error)
 
     def _check_kind(self, pipe: Any) -> None:
         """Redis executes the rest of a transaction after a command that fails, so nothing may fail in it."""
@@ -335,3 +328,13 @@ def name_of(row: Row, keys: Sequence[str]) -> bytes:
     if len(keys) == 1:
         return row[keys[0]]
     return ":".join(quote(row[key], safe="") for key in keys).encode()
+
+
+def _attempts(wait_s: float) -> Iterator[float]:
+    """For each attempt, how much of the time to wait is left; rests between them, longer each time."""
+    rest_s = _REST_S_MIN
+    while True:
+        yield wait_s
+        rest(rest_s)
+        wait_s -= rest_s
+        rest_s = min(2 * rest_s, _REST_S_MAX)
