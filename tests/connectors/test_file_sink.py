@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ import workbench as wb
 from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.parts import part_sink
 from workbench.connectors.parts.file_sink import FileSink
+from workbench.durable.disk import DISK, Disk
 from workbench.errors import SettingError, SinkError
 
 
@@ -58,6 +62,70 @@ def test_crash_points(tmp_path: Path, form: Any, point: str, parallelism: int, k
     crash_at(point, job, lambda: visible(tmp_path, form), parallelism=parallelism, killed=killed)
     assert list(tmp_path.glob(".pending-*")) == []
     go_on(job, lambda: visible(tmp_path, form), killed=killed)
+
+
+class NotedDisk(Disk):
+    """Notes each file that is written; on request, a disk without hard links, or one that deletes nothing."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+        self.has_links = True
+        self.deletes = True
+
+    def write(self, file: FileIO, path: str, data: Any) -> None:
+        self.written.append(path)
+        super().write(file, path, data)
+
+    def link(self, source: str, target: str) -> None:
+        if not self.has_links and Path(source).exists():
+            raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+        super().link(source, target)
+
+    def delete(self, path: str) -> None:
+        if not self.deletes:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        super().delete(path)
+
+
+def inodes(folder: Path) -> dict[str, tuple[int, int]]:
+    """Of each part file, what changes if the file is written again, even with the same bytes."""
+    stats = {path.name: path.stat() for path in folder.glob("part-*")}
+    return {name: (stat.st_ino, stat.st_mtime_ns) for name, stat in stats.items()}
+
+
+@EVERY
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_commit_that_is_tried_again_writes_no_file_again(tmp_path: Path, form: Any, has_links: bool) -> None:
+    disk = NotedDisk()
+    disk.has_links = has_links
+    token = DISK.set(disk)
+    try:
+        job = SinkJob(FileSink(tmp_path, form), None, parallelism=2)
+        job.process(10)
+        first = job.trigger()
+        job.process(5)
+        second = job.trigger()  # lists the files of the first too
+        job.write(first)
+        job.write(second)
+        assert len(disk.written) == len(set(disk.written)) == 4
+        if has_links:
+            disk.deletes = False
+            with pytest.raises(SinkError, match="cannot rename"):
+                job.notify(second)  # each file of a subtask has both of its names now
+            disk.deletes = True
+        else:
+            job.notify(second, only=lambda index: index == 0)
+        committed = inodes(tmp_path)
+        assert len(committed) == 2
+        for _ in range(2):  # the first time some hidden names still exist, the second time none does
+            job.crash(killed=True)
+            assert inodes(tmp_path).items() >= committed.items()
+            committed = inodes(tmp_path)
+            assert len(committed) == 4
+        assert len(disk.written) == 4
+    finally:
+        DISK.reset(token)
+    assert visible(tmp_path, form) == list(range(15))
 
 
 @EVERY
