@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+SIZE = {"width": 1400, "height": 900}
 START = """%load_ext workbench
 import numpy as np, pyarrow as pa, workbench as wb
 rows = 1_000_000
@@ -112,18 +113,32 @@ def _closed_while_built(stack: str) -> bool:
     return first.endswith("reading 'connect')") and bool(places) and all("/bokeh.min.js:" in place for place in places)
 
 
+@pytest.fixture(scope="module")
+def page(engine):
+    """One page for the tests of this file: to load JupyterLab takes a third of the time of a test."""
+    page = engine.new_page(viewport=SIZE)
+    page.errors = []
+    page.on("pageerror", lambda error: page.errors.append(error.stack or str(error)))
+    return page
+
+
+@pytest.fixture(scope="module")
+def shared(lab, page):
+    return Front(page, *lab)
+
+
 @pytest.fixture
-def front(lab, engine):
-    page = engine.new_page(viewport={"width": 1400, "height": 900})
-    errors = []
-    page.on("pageerror", lambda error: errors.append(error.stack or str(error)))
-    yield Front(page, *lab)
+def front(shared):
+    shared.page.set_viewport_size(SIZE)
+    shared.appears(".wb-Explanation", "Open a notebook")
+    shared.page.errors.clear()
+    yield shared
     # Whatever a kernel leaves unanswered when it is shut down does not count. Nor does a subshell that JupyterLab asked
     # for when it made a comm: a restart cancels that request, and JupyterLab leaves the rejection unhandled. Nor does a
     # plot that was closed while Bokeh built it: Bokeh goes on without its root, and leaves the rejection unhandled.
+    errors = list(shared.page.errors)
+    shared.clear()
     seen = [error for error in errors if "create_subshell_request" not in error and not _closed_while_built(error)]
-    page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
-    page.close()
     assert seen == []
 
 
@@ -188,7 +203,7 @@ def test_the_sidebar_follows_a_restart_during_which_a_comm_has_waited_too_long_f
         front.page.wait_for_timeout(4_000)
         route.fulfill(response=answer)
 
-    front.page.route("**/restart*", late)
+    front.page.route("**/restart*", late, times=1)
     front.restart_kernel("slow.ipynb")
     front.appears(".wb-Explanation code", "%load_ext workbench")
     front.run_cell(0)
@@ -506,7 +521,7 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
 
 
 def test_a_narrow_notebook_keeps_its_width_and_has_the_dashboard_below_it(front):
-    front.page.set_viewport_size({"width": 1000, "height": 900})
+    front.page.set_viewport_size({**SIZE, "width": 1000})
     front.open("narrow.ipynb", START.format(name="narrow"))
     front.run_cell(0)
     before = front.page.locator(".jp-NotebookPanel:visible").bounding_box()

@@ -22,6 +22,17 @@ class Front:
         self.page.wait_for_function("window.jupyterapp !== undefined")
         self.page.evaluate("window.jupyterapp.restored")
 
+    def clear(self):
+        """End all kernels and close all that is open, which takes a tenth of the time of another page."""
+        self.page.evaluate(
+            """async () => {
+                const { commands, serviceManager, shell } = window.jupyterapp
+                await serviceManager.sessions.shutdownAll()
+                for (const widget of [...shell.widgets('main')]) widget.dispose()
+                await commands.execute('apputils:dismiss-notification')
+            }"""
+        )
+
     def execute(self, command, wait=True, **args):
         self.page.evaluate(
             "([id, args, wait]) => { const done = window.jupyterapp.commands.execute(id, args);"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from stepped_counts import Starts, starts
-from telling import words_until
+from telling import tells_the_same_again, words_until
 
 import workbench as wb
 
@@ -92,14 +92,7 @@ def test_the_world_stops(start: Starts) -> None:
 def test_going_back_tells_the_same(start: Starts, architecture: object) -> None:
     job = start(architecture)
     words_until(job, "is complete")
-    scene = job.stepper.scene().scene
-    job.stepper.step(6)
-    assert job.stepper.back(6).scene == scene
-    fork = job.stepper.fork(scene.step - 3)
-    fork.stepper.step(3)
-    assert (fork.stepper.scene().scene.words, fork.stepper.scene().scene.facts) == (scene.words, scene.facts)
-    fork.cancel()
-    fork.wait()
+    tells_the_same_again(job, back=6, ahead=3)
 
 
 def test_going_back_while_the_world_stands_still_finds_it_so(start: Starts) -> None:

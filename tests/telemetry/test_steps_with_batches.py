@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from telling import words_until
+from telling import tells_the_same_again, words_until
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -81,12 +81,4 @@ def test_a_batch_whose_checkpoint_was_complete_is_committed_after_all(job: Job) 
 
 def test_going_back_tells_the_same(job: Job) -> None:
     words_until(job, "Batch 1 is committed")
-    scene = job.stepper.scene().scene
-    job.stepper.step(9)
-    assert job.stepper.back(9).scene == scene
-    fork = job.stepper.fork(scene.step - 5)
-    fork.stepper.step(5)
-    assert fork.stepper.scene().scene.words == scene.words
-    assert fork.stepper.scene().scene.facts == scene.facts
-    fork.cancel()
-    fork.wait()
+    tells_the_same_again(job, back=9, ahead=5)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 import pytest
-from telling import words_until
+from telling import tells_the_same_again, words_until
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -113,12 +113,4 @@ def test_weak_productions_are_sent_before_they_are_durable() -> None:
 
 def test_going_back_tells_the_same(job: Job) -> None:
     words_until(job, "aggregate[0] made one atomic write")
-    scene = job.stepper.scene().scene
-    job.stepper.step(4)
-    assert job.stepper.back(4).scene == scene
-    fork = job.stepper.fork(scene.step - 2)
-    fork.stepper.step(2)
-    assert fork.stepper.scene().scene.words == scene.words
-    assert fork.stepper.scene().scene.tasks == scene.tasks
-    fork.cancel()
-    fork.wait()
+    tells_the_same_again(job, back=4, ahead=2)
