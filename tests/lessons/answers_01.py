@@ -67,7 +67,7 @@ WRONG = {
             tagged(lambda text: [{"tag": word} for word in text.split() if "#" in word]), "is no tag"
         ),
         "lower case": (tagged(lambda text: words(text.lower())), "as they are written"),
-        "without the sign": (tagged(lambda text: [{"tag": w["tag"][1:]} for w in words(text)]), "rows are missing"),
+        "without the sign": (tagged(lambda text: [{"tag": w["tag"][1:]} for w in words(text)]), "begins with its `#`"),
         "split at one character": (tagged(lambda text: [{"tag": c} for c in text if c == "#"]), "rows are missing"),
         "memory outside of state": (with_a_global, "has to be state that checkpoints contain"),
         "an error": (lambda posts: posts.flat_map(words, TAG, columns="txt"), "txt"),

@@ -31,7 +31,7 @@ WRONG = {
         "by arrival, patiently": (scored(time="seen", wait="100s"), "the minutes in which taps arrived"),
         "by the clock": (scored(stamps=False, time="played", window=wb.tumbling("1min")), "event time"),
         "hours": (scored(window=wb.tumbling("1h")), "the points of each hour"),
-        "sliding": (scored(window=wb.sliding("1min", "30s")), "player = "),
+        "sliding": (scored(window=wb.sliding("1min", "30s")), "These windows overlap"),
         "count": (scored(points=wb.count()), "the number of taps"),
         "the best": (scored(points=wb.max("points")), "the points of the best tap"),
         "all players": (

@@ -107,7 +107,7 @@ WRONG = {
         "the first reading": (first, "the first reading, not with the one before"),
         "another key": (judged(risen, key="celsius"), "the result is empty"),
         "all readings": (lambda readings: readings.filter("celsius > -999"), "These are all readings"),
-        "warm": (lambda readings: readings.filter("celsius > 25"), ""),
+        "warm": (lambda readings: readings.filter("celsius > 25"), "should not be in the result"),
         "another result": (
             lambda readings: readings.key_by("sensor").process(
                 lambda record, state: {"sensor": record["sensor"]}, {"sensor": pa.string()}

@@ -89,15 +89,15 @@ WRONG = {
         "by amount": (
             ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"
         ),
-        "by account": (ledger(lambda seen, n, account, cents: noted(seen, account)), "right is"),
+        "by account": (ledger(lambda seen, n, account, cents: noted(seen, account)), "for the first time, and was not"),
         "increasing numbers": (
-            ledger(lambda seen, n, *_: n <= max(seen, default=-1) or noted(seen, n)), "right is"
+            ledger(lambda seen, n, *_: n <= max(seen, default=-1) or noted(seen, n)), "came for the first time"
         ),
         "nothing": (ledger(lambda *_: True), "came for the first time, and was not counted"),
         "no deposits": (ledger(lambda seen, n, account, cents: cents > 0 or noted(seen, n)), "was not counted"),
         "unknown account": (OnlyKnown, "KeyError"),
         "a text": (Text, "a whole number of cents"),
-        "the latest": (Latest, "right is"),
+        "the latest": (Latest, "Two payments of the same amount"),
         "all accounts": (Total, "the sum of all accounts"),
         "no methods": (dict, "it needs pay(payment, account, cents) and balance(account)"),
     }

@@ -44,13 +44,13 @@ WRONG = {
         "the uid of the filter": (
             lambda orders: summed(orders.filter("NOT cancelled").uid("revenue"), uid="sum"), "state that is taken over"
         ),
-        "the wrong way round": (lambda orders: summed(orders.filter("cancelled")), "right is"),
-        "a constant": (with_cancelled("1"), "right is"),
-        "taken back": (with_cancelled("-cents"), "right is"),
+        "the wrong way round": (lambda orders: summed(orders.filter("cancelled")), "Only the cancelled orders"),
+        "a constant": (with_cancelled("1"), "At the end it has"),
+        "taken back": (with_cancelled("-cents"), "At the end it has"),
         "another aggregate": (
-            lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.max("cents")), ""
+            lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.max("cents")), "state that is taken over"
         ),
-        "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), ""),
+        "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), "no column cell:count"),
         "another key": (
             lambda orders: orders.key_by("cents").aggregate(revenue=wb.sum("cents")).uid("revenue"),
             "no column 'shop'",
@@ -59,6 +59,6 @@ WRONG = {
         "another name": (
             lambda orders: summed(orders.filter("NOT cancelled"), total=wb.sum("cents")), "no column 'revenue'"
         ),
-        "no stream": (lambda orders: None, "returns NoneType"),
+        "no stream": (lambda orders: None, "lack a `return`"),
     }
 }  # fmt: skip

@@ -35,9 +35,9 @@ WRONG = {
         "not at once": (between("1ms", "10min"), "at the very time of the view"),
         "not after ten minutes": (between("0min", "599s"), "after exactly ten minutes"),
         "a window": (joined(window=wb.tumbling("10min")), "the same ten minutes of the clock"),
-        "a long window": (joined(window=wb.tumbling("1h")), "view = "),
-        "a session": (joined(window=wb.session("10min")), "view = "),
-        "left": (joined(between=("0min", "10min"), how="left"), "buy = None"),
+        "a long window": (joined(window=wb.tumbling("1h")), "the same hour of the clock"),
+        "a session": (joined(window=wb.session("10min")), "should not be in the result"),
+        "left": (joined(between=("0min", "10min"), how="left"), "Views after which nothing was bought"),
         "union": (lambda views, buys: views.select("user").union(buys.select("user")), "no column 'view'"),
         "one stream": (lambda views, buys: views, "no column 'buy'"),
     }

@@ -38,6 +38,8 @@ def test_each_exercise_has_ten_wrong_answers_and_three_right_ones(number: str) -
     assert ANSWERS[number].RIGHT.keys() == ANSWERS[number].WRONG.keys() == names
     assert {name: len(answers) for name, answers in ANSWERS[number].RIGHT.items() if len(answers) < 3} == {}
     assert {name: len(answers) for name, answers in ANSWERS[number].WRONG.items() if len(answers) < 10} == {}
+    said = [words for named in ANSWERS[number].WRONG.values() for _, words in named.values()]
+    assert all(said), "a message says what is wrong"
 
 
 @pytest.mark.slow

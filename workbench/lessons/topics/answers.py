@@ -33,7 +33,8 @@ def judge(answer: Any, chance: Random) -> None:
         if complete and left[root]:
             raise ViolatedError(
                 "not complete too early",
-                f"root {root} is said to be complete after {story}, but {left[root]} messages about it are on their way. "
+                f"root {root} is said to be complete after {story}, but messages about it are on their way: "
+                f"{left[root]}. "
                 "A failure now would lose records.",
                 calls=acker.calls,
             )

@@ -44,6 +44,7 @@ def paid(
     table: pa.Table,
     least_s: int = 60,
     window_s: int = 600,
+    slide_s: int | None = None,
     *,
     members_pay: bool = False,
     members_ride: bool = True,
@@ -53,17 +54,20 @@ def paid(
     Args:
         least_s: the shortest trip that counts.
         window_s: the size of the windows.
+        slide_s: the time between the beginnings of two windows; None: their size.
         members_pay, members_ride: whether members pay, and whether their trips count.
     """
+    slide_us = (slide_s or window_s) * 1_000_000
     groups: dict[tuple[str, int], tuple[int, int]] = {}
     times = table["t"].cast(pa.int64()).to_pylist()
     for row, at in zip(table.to_pylist(), times, strict=True):
         if row["seconds"] < least_s or (row["member"] and not members_ride):
             continue
         free = row["member"] and not members_pay
-        key = row["station"], at - at % (window_s * 1_000_000)
-        trips, cents = groups.get(key, (0, 0))
-        groups[key] = trips + 1, cents + (0 if free else row["cents"])
+        last = at - at % slide_us
+        for begin in range(last, last - window_s * 1_000_000, -slide_us):
+            trips, cents = groups.get((row["station"], begin), (0, 0))
+            groups[row["station"], begin] = trips + 1, cents + (0 if free else row["cents"])
     return [
         {"station": station, "window_start": datetime.fromtimestamp(at / 1e6, UTC), "trips": trips, "paid": cents}
         for (station, at), (trips, cents) in groups.items()
@@ -87,6 +91,7 @@ CHECK = PipelineCheck(
         (lambda table: paid(table, members_ride=False), "The trips of members count, although nothing is paid."),
         (lambda table: paid(table, window_s=300), "These are windows of five minutes."),
         (lambda table: paid(table, window_s=3600), "These are windows of an hour."),
+        (lambda table: paid(table, slide_s=300), "These windows overlap: each trip counts in two of them."),
     ),
 )
 

@@ -66,6 +66,14 @@ def _same_window(views: pa.Table, buys: pa.Table, minutes: int = 10) -> list[dic
     return [pair for pair in pairs if windows[0][pair["view"]] == windows[1][pair["buy"]]]
 
 
+def _with_rest(views: pa.Table, buys: pa.Table) -> list[dict[str, Any]]:
+    """Also the views after which nothing was bought."""
+    pairs = matched(views, buys)
+    found = {pair["view"] for pair in pairs}
+    rest = [row for row in views.to_pylist() if row["view"] not in found]
+    return pairs + [{"view": row["view"], "buy": None, "user": row["user"]} for row in rest]
+
+
 LESSON = LessonPlan(
     number="10",
     title="Joins, and asking services",
@@ -128,6 +136,11 @@ LESSON = LessonPlan(
                         _same_window,
                         "These pairs are in the same ten minutes of the clock: time that has passed is asked for.",
                     ),
+                    (
+                        lambda v, b: _same_window(v, b, 60),
+                        "These pairs are in the same hour of the clock: time that has passed is asked for.",
+                    ),
+                    (_with_rest, "Views after which nothing was bought are in it."),
                     (lambda v, b: matched(v, b, 0, 1200), "These are twenty minutes."),
                     (lambda v, b: matched(v, b, 0, 3600), "This is an hour."),
                     (lambda v, b: matched(v, b, on=("user",)), "Somebody bought another item than the one viewed."),

@@ -64,6 +64,8 @@ def _start(build: Callable[[Stream], Any], orders: pa.Table, name: str, folder: 
     stream = build(Stream.from_table(orders).with_parallelism(1).uid("orders"))
     if stream is ...:
         raise MissingAnswerError("its function still returns `...`")
+    if stream is None:
+        raise ViolatedError("a stream as the result", "the function returns nothing: does it lack a `return`?")
     if not isinstance(stream, Stream):
         raise ViolatedError("a stream as the result", f"the function returns {type(stream).__name__}")
     if lacking := {"shop", "revenue"} - set(stream.columns):

@@ -34,12 +34,24 @@ def bids(chance: Random, rows: int) -> tuple[pa.Table]:
     )
 
 
-def highest(table: pa.Table, minutes: int = 10, least: int = 2, best: Any = max) -> list[dict[str, Any]]:
-    """The highest bid and the number of bids of each auction in each ten minutes, where there are at least two."""
+def highest(
+    table: pa.Table, minutes: int = 10, least: int = 2, best: Any = max, slide: int | None = None
+) -> list[dict[str, Any]]:
+    """The highest bid and the number of bids of each auction in each ten minutes, where there are at least two.
+
+    Args:
+        minutes: the size of the windows.
+        least: the bids that a group needs.
+        best: which bid is wanted.
+        slide: the minutes between the beginnings of two windows; None: their size.
+    """
+    slide = slide or minutes
     groups: dict[tuple[int, int], list[int]] = {}
     times = table["ts"].cast(pa.int64()).to_pylist()
     for at, auction, price in zip(times, table["auction"].to_pylist(), table["price"].to_pylist(), strict=True):
-        groups.setdefault((auction, at // (minutes * MINUTE_US)), []).append(price)
+        last = at // (slide * MINUTE_US)
+        for window in range(last - minutes // slide + 1, last + 1):
+            groups.setdefault((auction, window), []).append(price)
     return [
         {"auction": auction, "bids": len(prices), "highest": best(prices)}
         for (auction, _), prices in groups.items()
@@ -58,6 +70,7 @@ CHECK = PipelineCheck(
         (lambda table: highest(table, minutes=5), "These are windows of five minutes."),
         (lambda table: highest(table, minutes=20), "These are windows of twenty minutes."),
         (lambda table: highest(table, minutes=60), "These are windows of an hour."),
+        (lambda table: highest(table, slide=5), "These windows overlap: each bid counts in two of them."),
         (lambda table: highest(table, best=min), "That is the lowest bid."),
         (lambda table: highest(table, best=sum), "That is the sum of the bids."),
     ),
@@ -70,6 +83,8 @@ def judge(answer: Any, seed: int) -> str:
         raise MissingAnswerError("there is no query yet")
     if not isinstance(answer, str):
         raise ViolatedError("a query", f"the answer is {type(answer).__name__}: write the query as text")
+    if "select" not in answer.lower():
+        raise ViolatedError("a query", f"{answer.strip()!r} is none: it begins with SELECT")
     return CHECK(lambda bid: sql(answer, bid=bid), seed)
 
 

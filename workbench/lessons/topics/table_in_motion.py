@@ -56,6 +56,10 @@ def _lower(table: pa.Table) -> list[dict[str, Any]]:
     return _counted(w.lower() for text in table["text"].to_pylist() for w in text.split() if w[0] == "#")
 
 
+def _bare(table: pa.Table) -> list[dict[str, Any]]:
+    return [{**row, "tag": row["tag"][1:]} for row in tag_counts(table)]
+
+
 def _counted(tags: Any) -> list[dict[str, Any]]:
     return [{"tag": tag, "n": n} for tag, n in Counter(tags).items()]
 
@@ -116,6 +120,7 @@ LESSON = LessonPlan(
                     (_first_tags, "That counts the first tag of each post only."),
                     (_all_words, "That counts all words, not only tags."),
                     (_with_inner, "A word with `#` inside it, such as `a#b`, is no tag."),
+                    (_bare, "A tag begins with its `#`, in the result too."),
                     (_lower, "Tags are counted as they are written: `#Storm` is not `#storm`."),
                 ),
             ),

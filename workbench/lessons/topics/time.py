@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from random import Random
 from typing import Any
@@ -66,6 +67,16 @@ def _folded(table: pa.Table, fold: Callable[[list[int]], int]) -> list[dict[str,
     for row in table.to_pylist():
         found.setdefault((row["player"], row["played"].replace(second=0)), []).append(row["points"])
     return [{"player": player, "window_start": minute, "points": fold(n)} for (player, minute), n in found.items()]
+
+
+def _overlapping(table: pa.Table) -> list[dict[str, Any]]:
+    """The points in minutes that begin every half minute."""
+    found: dict[tuple[str, Any], int] = {}
+    for row in table.to_pylist():
+        last = row["played"].replace(second=row["played"].second // 30 * 30)
+        for begin in (last, last - timedelta(seconds=30)):
+            found[row["player"], begin] = found.get((row["player"], begin), 0) + row["points"]
+    return [{"player": player, "window_start": begin, "points": n} for (player, begin), n in found.items()]
 
 
 def _hours(table: pa.Table) -> list[dict[str, Any]]:
@@ -168,6 +179,7 @@ LESSON = LessonPlan(
                         )
                         for wait_s in (10, 30, 60)
                     ),
+                    (_overlapping, "These windows overlap: each tap counts in two of them."),
                     (_hours, "These are the points of each hour."),
                     (lambda table: _folded(table, len), "That is the number of taps."),
                     (lambda table: _folded(table, max), "These are the points of the best tap."),
