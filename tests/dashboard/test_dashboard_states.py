@@ -274,8 +274,8 @@ def test_times_below_marbles_do_not_run_into_each_other() -> None:
     tasks = tuple(TaskScene(name, (name,), x, 0.5, 0, 1) for name, x in (("a[0]", 0.0), ("b[0]", 1.0)))
     svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, tasks, (ChannelScene("a[0]", "b[0]", marbles),)))
     places = sorted(float(x) for x in re.findall(r"transform='translate\(([\d.]+) [\d.]+\)'", svg))
-    letters = max(len(text) for text in re.findall(r">(\d\d:\d\d:\d\d)<", svg))
-    assert min(b - a for a, b in pairwise(places)) >= letters * 9 * 0.56  # letters of 9 pixels, digits of 0.56 of that
+    assert re.findall(r">(\d\d:\d\d:\d\d)<", svg)
+    assert min(b - a for a, b in pairwise(places)) >= (6 * 0.56 + 2 * 0.28) * 14  # six digits and two colons
 
 
 def test_words_fit_into_their_marbles_and_watermarks_stand_above_the_times_of_records() -> None:
@@ -283,9 +283,23 @@ def test_words_fit_into_their_marbles_and_watermarks_stand_above_the_times_of_re
     tasks = tuple(TaskScene(name, (name,), x, 0.5, 0, 1) for name, x in (("a[0]", 0.0), ("b[0]", 1.0)))
     svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, tasks, (ChannelScene("a[0]", "b[0]", marbles),)))
     assert ">#flin…<" in svg
-    width = float(re.findall(r"<rect x='-[\d.]+' y='-12' width='([\d.]+)'", svg)[0])
-    assert width >= 6 * 10 * 0.6  # letters of 10 pixels
-    assert re.findall(r"y='(-?\d+)'>W ([\d:.]+)<", svg) == [("-18", "59:59.999")]
+    width = float(re.findall(r"<rect x='-[\d.]+' y='-15' width='([\d.]+)'", svg)[0])
+    assert width >= 6 * 14 * 0.6  # letters of 14 pixels
+    assert re.findall(r"y='(-?\d+)'>W ([\d:.]+)<", svg) == [("-19", "59:59.999")]
+
+
+def test_a_scene_of_three_columns_fits_a_projector_with_letters_of_14_pixels():
+    tasks = tuple(TaskScene(name, (name,), x, 0.5, 0, 1) for name, x in (("a[0]", 0.0), ("b[0]", 0.5), ("c[0]", 1.0)))
+    held = TaskScene("d[0]", ("d",), 1.0, 0.9, 0, 1, (("alice", "[00:01:00–00:02:00) taps=2"),))
+    svg = scene_svg(Scene("job", "RUNNING", 1, "", 0, (*tasks, held), (ChannelScene("a[0]", "b[0]", ()),)))
+    width = int(re.findall(r"viewBox='0 0 (\d+) ", svg)[0])
+    sizes = {float(size) for size in re.findall(r"font-size:([\d.]+)px", svg)}
+    assert min(sizes) * min(1, 988 / width) >= 14  # 1024 pixels, less the margins of the stage
+    assert re.findall(r">(alice:|\[00:01:00–00:02:00\)|taps=2)<title>", svg) == [
+        "alice:",
+        "[00:01:00–00:02:00)",
+        "taps=2",
+    ]
 
 
 AREA = re.compile(r"translate\(([\d.]+) ([\d.]+)\)'[^>]*>.*?</g>", re.DOTALL)
@@ -302,8 +316,8 @@ def test_marbles_and_what_is_written_below_them_do_not_overlap():
     for found in AREA.finditer(svg):
         x, y = float(found[1]), float(found[2])
         below = re.findall(r"class='under halo'[^>]*y='(\d+)'>([^<]*)<", found[0])
-        half = max([12.0, *(len(text) * 5.0 / 2 for _, text in below)])
-        areas.append((x - half, y - 12, x + half, y + max([12.0, *(float(at) for at, _ in below)])))
+        half = max([15.0, *(len(text) * 14 * 0.5 / 2 for _, text in below)])
+        areas.append((x - half, y - 15, x + half, y + max([15.0, *(float(at) for at, _ in below)])))
     assert len(areas) >= len(channels)
     for place, (left, top, right, bottom) in enumerate(areas):
         for other in areas[:place]:

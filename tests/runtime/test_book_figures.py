@@ -199,8 +199,8 @@ def test_the_picture_holds_every_marble_and_marks_what_is_held_back(two: Job) ->
         assert two.stepper.next_barrier()
     svg, scene = two.stepper.scene().svg, drawn(two)
     records = [marble for channel in scene.channels for marble in channel.marbles if marble.kind == "record"]
-    assert svg.count("<circle r='12'") == len(records) > 0
-    assert svg.count("‖ held back") == sum(channel.blocked for channel in scene.channels) == 1
+    assert svg.count("<circle r='15'") == len(records) > 0
+    assert svg.count("‖ held<") == sum(channel.blocked for channel in scene.channels) == 1
     assert svg.count("class='barrier'") == 3
     assert "even: total=12" in svg
 

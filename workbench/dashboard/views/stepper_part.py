@@ -43,7 +43,7 @@ class StepperPart(Part):
 
     hint = (
         "keys: N next, B back · the record nearest to its receiver is received next · ▲ barrier · "
-        "W watermark · ‖ held back"
+        "W watermark · ‖ held by alignment"
     )
 
     def __init__(self, easel: Easel) -> None:
