@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 import workbench as wb
+from workbench import datasets
 from workbench.errors import HistoryError, SettingError
-from workbench.spark import java
+from workbench.spark import java, jvm
+from workbench.spark import session as spark_session
 from workbench.spark.cluster_home import cluster_home
 from workbench.spark.java import Java
 from workbench.spark.masters import Master
@@ -60,6 +64,8 @@ def test_executors_start_from_a_folder_of_links(tmp_path: Path) -> None:
 
 
 def session_is(monkeypatch: pytest.MonkeyPatch, active: object) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkContext, "_gateway", None)
     monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: active))
 
 
@@ -70,6 +76,29 @@ def test_a_process_has_one_master(monkeypatch: pytest.MonkeyPatch) -> None:
     assert session("local[*]") is active
     with pytest.raises(SettingError, match=r"already runs in this process with the master 'local\[\*\]'"):
         session("spark://127.0.0.1:7077")
+
+
+def test_preparing_a_data_set_leaves_the_choice_of_a_master(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Otherwise whoever prepares the flights first is told that Spark already runs with another master."""
+    session_is(monkeypatch, None)
+    started: list[str] = []
+    ended: list[bool] = []
+    monkeypatch.setattr(spark_session, "_started", lambda master, quick: started.append(master.url) or object())
+    monkeypatch.setattr(jvm, "end", lambda: ended.append(True))
+    for name in ("flights", "weather"):
+        dataset = sys.modules[f"workbench.datasets.{name}"]  # the room has functions of these names
+        monkeypatch.setattr(dataset, name, lambda *given: None)
+        monkeypatch.setattr(dataset.History, "from_spark", lambda *given, **more: len(ended))
+    assert datasets.flights_history(tmp_path / "flights.log") == 0
+    assert (started, ended) == (["local[*]"], [True])
+    assert datasets.weather_history(tmp_path / "weather.log") == 1
+    assert (started, ended) == (["local[*]"] * 2, [True] * 2)
+    with spark_session.passing_session() as passing:
+        monkeypatch.setattr(SparkSession, "getActiveSession", staticmethod(lambda: passing))
+        assert session() is passing  # somebody takes it meanwhile
+    with spark_session.passing_session() as present:
+        assert present is passing
+    assert len(ended) == 2
 
 
 def test_without_java_nothing_is_started_and_nothing_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from workbench.connectors.replay.log import Progress
 from workbench.datasets.package import DATA_FOLDER, data_file, identity, read_csv, unpacked
 from workbench.spark.history import History, fresh_history
-from workbench.spark.session import session
+from workbench.spark.session import passing_session
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
@@ -95,16 +95,17 @@ def flights_history(
     history = fresh_history(path, source, ("departed", "landed", channels))
     if history is not None:
         return history
-    return History.from_spark(
-        flights(session(), Path(path).parent),
-        path,
-        event_time="departed",
-        arrival_time="landed",
-        channels=channels,
-        notes=NOTES,
-        source=source,
-        progress=progress,
-    )
+    with passing_session() as spark:
+        return History.from_spark(
+            flights(spark, Path(path).parent),
+            path,
+            event_time="departed",
+            arrival_time="landed",
+            channels=channels,
+            notes=NOTES,
+            source=source,
+            progress=progress,
+        )
 
 
 def _later(moment: str, minutes: str) -> str:

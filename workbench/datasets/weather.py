@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from workbench.connectors.replay.log import Progress
 from workbench.datasets.package import DATA_FOLDER, data_file, identity, read_csv
 from workbench.spark.history import History, fresh_history
-from workbench.spark.session import session
+from workbench.spark.session import passing_session
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
@@ -49,13 +49,14 @@ def weather_history(
     history = fresh_history(path, source, ("time_hour", "time_hour", channels))
     if history is not None:
         return history
-    return History.from_spark(
-        weather(session()),
-        path,
-        event_time="time_hour",
-        arrival_time="time_hour",
-        channels=channels,
-        notes=NOTES,
-        source=source,
-        progress=progress,
-    )
+    with passing_session() as spark:
+        return History.from_spark(
+            weather(spark),
+            path,
+            event_time="time_hour",
+            arrival_time="time_hour",
+            channels=channels,
+            notes=NOTES,
+            source=source,
+            progress=progress,
+        )

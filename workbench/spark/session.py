@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from workbench.errors import SettingError
 from workbench.packages import needed
+from workbench.spark import jvm
 from workbench.spark.cluster_home import cluster_home, environment
 from workbench.spark.java import find_java, java_for_spark
 from workbench.spark.masters import Master
@@ -31,6 +32,8 @@ _QUIET = "--sun-misc-unsafe-memory-access=allow"
 
 def session(master: str | None = None, *, quick_start: bool = True) -> SparkSession:
     """The Spark session of this process: the active one if there is one, else a new one.
+
+    If the JVM of the former one has ended, as when it ran out of memory, a new one is started.
 
     A new session has no web UI, and listens on the loopback address only unless its master is on another machine. With
     `quick_start` it starts in about half the time, at the expense of long jobs: 20 million rows take about 2.7 times as
@@ -52,15 +55,62 @@ def session(master: str | None = None, *, quick_start: bool = True) -> SparkSess
         3
     """
     needed("pyspark.sql", "Spark")
+    wanted = None if master is None else Master.of(master)
+    present = _present()
+    if present is None:
+        return _started(wanted or Master.of("local[*]"), quick_start)
+    if wanted is not None:
+        _check_master(present, wanted)
+    _passing.clear()  # whoever takes it now may keep it
+    return present
+
+
+@contextmanager
+def passing_session() -> Iterator[SparkSession]:
+    """The session of this process for the duration of a block; if there is none, one that ends with the block.
+
+    Its JVM ends with it, so that the process can still have any master, and has its memory back. If somebody else takes
+    the session within the block, it stays.
+
+    Raises:
+        HistoryError, MissingPackageError: as for `session`.
+
+    Example:
+        >>> with passing_session() as spark:
+        ...     spark.range(3).count()
+        3
+    """
+    needed("pyspark.sql", "Spark")
+    spark = _present()
+    if spark is not None:
+        yield spark
+        return
+    spark = session()
+    _passing.append(spark)
+    try:
+        yield spark
+    finally:
+        if spark in _passing:
+            _passing.clear()
+            jvm.end()
+
+
+_passing: list[SparkSession] = []
+"""The session that ends with its block, unless somebody else takes it."""
+
+
+def _present() -> SparkSession | None:
+    """The active session of this thread, else one of the context that this process has; None: its JVM has ended."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    wanted = None if master is None else Master.of(master)
+    if jvm.has_ended():
+        jvm.end()
     active = SparkSession.getActiveSession()
-    if active is not None:
-        if wanted is not None:
-            _check_master(active, wanted)
+    context = SparkContext._active_spark_context
+    if active is not None or context is None or context._jsc is None:
         return active
-    return _started(wanted or Master.of("local[*]"), quick_start)
+    return SparkSession.builder.getOrCreate()  # another thread has made it
 
 
 def _started(master: Master, quick_start: bool) -> SparkSession:
@@ -99,10 +149,7 @@ def _started(master: Master, quick_start: bool) -> SparkSession:
             return builder.getOrCreate()
     home = cluster_home(java)
     if SparkContext._gateway is not None and not SparkContext._jvm.System.getenv("SPARK_HOME"):
-        raise SettingError(
-            f"this process has a JVM of Spark that cannot start executors for spark={master.url!r}: restart the "
-            "kernel, and begin with this master"
-        )
+        jvm.end()  # a stopped session has left it, and it cannot start executors
     with environment(home):
         return builder.getOrCreate()
 

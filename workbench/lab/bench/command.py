@@ -258,10 +258,13 @@ def _idle(options: argparse.Namespace) -> int:
 
 def _intervals(options: argparse.Namespace) -> int:
     runs: list[batch_intervals.Answered] = []
-    for found in batch_intervals.intervals():
-        runs.append(found)
-        say(found.to_json() if options.json else found.describe())
-    sys.stderr.write(f"The picture is in {batch_intervals.save(runs, options.html or Path('intervals.html'))}\n")
+    try:
+        for found in batch_intervals.intervals(_tell):
+            runs.append(found)
+            say(found.to_json() if options.json else found.describe())
+    finally:  # without Spark, it has the others
+        place = batch_intervals.save(runs, options.html or Path("intervals.html"))
+        sys.stderr.write(f"The picture is in {place}\n")
     return 0 if all(run.as_told for run in runs) else 1
 
 

@@ -14,9 +14,10 @@ _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
 _SHORT_OF_MEMORY = (
-    "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g before the first session, or "
-    "spark.driver.memory and spark.executor.memory of your own), or records with less in them"
+    "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g in the environment, more megabytes in "
+    "local-cluster[...], or spark.driver.memory and spark.executor.memory of your own), or records with less in them"
 )
+_AGAIN = "run the pipeline again with resume=True, without the former session"
 _OUT_OF_MEMORY = 52
 _DYING_S = 2.0
 
@@ -67,10 +68,10 @@ def sentence_of_question(error: Exception, code: int | None = None) -> str:
 
     Example:
         >>> sentence_of_question(ConnectionRefusedError(111, "Connection refused"))
-        'the JVM of Spark has ended: run the pipeline again in a new process, with resume=True'
+        'the JVM of Spark has ended: run the pipeline again with resume=True, without the former session'
     """
     if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError" or _GONE.search(str(error)):
         if code == _OUT_OF_MEMORY:
-            return f"{_SHORT_OF_MEMORY}; run the pipeline again in a new process"
-        return "the JVM of Spark has ended: run the pipeline again in a new process, with resume=True"
+            return f"{_SHORT_OF_MEMORY}; then {_AGAIN}"
+        return f"the JVM of Spark has ended: {_AGAIN}"
     return sentence_of(str(error)) or type(error).__name__

@@ -63,7 +63,9 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     try:
         stopped = context._jsc is None or context._jsc.sc().isStopped()
     except Exception as error:  # whatever Py4J raises where nobody answers
-        raise SettingError(f"the JVM of the Spark session has ended ({error}): restart the kernel") from error
+        raise SettingError(
+            f"the JVM of the Spark session has ended ({error}): leave spark out to start another one"
+        ) from error
     if stopped:
         raise SettingError("the Spark session has been stopped: make a new one, or leave spark out")
     own = base.newSession()
