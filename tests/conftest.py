@@ -123,7 +123,9 @@ def pytest_unconfigure() -> None:
 def flights_log(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The replay log of all flights, prepared by the Spark job that users run."""
     from workbench.datasets import flights_history
+    from workbench.spark.session import session
 
+    session()  # one that stays, for other tests of this process
     path = tmp_path_factory.mktemp("flights") / "flights.log"
     flights_history(path, channels=2)
     return path
