@@ -135,6 +135,38 @@ def test_a_server_that_is_restarted_loses_and_doubles_nothing(server: PostgresPr
     assert values_of(server) == list(range(600))
 
 
+SESSIONS = "SELECT pid, state FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+
+
+def test_a_connection_is_kept_between_checkpoints_until_the_server_closes_it_or_the_job_ends(
+    server: PostgresProcess,
+) -> None:
+    sink = wb.SqlSink(server.url, "numbers")
+    held = sink.hold(SinkContext("job", "sink", TABLE.schema, "run"))
+    sink.target.prepare(TABLE.schema, create=True)
+
+    def commit(number: int) -> list[tuple[int, str]]:
+        sink.target.commit("job/sink", Runs("run"), [Epoch(number, 0, TABLE.slice(100 * number, 100))], "run")
+        return server.query(SESSIONS)
+
+    (first,) = commit(1)
+    assert first[1] == "idle"  # not in a transaction
+    assert commit(2) == [first]
+    server.query(f"SELECT pg_terminate_backend({first[0]})")
+    (second,) = commit(3)  # nothing fails
+    assert second[0] != first[0]
+    server.stop()
+    server.start()
+    (third,) = commit(4)
+    server.query("UPDATE workbench_owners SET run = 'successor'")
+    with pytest.raises(CommittedRowsError, match="was taken by"):
+        commit(5)  # over the connection that the replaced process has kept
+    assert values_of(server) == list(range(100, 500))
+    held.release()
+    until(lambda: server.query(SESSIONS) == [])
+    assert third != second
+
+
 def test_another_job_is_refused_and_a_start_on_committed_rows_is_too(server: PostgresProcess) -> None:
     sink = wb.SqlSink(server.url, "numbers")
     job = wb.Stream.from_table(TABLE, rate=100).sink_to(sink).run("first", checkpoint_interval="50ms")

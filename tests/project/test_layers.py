@@ -62,6 +62,7 @@ ALLOWED_IMPURE = {
         "threading",
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
     ("connectors/sql/database.py", "threading"): "a lock: the subtasks that write to one file take turns",
+    ("connectors/sql/kept.py", "threading"): "a lock: the subtasks of all jobs share the connections to a server",
     ("connectors/tables/tables.py", "threading"): "a lock: several may look at a table; commits never wait",
     (
         "durable/folder_lock.py",

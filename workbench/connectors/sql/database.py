@@ -1,7 +1,7 @@
 """Databases that sinks write to, and database files: their URLs, and transactions of one subtask at a time.
 
-A connection is open for one transaction. So a subtask that dies leaves nothing behind, and between two commits other
-programs can read the file, which DuckDB prevents while a process holds it open.
+A connection to a file is open for one transaction. So a subtask that dies leaves nothing behind, and between two
+commits other programs can read the file, which DuckDB prevents while a process holds it open. One to a server is kept.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
@@ -122,6 +122,9 @@ class Database(Protocol):
     def exists(self) -> bool:
         """Whether its file is there."""
 
+    def kept(self) -> AbstractContextManager[None]:
+        """Meanwhile, connections may stay open between transactions."""
+
     def transaction(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[Any]:
         """A connection whose statements are committed together when the block ends, or not at all.
 
@@ -217,6 +220,10 @@ class DatabaseFile:
             raise SinkError(f"{shown} cannot be a database file ({told_by(error)}): name another file") from error
         if is_folder:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
+
+    def kept(self) -> AbstractContextManager[None]:
+        """No connection stays open: it would keep other programs out."""
+        return nullcontext()
 
     @contextmanager
     def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:

@@ -140,7 +140,6 @@ class SqlRows:
             connection = self._idle.pop()
         except IndexError:
             connection = connected(revealed_url(self._lookup.url), _CONNECT_S)
-            connection.adbc_connection.set_autocommit(True)
         try:
             with connection.cursor() as cursor:
                 cursor.execute(self._query, tuple(key))

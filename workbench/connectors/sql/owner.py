@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from workbench.connectors.epochs.owner import OwnerRecord
+from workbench.connectors.contract.base import SinkContext
+from workbench.connectors.epochs.owner import OwnerRecord, PlaceOwner
 from workbench.connectors.sql.database import Database
 
 OWNERS = "workbench_owners"
@@ -77,6 +78,34 @@ class OwnerRow:
     def delete(self) -> None:
         """Delete it."""
         self.connection.execute(f"DELETE FROM {OWNERS} WHERE table_name = ?", (self.table.lower(),))
+
+
+class HeldTable:
+    """A table that a job owns for one of its sinks; see `Held`. Meanwhile, connections to its database are kept.
+
+    Args:
+        database: the database with the table.
+        table: its name.
+        context: of the sink.
+
+    Raises:
+        SinkError: another job owns it.
+    """
+
+    def __init__(self, database: Database, table: str, context: SinkContext) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(database.kept())
+            self._owner = PlaceOwner(TableOwners(database, table), context)
+            self._kept = stack.pop_all()
+
+    def keep(self) -> None:
+        """Renew the record of the owner."""
+        self._owner.keep()
+
+    def release(self) -> None:
+        """Let another job own it."""
+        self._owner.release()
+        self._kept.close()
 
 
 def create_owners(connection: Any) -> None:

@@ -13,11 +13,14 @@ import pyarrow as pa
 from workbench.clock import rest
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
 from workbench.connectors.sql.database import quoted, quoted_list
+from workbench.connectors.sql.kept import KEPT
 from workbench.packages import needed
 
 _ROWS = "workbench_rows"
 _TURN = 0x776F726B62  # the key of the advisory lock: transactions of sinks take turns, as in a file
-_LOOK_AGAIN_S, _CONNECT_S = 0.1, 5
+_LOOK_AGAIN_S = 0.1
+_LIMITS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
+"""Seconds to connect, and milliseconds until a connection whose other end does not answer any more is lost."""
 _UNFIT = "42"
 """SQLSTATE class of statements that do not fit the tables."""
 _PLACE = re.compile(r"\?")
@@ -64,23 +67,45 @@ class PostgreSQL:
     @contextmanager
     def open(self, url: str, wait_s: float) -> Iterator[Connection]:
         """A transaction: the only one of the workbench's sinks in this database."""
-        connection = connected(url, wait_s)
+        with self._begun(url, wait_s) as connection, connection.cursor() as cursor:
+            own = Connection(cursor)
+            own.execute(f"SET LOCAL lock_timeout = {max(1, int(wait_s * 1_000))}")
+            own.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # of a process that has stalled
+            own.execute(f"SELECT pg_advisory_xact_lock({_TURN})")
+            own.fetchall()
+            yield own
+            own.execute("COMMIT")
+
+    @contextmanager
+    def _begun(self, url: str, wait_s: float) -> Iterator[Any]:
+        """A connection at the begin of a transaction: the one that is kept, unless the server has closed it meanwhile,
+        or a new one. One in which something has failed is closed, which rolls back."""
+        connection = KEPT.take(url)
         try:
-            with connection.cursor() as cursor:
-                own = Connection(cursor)
-                own.execute(f"SET LOCAL lock_timeout = {max(1, int(wait_s * 1_000))}")
-                own.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # of a process that has stalled
-                own.execute(f"SELECT pg_advisory_xact_lock({_TURN})")
-                own.fetchall()
-                yield own
-            connection.commit()
+            if connection is not None and not self._begins(connection):
+                self._close(connection)
+                connection = None
+            if connection is None:
+                connection = connected(url, wait_s)
+                _statement(connection, "BEGIN")
+            yield connection
         except BaseException:
-            with suppress(*self.errors):
-                connection.rollback()
+            if connection is not None:
+                self._close(connection)
             raise
-        finally:
-            with suppress(*self.errors):
-                connection.close()
+        if not KEPT.give(url, connection):
+            self._close(connection)
+
+    def _begins(self, connection: Any) -> bool:
+        try:
+            _statement(connection, "BEGIN")
+        except self.errors:
+            return False
+        return True
+
+    def _close(self, connection: Any) -> None:
+        with suppress(*self.errors):
+            connection.close()
 
     def has_table(self, connection: Any, table: str) -> bool:
         """Whether there is a table of this name in the search path."""
@@ -211,12 +236,12 @@ def _has_types(connection: Connection, table: str, schema: pa.Schema) -> bool:
 
 
 def connected(url: str, wait_s: float) -> Any:
-    """A connection, as soon as the server accepts one."""
-    separator = "&" if "?" in url else "?"
-    limited = url if "connect_timeout" in url else f"{url}{separator}connect_timeout={_CONNECT_S}"
+    """A connection, as soon as the server accepts one; each statement is a transaction, unless one begins."""
+    limits = "&".join(f"{name}={limit}" for name, limit in _LIMITS.items() if name not in url)
+    limited = f"{url}{'&' if '?' in url else '?'}{limits}"
     for left in range(int(wait_s / _LOOK_AGAIN_S), -1, -1):
         try:
-            return _driver().connect(limited)
+            return _driver().connect(limited, autocommit=True)
         except _driver().OperationalError as error:
             if not left or not may_return(error):
                 raise
@@ -234,6 +259,11 @@ def may_return(error: Exception) -> bool:
             *("no connection", "not open"),
         )
     )
+
+
+def _statement(connection: Any, statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def _driver() -> Any:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
 from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import WAIT_S, Engine, told
+from workbench.connectors.sql.kept import KEPT
 from workbench.errors import SettingError
 from workbench.redaction import redacted
 
@@ -60,6 +61,10 @@ class DatabaseServer:
     def exists(self) -> bool:
         """A server is not checked for this: a transaction says when it is away."""
         return True
+
+    def kept(self) -> AbstractContextManager[None]:
+        """See `Database.kept`."""
+        return KEPT.used(revealed_url(self.address))
 
     @contextmanager
     def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:

@@ -13,12 +13,11 @@ from workbench.arguments import text_of, true_or_false
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.upsert_key import changes_key, check_upsert_key, upsert_key_of
 from workbench.connectors.epochs.append import AppendLogic, check_restore
-from workbench.connectors.epochs.owner import PlaceOwner
 from workbench.connectors.epochs.row_store import check_fresh
 from workbench.connectors.epochs.upsert import UpsertLogic
 from workbench.connectors.sql.database import Database, DatabaseFile, Engine
 from workbench.connectors.sql.duckdb import DuckDB
-from workbench.connectors.sql.owner import OWNERS, TableOwners
+from workbench.connectors.sql.owner import OWNERS, HeldTable
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.sqlite import SQLite
@@ -160,9 +159,9 @@ class SqlSink(Sink):
         """The table in the file; SQL names are not case-sensitive."""
         return Place(self.target.database.identity, self.table.lower())
 
-    def hold(self, context: SinkContext) -> PlaceOwner:
+    def hold(self, context: SinkContext) -> HeldTable:
         """Acquire the table for the job."""
-        return PlaceOwner(TableOwners(self.target.database, self.table), context)
+        return HeldTable(self.target.database, self.table, context)
 
     def check_fresh(self, context: SinkContext) -> None:
         """Reject a start without a checkpoint if this job has appended rows to the table before."""

@@ -20,7 +20,7 @@ from workbench.lab.bench.works.connectors.beside import Beside, measured
 from workbench.packages import needed
 
 ROWS = 4_000_000
-"""Starting a job, and opening a connection for each transaction, takes as long as writing some 300,000 rows."""
+"""Starting a job and opening its connections take as long as writing some 200,000 rows."""
 _BATCH = 100_000
 _USER = "postgres"
 _TABLES = count()
