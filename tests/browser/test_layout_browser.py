@@ -39,6 +39,17 @@ ARROW = f"""() => {{ {EVERY}
     const drawn = backgroundImage.match(/rgb\\([^)]*\\)/g).map(light)
     return drawn.map(one => Math.max(one, light(backgroundColor)) / Math.min(one, light(backgroundColor))) }}"""
 """The contrast of the two halves of a list's arrow with what is behind it."""
+KNOBS = f"""() => {{ {EVERY}
+    const box = one => one.getBoundingClientRect()
+    return seen().filter(one => one.classList.contains("wb-knob")).map(knob => {{
+        const [said, moved, told] = [...knob.shadowRoot.children].filter(one => one.tagName === "DIV").map(box)
+        const inside = every(knob).filter(one => one.checkVisibility())
+        const [slider, field] = [".wb-slider", "input"].map(name => box(inside.find(one => one.matches(name))))
+        const beside = slider.right <= field.left && field.right <= box(knob).right + 1
+        const apart = Math.abs(slider.top + slider.bottom - field.top - field.bottom) / 2
+        const over = said.right <= moved.left || said.bottom <= moved.top + 1
+        return {{ said: said.height, beside, apart, over, told: told.top >= said.bottom - 1 }} }}) }}"""
+"""How high the line over each slider is, and whether the slider, its field and what is told have their own places."""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 """By how many pixels the page is wider than its window."""
 
@@ -112,6 +123,10 @@ def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, width):
         page.wait_for_function(f"title => ({CARDS})().length === (title === 'Now' ? 5 : 3)", arg=title)
         assert page.evaluate(SCROLLING) == [], title
         assert page.evaluate(WIDER) <= 0, title
+        for knob in page.evaluate(KNOBS):
+            assert 0 < knob["said"] < 20, title  # one line
+            assert knob["apart"] < 4, title
+            assert [knob[name] for name in ("beside", "over", "told")] == [True] * 3, title
 
 
 def test_a_table_that_has_the_page_for_itself_is_not_cut(page, url):
@@ -135,15 +150,24 @@ def test_a_served_page_follows_the_system_between_light_and_dark(page):
         assert min(arrow) > 4.5, scheme
 
 
-def test_a_slider_stays_under_the_pointer_while_things_happen(page, url):
+def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url):
     job = start_job("eventful")
     page.goto(url.replace("layout", job.name))
     page.get_by_text("Half of them reach a sink within").first.wait_for()
     slider = page.get_by_label("Buffer timeout", exact=True).first
     before = slider.bounding_box()
+    alone = browser.new_page(viewport={"width": 560, "height": 900})
+    alone.set_default_timeout(60_000)
+    alone.goto(f"{url.replace('layout', job.name)}&view=checkpoints")
+    alone.get_by_text("is told here").first.wait_for()
+    mode = alone.get_by_label("Checkpoint mode", exact=True).first
+    there = mode.bounding_box()
     job.tune(buffer_size=512)
     page.get_by_text("buffer_size 262144 → 512").first.wait_for()
     assert slider.bounding_box() == before
     job.faults.fail(task="hourly[0]")
     page.get_by_text("records read again").first.wait_for()
     assert slider.bounding_box() == before
+    alone.get_by_text("records read again").first.wait_for()
+    assert mode.bounding_box() == there  # a head of one view is always as high
+    alone.close()

@@ -33,7 +33,7 @@ from workbench.dashboard.views.event_time import holders, late, watermarks
 from workbench.dashboard.views.sink_part import Latest, html
 from workbench.durations import MAX_TIME
 from workbench.operators.contract.event_times import BOUNDS
-from workbench.telemetry.diagnosis import explain, held_by
+from workbench.telemetry.diagnosis import NONE, explain, held_by
 from workbench.telemetry.effects.change_frames import ChangeFrame
 from workbench.telemetry.effects.interruption_log import InterruptionLog
 from workbench.telemetry.event_time.frames import EventTimesFrame
@@ -75,6 +75,19 @@ def test_a_view_alone_tells_why_the_job_has_failed() -> None:
     failed = replace(FRAME, state="FAILED", failure="aggregate[1]: <b>boom</b>")
     assert "role='alert'>✗ aggregate[1]: &lt;b&gt;boom&lt;/b&gt;</p>" in header.slim_html(failed, "delays")
     assert "boom" not in header.slim_html(replace(failed, state="RUNNING"), "delays")
+
+
+def test_a_view_alone_tells_all_to_whom_moves_the_focus_there_in_a_place_that_is_always_there() -> None:
+    calm = replace(FRAME, backpressure=NONE)
+    assert re.search(
+        f"<span class='calm'>{NONE}</span>.*<div class='brief'><p class='past'>", header.slim_html(calm, "")
+    )
+    told = header.slim_html(replace(changed(10_000_000), findings=("sum[1] does 83 % of the work.",)), "")
+    assert "calm" not in told
+    [whole] = re.findall("<div class='brief' tabindex='0' title='(.*?)'>", told, re.DOTALL)
+    assert re.sub(r"[\d:]+ UTC", "then", whole) == (
+        f"then: rate 1 → 2: latency p50 &lt;b&gt;\n{FRAME.backpressure}\nsum[1] does 83 % of the work."
+    )
 
 
 def changed(ago_us: int, sentence: str = "rate 1 → 2: latency p50 <b>") -> Frame:

@@ -502,9 +502,13 @@ def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_we
 def test_beside_a_slider_stands_what_its_setting_does_now():
     job = Job(replace(FRAME, effects={"checkpoint_interval": "costs 0.8 % of the time of sum[0]"}))
     knobs = {**shown(job, "checkpoints").view.knobs, **shown(job, "latency").view.knobs}
-    notes = {name: knob._note.html for name, knob in knobs.items()}
-    assert notes["checkpoint_interval"] == "in force: <b>5s</b>; costs 0.8 % of the time of sum[0]"
-    assert notes["buffer_timeout"] == "in force: <b>50ms</b>"
+    told = {name: (knob._note.html, re.sub("<[^>]*>", "", knob._effect.html)) for name, knob in knobs.items()}
+    assert told["checkpoint_interval"] == ("in force: <b>5s</b>", "costs 0.8 % of the time of sum[0]")
+    assert told["buffer_timeout"] == ("in force: <b>50ms</b>", "")
+    interval = knobs["checkpoint_interval"]
+    interval.answer.refuse("no")
+    interval.update("5s", False, "costs 0.8 % of the time of sum[0]")
+    assert interval._effect.html == "", "the answer has its place"
 
 
 def test_a_slider_without_use_takes_no_room():

@@ -33,6 +33,11 @@ class Answer:
         self.div = self._piece.div
         self.div.css_classes = ["wb-answer"]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has been answered, or long ago."""
+        return not self._piece.html
+
     def ask(self, action: Callable[[], object], done: str) -> bool:
         """Send a fast request to the job; returns whether it was accepted."""
         try:

@@ -18,6 +18,7 @@ from workbench.errors import SettingError
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.table import OF_TUNE
+from workbench.telemetry.effects.acting import TOLD
 
 PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the value in force again."""
@@ -55,12 +56,12 @@ def _distance(step: float, wanted: float) -> float:
 
 
 class StepSlider:
-    """One knob's slider, with the value in force and the job's answer above it.
+    """One knob's slider, with the value in force above it, and below it the job's answer or what the setting does.
 
     Args:
         knob: the setting.
         ask: called with the text of the value that the user chose; True if the job accepted it.
-        texts: where the note below the slider is written.
+        texts: where the value in force and the setting's effect are written.
         answer: the place of the job's answer.
     """
 
@@ -82,10 +83,12 @@ class StepSlider:
         self.exact = field(f"{knob.title}: any value", "other value", 92)
         self.exact.on_change("value", self._typed)
         self._note = texts.piece(f"{knob.title} in force", "knob_note", role="note")
+        self._effect = texts.piece(f"What {knob.title} does", "knob_effect", role="note")
         name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
-        said = row([name.div, self._note.div, answer.div], "knob_said")
-        self.model = column([said, row([self.slider, self.exact], "knob_moved")], "knob", css_classes=["wb-knob"])
+        said, moved = row([name.div, self._note.div], "knob_said"), row([self.slider, self.exact], "knob_moved")
+        told = row([self._effect.div, answer.div], "knob_told", *["knob_acts"] * (knob.name in TOLD))
+        self.model = column([said, moved, told], "knob", css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:
@@ -100,8 +103,9 @@ class StepSlider:
         if in_force is None:
             self._note.write(self._knob.absent)
             return
-        told = f"; {wording.html_text(effect)}" if effect else ""
-        self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>{told}")
+        self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>")
+        effect = wording.html_text(effect)
+        self._effect.write(f"<span title='{effect}'>{effect}</span>" if effect and self.answer.is_empty else "")
         if self._asked is not None:
             arrived = same_value(self._knob, in_force, self._asked)
             if not arrived and monotonic() - self._asked_at < PATIENCE_S:

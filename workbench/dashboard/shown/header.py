@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.badges import BADGES
@@ -184,11 +185,8 @@ def html(frame: Frame, name: str) -> str:
         failure = f"<p class='past'>last failure: {wording.html_text(past)}</p>"
     if told := interruption_html(frame):
         failure = told if not failure_html(frame) else failure + told
-    changed, last_us = change_html(frame), max((one.start_us for one in frame.interruptions), default=0)
-    is_later = bool(frame.changes) and frame.changes[-1].time_us > last_us
-    failure = changed + failure if is_later else failure + changed
     name = wording.html_text(name)
-    happens = f"{pressure_html(frame)}{findings_html(frame)}{failure}"
+    happens = f"{pressure_html(frame)}{findings_html(frame)}{_in_order(frame, failure)}"
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
@@ -208,13 +206,32 @@ def waiting_html(name: str) -> str:
 
 
 def slim_html(frame: Frame, name: str) -> str:
-    """The header of a single part: one line, and why the job has failed."""
+    """The header of a single part: one line, and two for what has happened, so that it is always as high.
+
+    A person who points at these two lines is shown all of what has happened, and so is one who moves the focus there.
+    """
     name = wording.html_text(name)
+    calm = f"<span class='calm'>{NONE}</span>" if frame.backpressure == NONE else ""
+    news = _in_order(frame, interruption_html(frame))
+    happens = f"{failure_html(frame)}{news}{pressure_html(frame)}{findings_html(frame)}"
+    read = f" tabindex='0' title='{_plain(happens)}'" if happens else ""
     return (
-        f"<div class='next'><b class='name' title='{name}'>{name}</b> {_state(frame)}"
-        f"<span class='pressure'>{wording.html_text(frame.backpressure)}</span>{LECTURE}</div>{failure_html(frame)}"
-        f"{findings_html(frame)}{interruption_html(frame)}{change_html(frame)}"
+        f"<div class='line'><b class='name' title='{name}'>{name}</b>{_state(frame)}{calm}{LECTURE}</div>"
+        f"<div class='brief'{read}>{happens or HINT * (frame.state == 'RUNNING')}</div>"
     )
+
+
+def _in_order(frame: Frame, interrupted: str) -> str:
+    """What tells of the last interruption, and the last changed setting: what was later first."""
+    last_us = max((one.start_us for one in frame.interruptions), default=0)
+    is_later = bool(frame.changes) and frame.changes[-1].time_us > last_us
+    changed = change_html(frame)
+    return changed + interrupted if is_later else interrupted + changed
+
+
+def _plain(sentences: str) -> str:
+    """Paragraphs as lines of plain text, still escaped."""
+    return re.sub("<[^>]*>", "", sentences.replace("</p><p", "</p>\n<p"))
 
 
 class HeaderView:

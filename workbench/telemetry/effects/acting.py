@@ -8,6 +8,8 @@ from workbench.telemetry.effects.checkpoint_price import checkpoint_price
 
 EVERY_US = 1_000_000
 """They are made so often: nobody reads them faster."""
+TOLD = ("buffer_timeout", "checkpoint_interval")
+"""The settings that there can be something to say of."""
 
 
 class Acting:
