@@ -191,7 +191,7 @@ def test_a_seed_that_keeps_every_promise_is_replayed_from_its_start() -> None:
     assert job.state == "RUNNING"
     assert len(job.stepper.step(5)) == 5
     assert job.stepper.driver.run_until(lambda: job.over or job.recorder.frames()[-1].sequence > 100)
-    with pytest.raises(JobError, match="not from a savepoint"):
+    with pytest.raises(JobError, match="not from a checkpoint"):
         job._run.rerun("a", False)
 
 

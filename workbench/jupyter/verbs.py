@@ -304,6 +304,13 @@ VERBS: dict[str, Verb] = {
         1,
         flag="--allow-non-restored-state",
     ),
+    "record": Verb(
+        lambda job, words: job.record(*words),
+        "restart it from a checkpoint, and record what a source reads from now on",
+        "FOLDER [SOURCE]",
+        1,
+        2,
+    ),
     "delete-savepoint": Verb(
         lambda job, words: job.delete_savepoint(words[0]),
         "delete a savepoint that is no longer needed",

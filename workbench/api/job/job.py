@@ -563,6 +563,48 @@ class Job:
                 self._go_on()
             raise
 
+    def record(self, path: str | Path, source: str | None = None) -> Job:
+        """Record what a source reads from now on, such as a live feed, so that it can be replayed later.
+
+        The job takes a last checkpoint and stops, and its pipeline resumes from it, with a sink of the recording behind
+        the source. The recording begins with the first record after that checkpoint: for a source that can be read
+        again, it has each of them exactly once. A feed loses what it sends while the job starts, as in any restart.
+
+        `History.from_recording` makes a history of the recording. To record from the start, use `Stream.record_to`.
+
+        Source: E10: a history is replayed at a multiple of its speed.
+
+        Args:
+            path: a folder of this recording alone.
+            source: its uid; None: the job has only one.
+
+        Returns:
+            The new job, under the same name, with the present settings.
+
+        Raises:
+            SettingError: there is no such source, or there are several.
+            JobError: the job has ended, is stepped, or keeps its checkpoints in memory: it could not resume.
+            CommittedRowsError: the folder has another recording.
+            WorkbenchError: the job cannot resume for another reason; see `Pipeline.run`.
+
+        Example::
+
+            job = changes.sink_to(wb.TableSink("changes")).run("feed", checkpoint_dir="checkpoints")
+            job = job.record("changes")
+            yesterday = wb.History.from_recording("changes", "changes.log")
+        """
+        run = self._run
+        run.check_outside()
+        run.check_running()
+        if not self.live:
+            raise JobError(f"the job {self.name!r} is stepped: record a live one")
+        try:
+            return run.record(path, source)
+        except WorkbenchError:
+            if run.over:
+                self._go_on()
+            raise
+
     def run_again(
         self,
         fault_tolerance: str | FaultTolerance = "snapshots",

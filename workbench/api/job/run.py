@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.api.kept.journal import Journal
@@ -37,6 +38,7 @@ class Run:
         recorder: its telemetry frames.
         rerun: runs the pipeline again from a savepoint, or from the latest checkpoint; takes whether state that no
             operator takes is dropped.
+        record: runs the pipeline on with a recording of a source in a folder.
         watch: makes telemetry follow another master.
         holder: returns the process that owns the checkpoint directory.
         again: starts the run again under a name, with frames from a step on; or says why that is impossible.
@@ -56,6 +58,7 @@ class Run:
         recorder: Recorder,
         *,
         rerun: Callable[[str | None, bool], Job],
+        record: Callable[[str | Path, str | None], Job],
         watch: Callable[[Master], None],
         holder: Callable[[], Holder | None],
         again: Callable[[str, int], Job] | str,
@@ -67,6 +70,7 @@ class Run:
         self.driver = driver
         self.recorder = recorder
         self.rerun = rerun
+        self.record = record
         self.holder = holder
         self.again = again
         self.beside = beside

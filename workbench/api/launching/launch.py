@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from workbench.api.beginning.arrivals import recorded
 from workbench.api.beginning.opening import Beginning, matched, open_storage, regrouped
 from workbench.api.beginning.preparing import prepare_kernels, prepare_others
 from workbench.api.beginning.sink_places import check_fresh, hold_places
@@ -21,6 +22,7 @@ from workbench.api.launching.parts import leave_others, opened_parts
 from workbench.api.launching.refusals import Plan, Runnable, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
+from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.connectors.tables.tables import Tables
 from workbench.drivers.contract.executor import SteppedExecutor, ThreadedExecutor
@@ -238,6 +240,7 @@ class Launch:
             self._driver,
             self._recorder,
             rerun=self._rerun,
+            record=self._record,
             watch=self._sampler.watch,
             holder=self._resources.holder,
             again=unrepeatable(self._plan.logical, storage) or self._again,
@@ -266,22 +269,34 @@ class Launch:
 
     def _rerun(self, savepoint: str | None, allow_non_restored_state: bool) -> Job:
         """Run the pipeline again with the present settings."""
+        return self._run_on(
+            resume=savepoint is None, restore=savepoint, allow_non_restored_state=allow_non_restored_state
+        )
+
+    def _record(self, path: str | Path, source: str | None) -> Job:
+        """Replace the job by one that resumes from its last checkpoint and records a source."""
+        if self._resources.directory is None:
+            raise JobError(
+                f"the job {self._request.name!r} keeps its checkpoints in memory, from which it cannot resume: run it "
+                "with a checkpoint_dir, or record from the start with stream.record_to(path)"
+            )
+        pipeline = recorded(self._request.pipeline.logical_graph(), path, source)
+        if pipeline.sink.folder.exists():
+            pipeline.sink.check_fresh(SinkContext(self._request.name, "", pipeline.schema))
+        return self._run_on(pipeline=pipeline, resume=True, restore=None, replace=True)
+
+    def _run_on(self, **changes: Any) -> Job:
         values = {**self._request.values, **self._in_force({"max_parallelism", "fault_tolerance"})}
         directory = self._resources.directory
+        given: dict[str, Any] = {
+            "values": values,
+            "checkpoint_dir": None if directory is None else directory.location,
+            "standby": False,
+            "replace": False,
+            "tempo": self._driver.master.sources.tempo(),
+        }
         with started_from(self._cell):
-            return start_job(
-                replace(
-                    self._request,
-                    values=values,
-                    checkpoint_dir=None if directory is None else directory.location,
-                    resume=savepoint is None,
-                    restore=savepoint,
-                    allow_non_restored_state=allow_non_restored_state,
-                    standby=False,
-                    replace=False,
-                    tempo=self._driver.master.sources.tempo(),
-                )
-            )
+            return start_job(replace(self._request, **(given | changes)))
 
     def _in_force(self, others: set[str]) -> dict[str, Any]:
         """The present values of `others` and of the requested settings that can be tuned; the rest is as requested."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import pyarrow as pa
 
+from workbench.api.beginning.arrivals import arrived, with_arrival
 from workbench.api.running.collecting import collected, printed
 from workbench.api.running.pipeline import Pipeline, with_the_settings_of
-from workbench.api.streams.arrivals import arrived, with_arrival
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy

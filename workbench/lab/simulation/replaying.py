@@ -75,12 +75,13 @@ def _job(simulation: Simulation) -> Job:
     driver.watch(sampler.sample)
     sampler.sample()
 
-    def rerun(savepoint: str | None, allow_non_restored_state: bool) -> Job:
-        raise JobError("a replayed simulation continues from its current step, not from a savepoint: run its pipeline")
+    def rerun(*_: object) -> Job:
+        raise JobError("a replayed simulation continues from its current step, not from a checkpoint: run its pipeline")
 
     name = f"simulation-{simulation.scenario.seed}"
     run = Run(
-        name, master, driver, recorder, rerun=rerun, watch=sampler.watch, holder=lambda: None,
+        name, master, driver, recorder, rerun=rerun, record=rerun, watch=sampler.watch,
+        holder=lambda: None,
         again="it replays a simulation", beside="it replays a simulation",
     )  # fmt: skip
     job = Job(run)

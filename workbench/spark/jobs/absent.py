@@ -15,6 +15,7 @@ METHODS = {
     "faults": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
     "lecture": "has no scenes of buffers and barriers: run the pipeline in the kernel, or see job.dashboard()",
     "operator_state": "keeps its state in Spark's state stores: read it with spark.read.format('statestore')",
+    "record": "cannot get another sink while it runs: record from the start with stream.record_to(path)",
     "rescale": "cannot be rescaled, because Spark fixes the partitions for the life of a checkpoint: start it anew in "
     "another directory",
     "restore": "has no savepoints: copy its checkpoint directory, and run from the copy with resume=True",
