@@ -135,6 +135,33 @@ def test_a_costly_default_is_computed_for_the_rest_alone() -> None:
     assert compile_expression(text, coded.schema)(coded).to_pylist() == expected
 
 
+def test_a_costly_side_is_computed_for_the_rows_that_the_other_leaves_open() -> None:
+    words = ["ab", None, "cd", "xb", "ab"] * 40
+    numbers = [None if n % 7 == 0 else n for n in range(200)]
+    batch = pa.RecordBatch.from_pydict({"n": pa.array(numbers, pa.int64()), "word": words})
+    matching = {"ab": True, "xb": True, "cd": False, None: None}
+    for least in (-1, 0, 60, 190, 300):  # the other side decides all rows, most, few or none
+        for word, decisive in (("OR", True), ("AND", False)):
+            for text in (f"n > {least} {word} word RLIKE '(a|x)b'", f"word RLIKE '(a|x)b' {word} n > {least}"):
+                expected = []
+                for n, one in zip(numbers, words, strict=True):
+                    sides = (None if n is None else n > least), matching[one]
+                    expected.append(decisive if decisive in sides else None if None in sides else not decisive)
+                assert compile_expression(text, batch.schema)(batch).to_pylist() == expected, text
+
+
+def test_a_call_that_stands_twice_is_computed_once_for_each_batch() -> None:
+    schema = pa.schema({"word": pa.string(), "n": pa.int64()})
+    text = "CASE upper(word) WHEN 'A' THEN 1 WHEN 'B' THEN 2 ELSE length(upper(word)) END"
+    compiled = compile_expression(text, schema)
+    for words, expected in ((["a", "b", "ccc"], [1, 2, 3]), (["b", None, "a"], [2, None, 1]), ([], [])):
+        batch = pa.RecordBatch.from_pydict({"word": words, "n": [0] * len(words)}, schema)
+        assert compiled(batch).to_pylist() == expected
+    condition = compile_expression("upper(word) = 'A' OR upper(word) RLIKE 'B+'", schema)
+    batch = pa.RecordBatch.from_pydict({"word": ["a", "xb", "c", None] * 5, "n": [0] * 20}, schema)
+    assert condition(batch).to_pylist() == [True, True, False, None] * 5
+
+
 def test_whether_a_group_is_found_is_told_without_it() -> None:
     batch = pa.RecordBatch.from_pydict({"s": ["k=1", "k=", "x", None, ""]})
     found = compile_expression("regexp_extract(s, '(?:k|j)(=)([0-9]*)', 2)", batch.schema)(batch)

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import cast, widen
+from workbench.expressions.evaluation.deciding import logic
 from workbench.expressions.evaluation.float_order import compare_floats, may_be_nan, with_both_zeros
 from workbench.expressions.tree.node import Datum, Node, apply, call, constant
 from workbench.expressions.tree.scope import Scope
@@ -143,14 +144,6 @@ def _membership(listed: pa.Array) -> Callable[[Datum], Datum]:
     return test
 
 
-def _logic(kernel: str, word: str) -> Callable[[Scope, Tree], Node]:
-    def build(scope: Scope, tree: Tree) -> Node:
-        operands = [scope.boolean(tree.this, word), scope.boolean(tree.expression, word)]
-        return apply(kernel, operands, _BOOL, render(tree))
-
-    return build
-
-
 def _not(scope: Scope, tree: Tree) -> Node:
     return apply("invert", [scope.boolean(tree.this, "NOT")], _BOOL, render(tree))
 
@@ -192,8 +185,8 @@ BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {
     exp.NullSafeNEQ: _null_safe_unequal,
     exp.Between: _between,
     exp.In: _in,
-    exp.And: _logic("and_kleene", "AND"),
-    exp.Or: _logic("or_kleene", "OR"),
+    exp.And: logic("and_kleene", "AND", decisive=False),
+    exp.Or: logic("or_kleene", "OR", decisive=True),
     exp.Not: _not,
     exp.Is: _is,
     exp.Anonymous: _named,

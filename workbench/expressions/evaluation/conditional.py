@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
+from workbench.elements import Mask
 from workbench.expressions.evaluation.comparing import unify
 from workbench.expressions.evaluation.float_order import greatest
 from workbench.expressions.tree.node import Datum, Evaluate, Node, SomeRows, apply, call, null_of
@@ -61,12 +63,30 @@ def _lazily(conditions: Sequence[Node], nodes: Sequence[Node], eager: Node) -> E
         else:
             found = default.evaluate(SomeRows(batch, rest))
             found = pa.repeat(found, rest.true_count) if isinstance(found, pa.Scalar) else found
+            constants = [value.constant for value in values if value.constant is not None]
+            if len(constants) == len(values):
+                return _placed(constants, tests, found, rest)
             result = pc.replace_with_mask(pa.nulls(len(rest), default.type), rest, found)
         for test, value in zip(reversed(tests), reversed(values), strict=True):
             result = pc.if_else(test, value.evaluate(batch), result)
         return result
 
     return evaluate
+
+
+def _placed(constants: Sequence[pa.Scalar], tests: Sequence[Datum], found: pa.Array, rest: Datum) -> pa.Array:
+    """The constant of the first condition that is true, and for the rest what was found: one copy of each value."""
+    n = len(constants)
+    places = np.cumsum(_mask(rest)) + (n - 1)
+    for at in reversed(range(n)):
+        places[_mask(tests[at])] = at
+    values = pa.concat_arrays([*(pa.repeat(constant, 1) for constant in constants), found])
+    return values.take(pa.array(places))
+
+
+def _mask(values: pa.BooleanArray) -> Mask:
+    mask: Mask = values.to_numpy(zero_copy_only=False)
+    return mask
 
 
 def _if_true(condition: Datum, value: Datum, other: Datum) -> Datum:

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import widen
 from workbench.expressions.evaluation.json_parts import json_array_length, json_value
+from workbench.expressions.evaluation.searching import matches, required_literal
 from workbench.expressions.tree.node import Datum, Node, apply, call, constant
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
@@ -125,13 +126,13 @@ def _extract(scope: Scope, tree: Tree) -> Node:
     wanted, groups = capturing(plain, group)
     if not 0 <= group <= groups:
         raise scope.error(f"{render(tree)}: the pattern has {groups} groups in parentheses, and no group {group}")
-    options, matching = pc.ExtractRegexOptions(wanted), pc.MatchSubstringOptions(plain)
+    options, matching = pc.ExtractRegexOptions(wanted), matches(plain, required_literal(plain))
 
     def extracted(value: Datum) -> Datum:
         return pc.struct_field(pc.call_function("extract_regex", [value], options), _WANTED)
 
     def matched(batch: pa.RecordBatch) -> Datum:
-        return pc.fill_null(pc.call_function("match_substring_regex", [node.evaluate(batch)], matching), False)
+        return pc.fill_null(matching(node.evaluate(batch)), False)
 
     made = call(extracted, [node], _TEXT, render(tree))
     return made if made.constant is not None or made.coded is not None else replace(made, known=matched)

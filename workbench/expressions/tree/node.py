@@ -6,6 +6,7 @@ batch has a different dictionary from the previous one.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -80,6 +81,36 @@ class Node:
     coded: Coded | None = None
     rows: Callable[[pa.RecordBatch], Rows] | None = None
     known: Evaluate | None = None
+
+
+class Once:
+    """Computes a value that stands more than once in an expression, once for each batch.
+
+    Args:
+        evaluate: computes it.
+
+    Attributes:
+        is_shared: whether it stands more than once; if not, nothing is remembered.
+    """
+
+    __slots__ = ("_evaluate", "_latest", "is_shared")
+
+    def __init__(self, evaluate: Evaluate) -> None:
+        self._evaluate = evaluate
+        self._latest: tuple[weakref.ref[Any], Datum] | None = None
+        self.is_shared = False
+
+    def __call__(self, batch: Any) -> Datum:
+        if not self.is_shared:
+            return self._evaluate(batch)
+        latest = self._latest  # subtasks share compiled expressions: read once, replaced as a whole
+        if latest is None or latest[0]() is not batch:
+            latest = self._latest = weakref.ref(batch, self._forget), self._evaluate(batch)
+        return latest[1]
+
+    def _forget(self, batch: weakref.ref[Any]) -> None:
+        if self._latest is not None and self._latest[0] is batch:
+            self._latest = None
 
 
 class SomeRows:

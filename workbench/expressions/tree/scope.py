@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.errors import ExpressionError, unknown
-from workbench.expressions.tree.node import Coded, Node, apply
+from workbench.expressions.tree.node import Coded, Node, Once, apply
 from workbench.expressions.tree.sql import Tree, render, shown
 from workbench.expressions.tree.types import is_number, is_time, operand_type, type_name
 from workbench.origin import Origin
@@ -45,11 +45,26 @@ class Scope:
     builders: Mapping[type, Callable[[Scope, Tree], Node]]
     supported: str
     origin: Origin | None
+    _calls: dict[str, Node] = field(default_factory=dict)
 
     def node(self, tree: Tree | None) -> Node:
-        """Compile a part."""
+        """Compile a part; a call of a function that stands more than once is computed once."""
         if tree is None:
             raise self.error("an operand is missing")
+        if not isinstance(tree, exp.Func) or isinstance(tree, exp.Connector | exp.Case | exp.If):
+            return self._node(tree)
+        text = render(tree)
+        made = self._calls.get(text)
+        if made is None:
+            made = self._node(tree)
+            if made.constant is None and made.coded is None:
+                made = replace(made, evaluate=Once(made.evaluate))
+            self._calls[text] = made
+        elif isinstance(made.evaluate, Once):
+            made.evaluate.is_shared = True
+        return made
+
+    def _node(self, tree: Tree) -> Node:
         builder = self.builders.get(type(tree))
         parts = {key for key, part in tree.args.items() if part}
         if builder is not None and parts <= _PARTS | _PARTS_OF.get(type(tree), set()):
