@@ -92,3 +92,16 @@ def test_every_idea_is_shown_by_a_cell_that_the_concepts_name() -> None:
             named.setdefault(name, set()).add((int(lesson), int(section)))
     assert named == shown_in_the_course()
     assert named.keys() == IDS
+
+
+def test_what_a_reader_watches_does_not_end_while_the_reader_pauses() -> None:
+    """A live view shows a job whose source has no end; what ends is on the stepping driver, or waited for."""
+    watched = []
+    for number in COURSE:
+        programs = [cell.solved for cell in cells_of(source_of(number)) if cell.kind == "code"]
+        for program in programs:
+            for name in re.findall(r"\b(\w+)\.view\(", program):
+                [started] = [one for one in programs if re.search(rf"^ *{name} = [^#]+?\.run\(", one, re.MULTILINE)]
+                assert "from_generator(" in started, f"lesson {number}: {name} ends"
+                watched.append(number)
+    assert watched == ["01", "05", "12"]

@@ -80,11 +80,13 @@ class Usage(threading.Thread):
 
     Attributes:
         most: the most memory that they held together, in bytes.
+        shares: what each of them held then, by what it is.
     """
 
     def __init__(self, process: int) -> None:
         super().__init__(daemon=True)
         self.most = 0
+        self.shares: dict[str, int] = {}
         self._root = psutil.Process(process)
         self._spent: dict[int, float] = {}
         self._ended = threading.Event()
@@ -100,18 +102,28 @@ class Usage(threading.Thread):
 
     def look(self) -> None:
         """Measure once."""
-        held = 0
+        shares: dict[str, int] = {}
         with suppress(psutil.NoSuchProcess):
             for process in [self._root, *self._root.children(recursive=True)]:
                 with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
-                    held += process.memory_full_info().pss
+                    name = f"{_kind(process.cmdline())} {process.pid}"
+                    shares[name] = process.memory_full_info().pss
                     times = process.cpu_times()
                     self._spent[process.pid] = times.user + times.system
-        self.most = max(self.most, held)
+        if sum(shares.values()) > self.most:
+            self.most, self.shares = sum(shares.values()), shares
 
     def end(self) -> None:
         self._ended.set()
         self.join()
+
+
+def _kind(command: list[str]) -> str:
+    """What a process is: its module or script, or its program."""
+    words = [word for word in command if not word.startswith("-")]
+    if "-m" in command[:-1]:
+        return command[command.index("-m") + 1]
+    return Path(words[1] if len(words) > 1 and "python" in words[0] else words[0]).name if words else "?"
 
 
 def session(home: Home, number: str) -> list[str]:
@@ -159,7 +171,9 @@ def session(home: Home, number: str) -> list[str]:
     print(  # noqa: T201
         f"The first lesson was open after {opened_s:.0f} s ({opened_cpu_s:.1f} s of CPU time); lesson {number} moves "
         f"after {played.moved_s:.1f} s.\nJupyterLab and its kernels took {usage.cpu_s:.1f} s of CPU time for a whole "
-        f"lesson, and held at most {usage.most / 1e6:,.0f} MB."
+        f"lesson, and held at most {usage.most / 1e6:,.0f} MB:",
+        *(f"  {name}: {held / 1e6:,.0f} MB" for name, held in sorted(usage.shares.items(), key=lambda one: -one[1])),
+        sep="\n",
     )
     faults = list(played.faults)
     if opened_s > OPENS_S:
