@@ -92,6 +92,10 @@ def test_every_idea_is_shown_by_a_cell_that_the_concepts_name() -> None:
             named.setdefault(name, set()).add((int(lesson), int(section)))
     assert named == shown_in_the_course()
     assert named.keys() == IDS
+    solved = (COURSE_FOLDER / "solved" / f"{number}_{COURSE[number]}.ipynb" for number in COURSE)
+    assert {
+        tag for path in solved for cell in executed.read(path).cells for tag in cell.metadata.get("tags", ())
+    } == IDS
 
 
 def test_what_a_reader_watches_does_not_end_while_the_reader_pauses() -> None:
