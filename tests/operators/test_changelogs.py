@@ -5,15 +5,22 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from pattern_runs import Collected
 
 import workbench as wb
 from workbench.api.streams.changelogs import upsert_key
+from workbench.elements import Records
 from workbench.errors import PlanError, SettingError
-from workbench.operators.changelogs.row_kinds import KIND, NAMES
+from workbench.operators.changelogs.join import RegularJoin
+from workbench.operators.changelogs.row_kinds import DELETE, FIELD, INSERT, KIND, NAMES
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.joins.columns import JoinColumns
 
 
 def sales(rate: float | None = None) -> wb.Stream:
@@ -226,11 +233,48 @@ def test_an_inner_join_is_identified_by_the_keys_of_its_sides() -> None:
     assert key(of_days.join(of_days, "n")) == ("n", "item", "day", "item_right", "day_right")
     assert key(sizes.join(highest, {"n": "price"})) == ("n", "item", "item_right")
     assert key(sizes.join(sales(), "item")) is None
-    assert key(sizes.join(highest, "item", how="left")) is None
+    assert key(of_days.join(sizes, "item", how="left")) == ("item", "day")
+    assert key(of_days.join(sizes, {"n": "n"}, how="left")) is None  # a record may have several partners
+    assert key(sizes.join(of_days, "item", how="left")) is None
+    assert key(sizes.join(highest, "item", how="outer")) is None  # records with null as the key stay apart
     job = of_days.join(highest, "item").sink_to(wb.TableSink("kept", upsert_key=["item", "day"])).run("kept")
     assert job.wait("60s") == "FINISHED"
     kept = sorted(tuple(row.values()) for row in job.table("kept").to_pylist())
     assert kept == [("a", "mo", 1, 7), ("a", "tu", 2, 7), ("b", "mo", 1, 9), ("b", "tu", 1, 9), ("c", "mo", 1, 1)]
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+def test_a_table_by_key_has_the_rows_of_a_left_join(parallelism: int) -> None:
+    random = Random(1)
+    items = [random.choice("abcdefgh") for _ in range(400)]
+    days = [random.choice(["mo", "tu"]) for _ in items]
+    rows = wb.Stream.from_table(pa.table({"item": items, "day": days, "n": list(range(400))}), rate=None)
+    many, few = ("item", "day"), ("item",)
+    of_days = rows.filter("n % 3 = 0").group_by(*many).aggregate(n=wb.count()).filter("n % 3 <> 1")
+    sizes = rows.filter("n % 3 > 0").group_by(*few).aggregate(m=wb.count()).filter("m % 2 = 0")
+    joined = of_days.join(sizes, "item", how="left")
+    assert upsert_key(joined._end) == many
+    sink = wb.TableSink("kept", upsert_key=many)
+    job = joined.select(*many, "n", "m").sink_to(sink).run("kept", parallelism=parallelism, buffer_size=7)
+    assert job.wait("60s") == "FINISHED"
+    left = {key: n for key, n in Counter(zip(items[::3], days[::3], strict=True)).items() if n % 3 != 1}
+    right = {item: m for item, m in Counter(one for at, one in enumerate(items) if at % 3).items() if m % 2 == 0}
+    expected = sorted((item, day, n, right.get(item)) for (item, day), n in left.items())
+    assert sorted(tuple(row.values()) for row in job.table("kept").to_pylist()) == expected
+    assert {m is None for *_, m in expected} == {True, False}
+
+
+def test_a_partner_that_comes_and_goes_at_once_leaves_the_record_alone() -> None:
+    left = pa.schema({"k": pa.int64(), "n": pa.int64()}).append(FIELD)
+    right = pa.schema({"k": pa.int64(), "m": pa.int64()}).append(FIELD)
+    spec = RegularJoin(JoinColumns(("k",), ("k",), how="left"))
+    join, out = spec.create([left, right]), Collected()
+    join.open(OperatorContext())
+    alone, pair = [[1], [10], [INSERT]], [[1, 1], [5, 5], [INSERT, DELETE]]
+    for port, schema, columns in ((0, left, alone), (1, right, pair)):
+        join.process(Records(pa.record_batch(columns, schema=schema), np.zeros(len(columns[0]), np.int64)), port, out)
+    told = [(row["n"], row["m"], NAMES[row[KIND]]) for row in out.rows[""]]
+    assert told == [(10, None, "+I"), (10, None, "-D"), (10, 5, "+I"), (10, 5, "-D"), (10, None, "+I")]
 
 
 def test_every_kind_of_state_that_grows_for_ever_is_told() -> None:

@@ -86,15 +86,20 @@ class RegularJoin:
     def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
         """The keys of the join and of both sides; those of a side are left out if the others tell its row.
 
-        The keys of the join are among them, so that all changes of a row come from one subtask.
+        The keys of the join are among them, so that all changes of a row come from one subtask. The rows of a left
+        join have a key only if each left record has at most one partner: it is then that of the left record, without
+        columns that are null where there is no partner. Those of an outer join have none: two records with null as the
+        key of the join, one of each side, stand beside each other.
         """
         (left, right), columns = keys, self.columns
         if left is None:
             return None
         if self.emitted != "pairs":
             return tuple(dict.fromkeys((*left, *columns.left_keys)))
-        if right is None or columns.how != "inner":
+        if right is None or columns.how == "outer":
             return None
+        if columns.how == "left":
+            return tuple(dict.fromkeys((*columns.left_keys, *left))) if set(right) <= set(columns.right_keys) else None
         shared = dict(zip(columns.right_keys, columns.left_keys, strict=True))
         names = {name: shared.get(name, columns.right_name(name, inputs[LEFT])) for name in right}
         return tuple(dict.fromkeys((*columns.left_keys, *left, *names.values())))
@@ -226,7 +231,10 @@ class _RegularJoin(Operator):
         after = before + np.bincount(places, weights).astype(np.int64)
         other.marks[touched] = after
         when = None if times is None else times[wanted[lasts]]
-        found, lost = (before == 0) & (after > 0), (before > 0) & (after == 0)
+        if self._pairs:  # also around pairs that come and go at once, which a sink by key would take for all there is
+            found, lost = before == 0, after == 0
+        else:
+            found, lost = (before == 0) & (after > 0), (before > 0) & (after == 0)
         if self._spec.emitted == "semi":
             found, lost = lost, found
         made: list[_Part] = []
