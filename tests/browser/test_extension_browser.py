@@ -457,7 +457,7 @@ def test_the_menu_has_every_view_and_a_savepoint_is_a_command(front):
 
 def test_the_launcher_opens_the_tutorial_and_never_overwrites_it(front):
     front.execute("launcher:create", wait=False)
-    front.page.locator(".jp-LauncherCard", has_text="Streaming Tutorial").first.click()
+    front.page.locator(".jp-LauncherCard:visible", has_text="Streaming Tutorial").first.click()
     front.page.wait_for_function("window.jupyterapp.shell.currentWidget?.context?.path === 'streaming-tutorial.ipynb'")
     written = front.root / "streaming-tutorial.ipynb"
     assert nbformat.read(written, 4).cells[0].source.startswith("# Streaming in five cells")
