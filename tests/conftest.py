@@ -88,8 +88,13 @@ def _what_is_imported_is_set_apart() -> None:
     It looks as if done once, but a search for bugs by simulation puts all back when it ends.
     """
     if not gc.get_freeze_count():
-        gc.collect()  # so that no garbage is set apart
-        gc.freeze()
+        _set_apart()
+
+
+def _set_apart() -> None:
+    """Let no search for garbage look at what there is now."""
+    gc.collect()  # so that no garbage is set apart
+    gc.freeze()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -193,7 +198,9 @@ def bare_shell() -> Iterator[InteractiveShell]:
 
     with pytest.MonkeyPatch.context() as after:
         after.setitem(sys.modules, "__main__", sys.modules["__main__"])  # the shell puts a module of its own there
-        yield InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+        bare = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+        _set_apart()  # a shell that is reset searches for garbage, before each test
+        yield bare
 
 
 @pytest.fixture
