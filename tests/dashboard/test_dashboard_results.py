@@ -86,7 +86,7 @@ def test_a_table_without_rows_tells_what_they_wait_for(board):
 
 
 def test_results_that_come_into_sight_after_the_end_are_read(board):
-    job = numbers(20, rate=20).sink_to(wb.TableSink("numbers")).run("below-the-fold")
+    job = numbers(20, rate=200).sink_to(wb.TableSink("numbers")).run("below-the-fold")
     page, view, pump = board(job, None)
     page.change(view.pulse.seen, "data", {"part": ["graph"]})
     assert job.wait("60s") == "FINISHED"

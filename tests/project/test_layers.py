@@ -246,9 +246,9 @@ def cut_into_files(known: Mapping[str, Module]) -> list[str]:
     for name, node in classes:
         for base in [ast.unparse(base).partition("[")[0] for base in node.bases]:
             home = homes.get(base, name)
-            known_to = {other for other in known if base in words[other]} - {home, name}
-            changed = "super()" in ast.unparse(node) or f"{base}(" in _code(known[home])
-            if home != name and not known_to and not changed:
+            if home == name or {other for other in known if base in words[other]} - {home, name}:
+                continue
+            if "super()" not in ast.unparse(node) and f"{base}(" not in _code(known[home]):
                 found.append(f"{name}.{node.name} is cut into {home}.{base}")
     return found
 
