@@ -385,7 +385,9 @@ def test_an_architecture_that_breaks_its_claim_is_exit_code_1(
     assert "(wrong results)" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("work", full_speed.WORKS)
+@pytest.mark.parametrize(
+    "work", [pytest.param(work, marks=pytest.mark.slow if work == "E1" else []) for work in full_speed.WORKS]
+)
 def test_full_speed_is_that_of_records_which_were_counted(work: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = ["none", "acks:granularity=record"]
     for seconds in (0.6, 3, 12, 48):  # the first will do where nothing else runs

@@ -13,9 +13,11 @@ import pytest
 from sql_queries import Queries, of_duckdb, of_stream, tables
 
 SEEDS = range(int(os.environ.get("WORKBENCH_QUERIES", "80")))
+FAST = 40
+"""The seeds below are among the fast tests."""
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [pytest.param(seed, marks=[] if seed < FAST else pytest.mark.slow) for seed in SEEDS])
 def test_a_random_query_gives_the_rows_of_duckdb(seed: int) -> None:
     query, rows = Queries(seed).draw(), tables(seed)
     expected = of_duckdb(query, rows)

@@ -101,8 +101,19 @@ def test_no_record_is_sent_before_the_offsets_of_its_batch_are_durable(tmp_path:
 # recovery --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("victim", ["table[0]", "aggregate[1]", "out[0]", "all"])
-@pytest.mark.parametrize("policy", [("10ms",), ("5ms", 3, 3), ("10ms", 7, 2, "opaque")], ids=str)
+POLICIES: list[Any] = [("10ms",), ("5ms", 3, 3), ("10ms", 7, 2, "opaque")]
+VICTIMS = ["table[0]", "aggregate[1]", "out[0]", "all"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "victim"),
+    [
+        pytest.param(policy, victim, marks=[] if victim in (VICTIMS[at], "all") else pytest.mark.slow)
+        for at, policy in enumerate(POLICIES)
+        for victim in VICTIMS
+    ],
+    ids=str,
+)
 def test_any_task_may_fail_at_any_time(victim: str, policy: Any) -> None:
     job = stepped(counts(), "any", wb.micro_batches(*policy), parallelism=2)
     run_until(job, lambda: sent(job) >= 25)

@@ -79,7 +79,13 @@ def test_only_the_failed_task_restarts(parallelism: int, coalesce: int) -> None:
     check(job)
 
 
-@pytest.mark.parametrize("victim", ["table[0]", "aggregate[1]", "out[0]", "table", "all"])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        *("out[0]", "table", "all"),
+        *(pytest.param(victim, marks=pytest.mark.slow) for victim in ("table[0]", "aggregate[1]")),
+    ],
+)
 def test_any_task_may_fail_at_any_time(victim: str) -> None:
     for records in (3, 14):
         job = stepped(counts(), "any", wb.transactions(coalesce=5), parallelism=2)
