@@ -251,13 +251,50 @@ def test_a_quiet_job_is_asked_and_not_looked_at_until_something_happens() -> Non
     ticks = Ticks(100_000, 0, Budget())
     looks = []
     for now_us in range(0, 6_000_000, 50_000):
-        if now_us >= ticks.due_us and ticks.sees_news(now_us, ("still", 0)):
+        if now_us >= ticks.due_us and ticks.sees_news(now_us, ("still", 0, 0)):
             looks.append(now_us)
             ticks.looked(now_us, cost_us=0)
     assert looks == [*range(0, 1_500_000, 100_000), 3_400_000, 5_400_000]
     ticks.stirred()
     assert ticks.due_us <= 6_000_000
-    assert ticks.sees_news(6_000_000, ("moved", 0))
+    assert ticks.sees_news(6_000_000, ("moved", 0, 0))
+
+
+def test_a_quiet_job_that_no_one_reads_is_left_alone_but_for_what_is_told_of_it() -> None:
+    ticks = Ticks(100_000, 0, Budget())
+    looks, asked = [], 0
+    for now_us in range(0, 30_000_000, 50_000):
+        told, checkpoint = int(now_us >= 25_000_000), now_us // 5_000_000
+        if now_us % 5_000_000 == 50_000:
+            ticks.stirred()
+        if now_us >= ticks.due_us:
+            asked += 1
+            if ticks.sees_news(now_us, ("still", told, checkpoint)):
+                looks.append(now_us)
+                ticks.looked(now_us, cost_us=0, read=False)
+    assert [look for look in looks if look > 3_400_000] == [13_400_000, 23_400_000, 25_050_000]
+    assert asked < len(looks) + 24
+
+
+def test_who_reads_again_gets_a_new_sample_once() -> None:
+    ticks = Ticks(100_000, 0, Budget())
+    for now_us in range(0, 20_000_000, 50_000):
+        if now_us >= ticks.due_us and ticks.sees_news(now_us, ("still", 0, 0)):
+            ticks.looked(now_us, cost_us=0, read=False)
+    assert ticks.unread
+    assert ticks.wanted(20_000_000)
+    assert ticks.due_us == 20_000_000
+    assert ticks.sees_news(20_000_000, ("still", 0, 0))
+    ticks.looked(20_000_000, cost_us=0)
+    assert not ticks.wanted(20_050_000)
+
+
+def test_jobs_poll_one_after_the_other_and_a_job_alone_at_whole_intervals() -> None:
+    crowd = crowd_of(2)
+    places = sorted(Looking(Clock().now_us, crowd).from_us for _ in range(10))
+    assert all(after - before >= LOOK_US // 20 for before, after in pairwise(places))
+    crowd.leave(0)
+    assert Looking(Clock().now_us, crowd).from_us == 0
 
 
 def test_a_job_whose_frames_no_one_reads_is_sampled_half_as_often_until_someone_does() -> None:

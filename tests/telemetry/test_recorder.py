@@ -139,6 +139,23 @@ def test_it_is_known_whether_frames_are_read() -> None:
     assert recorder.read
 
 
+def test_the_first_reader_after_a_while_may_get_a_new_frame() -> None:
+    recorder = Recorder()
+    recorder.append(frame(0))
+    refreshed = []
+
+    def refresh() -> None:
+        refreshed.append(recorder)
+        recorder.append(frame(1))
+
+    recorder.refresh = refresh
+    latest = recorder.latest()
+    assert latest is not None
+    assert latest.sequence == 1
+    assert len(recorder.frames()) == 2
+    assert len(refreshed) == 1
+
+
 def test_frames_share_what_has_not_changed() -> None:
     numbers = wb.Stream.from_table(pa.table({"n": [1, 2]})).filter("n > 0")
     job = numbers.sink_to(wb.TableSink("out")).run("shared", driver="stepping")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 import zlib
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -68,6 +69,7 @@ class Recorder:
 
     Attributes:
         read: set when frames are read.
+        refresh: called before the first reading after `read` was cleared; it may append a frame.
 
     Args:
         dense: the number of latest frames that are all kept; fewer if they have more than `PARTS` parts each.
@@ -88,6 +90,7 @@ class Recorder:
         self._sparse_max = sparse
         self._recent_us = recent_us
         self.read = False
+        self.refresh: Callable[[], None] = lambda: None
 
     def append(self, frame: Frame) -> None:
         """Add the newest frame; the oldest give way."""
@@ -114,7 +117,7 @@ class Recorder:
 
     def latest(self) -> Frame | None:
         """The newest frame, or None before the first."""
-        self.read = True
+        self._is_read()
         try:
             return self._dense[-1]
         except IndexError:
@@ -122,12 +125,17 @@ class Recorder:
 
     def frames(self) -> tuple[Frame, ...]:
         """All frames that are kept, oldest first."""
-        self.read = True
+        self._is_read()
         dense = self._dense.copy()
         sparse = self._sparse.copy()
         while sparse and dense and sparse[-1].sequence >= dense[0].sequence:
             sparse.pop()
         return (*(packed.frame() for packed in sparse), *dense)
+
+    def _is_read(self) -> None:
+        if not self.read:
+            self.read = True
+            self.refresh()
 
 
 def _parts(frame: Frame) -> int:

@@ -190,8 +190,9 @@ class Sampler(JobObserver):
         if self.master is not None:
             self._interruptions.deployed(self.master, time_us)
 
-    def activity(self) -> tuple[object, object]:
-        """What flows, and what else happens to the job: equal to before while a frame would show only time passing."""
+    def activity(self) -> tuple[object, object, object]:
+        """What flows, what is told of the job, and how its checkpoints and steps progress: equal to before while a
+        frame would show only time passing."""
         master = self.master
         assert master is not None
         coordinator, execution = master.coordinator, master.execution
@@ -204,7 +205,7 @@ class Sampler(JobObserver):
         written = sum(len(record.acknowledgements) for record in coordinator.in_progress.values())
         told = self._told, master.state, master.paused, master.settings, id(execution)
         checkpoints = coordinator.completed, coordinator.failed, tuple(coordinator.in_progress), written
-        return flows, (told, checkpoints, [task.load.stepping for task in tasks])
+        return flows, told, (checkpoints, [task.load.stepping for task in tasks])
 
     def sample(self) -> bool:
         """Read everything into one frame, on the master's turn; returns whether frames have been read since the last

@@ -171,6 +171,7 @@ class Launch:
         else:
             clock = live = SystemClock()
             self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)
+            self._recorder.refresh = self._driver.refresh
         executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
         record = JobRecord(name, "RUNNING", clock.now_us(), self._given(), self._cell, Holder.this_process())
         self._resources = JobResources(begin, self._driver, executor, record)

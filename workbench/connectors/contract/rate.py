@@ -18,13 +18,15 @@ class Rate:
     Attributes:
         per_second: above zero; None for full speed.
         look_us: the minimum interval between two polls for due records.
+        look_from_us: where in the interval they are, so that the readers of different jobs poll one after the other.
     """
 
-    __slots__ = ("look_us", "per_second")
+    __slots__ = ("look_from_us", "look_us", "per_second")
 
     def __init__(self, per_second: float | None) -> None:
         self.per_second = per_second
         self.look_us = LOOK_US
+        self.look_from_us = 0
 
 
 @runtime_checkable

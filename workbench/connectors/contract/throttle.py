@@ -40,21 +40,24 @@ class Throttle:
         due = self._limit.due(now_us)
         count = min(wanted, due)
         if count == 0:
-            return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us)))
+            return WaitUntil(self._limit.next_us(next_look_us(now_us, rate.look_us, rate.look_from_us)))
         self._limit.take(count)
         if count == due:  # otherwise it would poll again at once, and keep a core busy with a few records at a time
             look_us = rate.look_us
-            self._rested_us = self.look_again_us = next_look_us(now_us, look_us)
+            self._rested_us = self.look_again_us = next_look_us(now_us, look_us, rate.look_from_us)
             if look_us > LOOK_US:
                 self._rested_us = next_look_us(now_us, LOOK_US)
         return count
 
 
-def next_look_us(now_us: int, look_us: int) -> int:
-    """When to poll again: at a multiple of the interval, so that readers poll together and wake up once.
+def next_look_us(now_us: int, look_us: int, from_us: int = 0) -> int:
+    """When to poll again: at a multiple of the interval after `from_us`, so that the readers of a job poll together and
+    wake up once.
 
     Example:
         >>> [next_look_us(now_us, 1_000) for now_us in (7_000, 7_030, 7_600)]
         [8000, 8000, 9000]
+        >>> next_look_us(7_000, 1_000, from_us=200)
+        8200
     """
-    return ((now_us + look_us // 2) // look_us + 1) * look_us
+    return ((now_us - from_us + look_us // 2) // look_us + 1) * look_us + from_us

@@ -33,15 +33,23 @@ class Crowd:
         (1, 1.0)
     """
 
-    __slots__ = ("_lock", "_slots", "jobs", "look_us", "patience", "spent_us")
+    __slots__ = ("_lock", "_places", "_slots", "jobs", "look_us", "patience", "spent_us")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._slots: dict[object, int] = {}
+        self._places = 0
         self.jobs = 0
         self.patience = 1.0
         self.look_us = 0
         self.spent_us = 0
+
+    def place(self) -> int:
+        """Where in each polling interval another job is to poll, in thousandths: jobs that all poll at once would only
+        wait for each other."""
+        with self._lock:
+            self._places += 1
+            return self._places * 618 % 1_000  # spreads evenly, however many there are
 
     def join(self, job: object, slots: int) -> None:
         """Register a job with this many slots."""

@@ -37,6 +37,8 @@ CANCELLATION_TIMEOUT_S = 10.0
 ends the process, while here tasks that do not return are left behind."""
 WRITERS = Turnstile(lanes=4, patience_s=0.2)
 """For all jobs: every file-system call releases the interpreter lock, and many at once keep passing it around."""
+_REFRESHED_S = 0.1
+"""How long a reader of telemetry waits at most for a sample that is taken for it."""
 WRITER_TIMEOUT_S = 60.0
 """How long it waits for pending writes: storage may be slow, and its directory stays owned until they are done."""
 
@@ -58,7 +60,7 @@ class LiveDriver:
         clock: SystemClock,
         on_tick: Callable[[], bool],
         tick_s: float = 0.1,
-        activity: Callable[[], Activity] = lambda: (object(), None),
+        activity: Callable[[], Activity] = lambda: (object(), None, None),
     ) -> None:
         self._name = name
         self._clock = clock
@@ -66,6 +68,7 @@ class LiveDriver:
         self._activity = activity
         self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
         self._news = threading.Event()
+        self._sampled = threading.Event()
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._halt = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -115,6 +118,15 @@ class LiveDriver:
     def wake(self) -> None:
         """Wake the master: it has something to do."""
         self._news.set()
+
+    def refresh(self) -> None:
+        """Someone reads telemetry: after a time in which no one did, take a sample for it."""
+        if self._master is None or self._master.over or self.ended.is_set() or self.within():
+            return
+        self._sampled.clear()
+        if self._ticks.wanted(self._clock.now_us()):
+            self._news.set()
+            self._sampled.wait(_REFRESHED_S)
 
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
@@ -232,10 +244,12 @@ class LiveDriver:
             master = self.master  # it may have been replaced
             self._begun.set()
             now = self._clock.now_us()
-            if master.over or (now >= ticks.due_us and ticks.sees_news(now, self._activity())):
-                begun_ns = time.thread_time_ns()
-                read = self._tick(master)
-                ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000, read=read)
+            if master.over or now >= ticks.due_us:
+                if master.over or ticks.sees_news(now, self._activity()):
+                    begun_ns = time.thread_time_ns()
+                    read = self._tick(master)
+                    ticks.looked(now, (time.thread_time_ns() - begun_ns) // 1_000, read=read)
+                self._sampled.set()
             if turn is not None:
                 turn.release()
             if master.over and not master.has_news:

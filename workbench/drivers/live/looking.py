@@ -36,6 +36,7 @@ class Looking:
 
     Attributes:
         interval_us: the present interval.
+        from_us: where in each interval to poll; 0 for a job that is alone.
 
     Example:
         >>> time_us = iter([0, 20_000, 40_000])
@@ -44,17 +45,25 @@ class Looking:
         (500, 750)
     """
 
-    __slots__ = ("_busy_us", "_costs_us", "_crowd", "_now_us", "_others_us", "_since_us", "_spent_us", "interval_us")
+    __slots__ = (
+        *("_busy_us", "_costs_us", "_crowd", "_now_us", "_others_us", "_place", "_since_us", "_spent_us"),
+        "interval_us",
+    )
 
     def __init__(self, now_us: Callable[[], int], crowd: Crowd = CROWD) -> None:
         self._now_us = now_us
         self._crowd = crowd
+        self._place = crowd.place()
         self._spent_us = 0
         self._others_us = crowd.spent_us
         self._since_us = now_us()
         self._busy_us = 0
         self._costs_us: deque[float] = deque(maxlen=3)
         self.interval_us = max(LOOK_US, crowd.look_us)  # among many jobs, start with their interval
+
+    @property
+    def from_us(self) -> int:
+        return self.interval_us * self._place // 1_000 if self._crowd.jobs > 1 else 0
 
     def rested(self, busy_us: int, ship_after_us: int | None, spent_us: int = 0) -> int:
         """A slot goes to sleep, or is awake continuously, after being busy for `busy_us`; returns the new interval.

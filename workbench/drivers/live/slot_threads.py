@@ -32,8 +32,10 @@ _LONGEST_WAIT = 16
 _LATE_US = 5_000
 """A slot that another thread watches wakes up by itself when that is late by this time."""
 _LONGEST_SLEEP_US = 500_000
-"""How often a sleeping slot checks for work in any case, and asks a source that waits for a time again; less often if
-many slots sleep (`Crowd`)."""
+"""How often a sleeping slot asks a source that does not know when it has more; less often if many slots sleep
+(`Crowd`)."""
+_SURE_SLEEP_US = 5_000_000
+"""How often a sleeping slot checks for work in any case: every push and every command rings its bell."""
 
 
 class Bell:
@@ -141,7 +143,7 @@ class SlotThread:
         for task in self._operators:
             task.gathers = True
         for source in self._sources:
-            source.look_every(crew.looking.interval_us)
+            source.look_every(crew.looking.interval_us, crew.looking.from_us)
         slot.waker.wake = self.wake
         self._last_words = threading.Lock()
         self._over = False
@@ -246,7 +248,8 @@ class SlotThread:
         self._choose_look(self._turn.lasted_us)
         rung = False
         now_us = crew.now_us()
-        look_around_us = now_us + int(_LONGEST_SLEEP_US * CROWD.patience)
+        sure = all(source.knows_when for source in self._sources)
+        look_around_us = now_us + (_SURE_SLEEP_US if sure else int(_LONGEST_SLEEP_US * CROWD.patience))
         while not rung and not crew.halt.is_set():
             self.wakes_us = until_us = min(look_around_us, self._due_us())
             if until_us <= now_us:
@@ -291,7 +294,7 @@ class SlotThread:
         if looking.rested(busy_us, ship_after_us, (self._spent_ns - spent_ns) // 1_000) != before_us:
             for thread in self._crew.threads:
                 for source in thread._sources:
-                    source.look_every(looking.interval_us)
+                    source.look_every(looking.interval_us, looking.from_us)
 
     # work ----------------------------------------------------------------------------------------------------------
 
@@ -321,7 +324,7 @@ class SlotThread:
     def _step_sources(self) -> bool:
         progressed = False
         now_us = self._crew.now_us()
-        wakes_us = now_us + int(_LONGEST_SLEEP_US * CROWD.patience)
+        wakes_us = now_us + _SURE_SLEEP_US
         for at, source in enumerate(self._sources):
             if now_us < self._resting_us[at] and not source.mailbox:
                 continue

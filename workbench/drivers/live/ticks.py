@@ -3,8 +3,10 @@
 A frame holds every task and every channel, so it costs more the wider a graph is, and all jobs of a process are looked
 at under one interpreter lock. So they share one budget: many jobs, and wide ones, are looked at less often, and the
 records keep the processor. Where nothing has moved for longer than rates are taken over, a frame would repeat the one
-before: such a job is only asked whether that is still so, and shown every other second. Of a job whose frames no one
-reads, every other one is left out.
+before: such a job is only asked whether that is still so, and shown every other second.
+
+Where no one reads the frames, they are only kept in case that someone does later: half as many of a job that works, and
+few of a quiet one. Whoever reads again gets a new one.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from functools import partial
 
 SHARE = 0.1
 """Of one processor, for sampling all jobs of the process together."""
+UNREAD_SHARE = SHARE / 2
+"""Of one processor, if no one reads what is sampled."""
 SETTLED_US = 1_500_000
 """The time after the last change from which a job is quiet: rates, which are averages over a second, are zero by
 then."""
@@ -24,10 +28,14 @@ ASKED_US = 500_000
 """The interval between two checks whether a job is still quiet."""
 UNREAD_US = 3_000_000
 """The time without a reader from which a job is sampled half as often."""
+UNREAD_QUIET_US = 10_000_000
+"""The interval between two samples of a quiet job that no one reads."""
+UNREAD_ASKED_US = 2_000_000
+"""The interval between two checks whether it is still quiet."""
 
 
-Activity = tuple[object, object]
-"""What flows in a job, and what else happens to it."""
+Activity = tuple[object, object, object]
+"""What flows in a job, what is told of it, and what else only those want to see who look at it now."""
 
 
 class Budget:
@@ -72,6 +80,7 @@ class Ticks:
 
     Attributes:
         due_us: when the next sample is due.
+        unread: no one has read a sample for `UNREAD_US`.
 
     Example:
         >>> ticks = Ticks(100_000, 0, Budget())
@@ -84,15 +93,17 @@ class Ticks:
     """
 
     __slots__ = (
-        *("_activity", "_budget", "_changed_us", "_looked_us", "_read_us", "_shortest_us", "_wanted_us", "due_us"),
+        *("_activity", "_budget", "_changed_us", "_looked_us", "_planned_us", "_read_us", "_shortest_us", "_wanted_us"),
+        *("due_us", "unread"),
     )
 
     def __init__(self, shortest_us: int, now_us: int, budget: Budget = _BUDGET) -> None:
         self._shortest_us = shortest_us
         self._budget = budget
         self._activity: Activity | None = None
-        self._changed_us = self._looked_us = self._read_us = self._wanted_us = now_us
+        self._changed_us = self._looked_us = self._read_us = self._wanted_us = self._planned_us = now_us
         self.due_us = now_us
+        self.unread = False
 
     def sees_news(self, now_us: int, activity: Activity) -> bool:
         """Whether a look now would see anything new; if not, this is to be asked again when it is due next.
@@ -105,15 +116,32 @@ class Ticks:
         before, self._activity = self._activity, activity
         if before is None or activity[0] != before[0]:
             self._changed_us = now_us
-        quiet = now_us - self._changed_us >= SETTLED_US and now_us - self._looked_us < QUIET_US
-        if not quiet or activity != before:
+        asked_us, quiet_us, seen = ASKED_US, QUIET_US, 3
+        if self.unread:
+            asked_us, quiet_us, seen = UNREAD_ASKED_US, UNREAD_QUIET_US, 2
+        settled = now_us - self._changed_us >= SETTLED_US
+        if before is None or activity[1:seen] != before[1:seen]:
             return True
-        self.due_us = min(now_us + ASKED_US, self._looked_us + QUIET_US)
+        if self.unread and now_us < self._planned_us:  # what has stirred it is nothing to tell of
+            self.due_us = self._planned_us
+            return False
+        if not settled or now_us - self._looked_us >= quiet_us:
+            return True
+        self.due_us = min(now_us + asked_us, self._looked_us + quiet_us)
         return False
 
     def stirred(self) -> None:
         """A user has acted on the job: check immediately whether it is still quiet, if the budget allows a sample."""
         self.due_us = self._wanted_us
+
+    def wanted(self, now_us: int) -> bool:
+        """Someone wants to read; returns whether a new sample is worth waiting for, and is due then."""
+        was_unread, self.unread = self.unread, False
+        self._read_us = now_us
+        if not was_unread or now_us < self._wanted_us:
+            return False
+        self.due_us = now_us
+        return True
 
     def looked(self, now_us: int, cost_us: int, *, read: bool = True) -> None:
         """Record a sample that began now and took this much processor time.
@@ -127,10 +155,12 @@ class Ticks:
         self._looked_us = now_us
         if read:
             self._read_us = now_us
-        affordable_us = int(self._budget.total_us / SHARE)
-        usual_us = self._shortest_us * (2 if now_us - self._read_us >= UNREAD_US else 1)
-        self._wanted_us = now_us + max(self._shortest_us, affordable_us)
-        self.due_us = now_us + max(usual_us, affordable_us)
+        self.unread = now_us - self._read_us >= UNREAD_US
+        wanted_us = max(self._shortest_us, int(self._budget.total_us / SHARE))
+        self._wanted_us = self._planned_us = now_us + wanted_us
+        if self.unread:
+            self._planned_us = now_us + max(2 * self._shortest_us, int(self._budget.total_us / UNREAD_SHARE))
+        self.due_us = self._planned_us
 
     def end(self) -> None:
         """No further samples are taken."""

@@ -105,12 +105,12 @@ class SourceTask(Task):
             time.reach(time.generator.ask(now_us))
         return {**self.reader.snapshot(), WATERMARKS: saved_times(self.splits)}
 
-    def look_every(self, us: int) -> None:
-        """Poll for due records at this interval where the source keeps to a rate, and rest while records would only
-        wait in buffers."""
+    def look_every(self, us: int, from_us: int = 0) -> None:
+        """Poll for due records at this interval, counted from `from_us`, where the source keeps to a rate, and rest
+        while records would only wait in buffers."""
         self._look_us, self._rest_max_us = us, max(2 * us, LONGEST_REST_US)
         for _, part in rated(self.vertex, self.reader):
-            part.rate.look_us = us
+            part.rate.look_us, part.rate.look_from_us = us, from_us
 
     def _rest_with_buffers(self, rows: int, now_us: int, timeout_us: int) -> None:
         """Poll again when the first buffer is due: until then further records would only wait in it.
@@ -153,7 +153,9 @@ class SourceTask(Task):
         """Send the latency markers that are due; several may have become due during a rest, so that as many markers
         tell of a rest as it is long."""
         schedule = self._marker_schedule
-        schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
+        # Among many jobs, markers cost more than the few records of each.
+        interval_us = max(self.settings.latency_interval_us, self._look_us // 2)
+        schedule.space(self.root.counters.numRecordsIn, interval_us)
         while schedule.due_us <= now_us:
             schedule.advance(max(schedule.due_us, now_us - rested_us))
             self._emit_marker(marker_after(rested_us, records, now_us, self.name, self._marker_turn))
@@ -186,6 +188,11 @@ class SourceTask(Task):
     def rests_until_us(self) -> int:
         """The processing time until which a step would do nothing, unless a command arrives; 0: not known."""
         return 0 if self._waits_for_others else self._next_read_us() or 0
+
+    @property
+    def knows_when(self) -> bool:
+        """Whether nothing is to be read before a time that it knows, unless a command arrives."""
+        return self.paused or self.drained or self.rests_until_us > 0
 
     def next_due_us(self) -> int | None:
         # A receiver that makes room wakes the slot.
