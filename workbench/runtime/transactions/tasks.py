@@ -248,8 +248,8 @@ class TransactionalSourceTask(SourceTask):
         self.transaction.send_again()
         return super().step()
 
-    def look_every(self, us: int) -> None:
-        super().look_every(us)
+    def look_every(self, us: int, from_us: int = 0) -> None:
+        super().look_every(us, from_us)
         self.gathers = True
 
     @property
