@@ -111,7 +111,7 @@ interrupts: install-dev  ## interrupt cells that handle jobs at random moments; 
 kills: install-dev  ## kill -9 the process of running jobs at random moments (KILLS=300)
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/system/test_kills.py $(ARGS)
 
-connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka and NATS, which also restart (KILLS=300 RESTARTS=50)
+connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka, NATS and MQTT, which also restart (KILLS=300 RESTARTS=50)
 	@WORKBENCH_KILLS=$(KILLS) WORKBENCH_RESTARTS=$(RESTARTS) $(BIN)/python -m pytest tests/system/test_connector_kills.py $(ARGS)
 
 clusters: install-dev  ## run pipelines on each kind of Spark cluster while an executor is killed; also by a standalone master

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import mqtt_server
 import pyarrow as pa
 import pytest
-from feed_servers import event_server, mqtt_broker, web_socket_server
+from feed_servers import event_server, web_socket_server
 from polled import read
 from source_readers import readers
 from waiting import until
@@ -125,23 +126,15 @@ def test_a_web_socket_that_is_none_is_named() -> None:
         reader.close()
 
 
-def test_messages_of_mqtt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with mqtt_broker(tmp_path) as place:
-        import paho.mqtt.publish as publish
-
-        monkeypatch.setenv("WB_MQTT_PASSWORD", "pa55word")
-        source = wb.MqttSource(f"mqtt://ann:${{WB_MQTT_PASSWORD}}@{place}", SCHEMA, topic="a/#")
+def test_messages_of_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
+    with mqtt_server.running() as server:
+        monkeypatch.setenv("WB_MQTT_PASSWORD", mqtt_server.PASSWORD)
+        source = wb.MqttSource(f"mqtt://ann:${{WB_MQTT_PASSWORD}}@{server.place}", SCHEMA, topic="a/#")
         (reader,) = readers(source, 1)
-        host, _, port = place.partition(":")
-        options: dict[str, Any] = {
-            "hostname": host,
-            "port": int(port),
-            "auth": {"username": "ann", "password": "pa55word"},
-        }
 
         def arrives() -> bool:
             reader._clock.advance_to(reader._clock.now_us() + 20_000)
-            publish.single("a/b", '{"n": 7}', qos=1, **options)
+            server.send("a/b", [b'{"n": 7}'])
             return isinstance(reader.poll(1), Fetched)
 
         until(arrives)

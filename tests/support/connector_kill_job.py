@@ -61,11 +61,19 @@ def nats(place: str, number: int, bounded: bool) -> wb.types.Pipeline:
     return wb.Stream.from_source(source).uid("read").rebalance().sink_to(wb.ParquetSink(f"{folder}/out-{number}"))
 
 
+def mqtt(place: str, number: int, bounded: bool) -> wb.types.Pipeline:
+    """From a topic, which has no end, into files: at most once."""
+    folder, _, url = place.partition(" ")
+    source = wb.MqttSource(url, SCHEMA, topic=f"in-{number}")
+    return wb.Stream.from_source(source).uid("read").rebalance().sink_to(wb.ParquetSink(f"{folder}/out-{number}"))
+
+
 SYSTEMS: dict[str, Callable[[str, int, bool], wb.types.Pipeline]] = {
     "redis": redis,
     "postgresql": postgresql,
     "kafka": kafka,
     "nats": nats,
+    "mqtt": mqtt,
 }
 
 

@@ -1,19 +1,14 @@
-"""Servers of live feeds, on loopback: server-sent events, WebSockets, and an MQTT broker."""
+"""Servers of live feeds, on loopback: server-sent events and WebSockets."""
 
 from __future__ import annotations
 
-import shutil
-import socket
-import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
-from waiting import until
 
 
 class EventServer:
@@ -70,35 +65,3 @@ def web_socket_server(messages: list[str]) -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}/feed"
         server.shutdown()
-
-
-@contextmanager
-def mqtt_broker(folder: Path) -> Iterator[str]:
-    """Mosquitto with a password; yields its URL without it."""
-    pytest.importorskip("paho.mqtt.client", reason="the package paho-mqtt is not installed")
-    program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
-    if program is None:
-        pytest.skip("mosquitto is not installed")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    passwords = folder / "passwords"
-    subprocess.run(["mosquitto_passwd", "-b", "-c", str(passwords), "ann", "pa55word"], check=True)
-    passwords.chmod(0o644)
-    folder.chmod(0o755)
-    settings = folder / "mosquitto.conf"
-    user = "user root\n" if not folder.is_relative_to("/home") else ""
-    settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous false\npassword_file {passwords}\n{user}")
-    process = subprocess.Popen([program, "-c", str(settings)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: _answers(port))
-        yield f"127.0.0.1:{port}"
-    finally:
-        with suppress(ProcessLookupError):
-            process.terminate()
-        process.wait(timeout=30)
-
-
-def _answers(port: int) -> bool:
-    with socket.socket() as client:
-        return client.connect_ex(("127.0.0.1", port)) == 0

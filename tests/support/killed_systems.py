@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import kafka_server
+import mqtt_server
 import nats_server
 import postgresql_server
 import pyarrow.parquet as pq
@@ -28,10 +29,12 @@ class System(ABC):
     Attributes:
         name: of the job's pipeline.
         place: where the job finds the server.
+        keeps: whether the server keeps what comes while the job is away, and its end can be read.
     """
 
     name: str
     place: str
+    keeps: bool = True
 
     @abstractmethod
     def create(self, number: int) -> None:
@@ -179,14 +182,44 @@ class NatsSystem(System):
             self._server.send(f"in-{number}-{part}", rows)
 
     def written(self, number: int) -> Counter[int]:
-        files = self._folder.glob(f"out-{number}/part-*.parquet")
-        return Counter(each for path in files for each in pq.read_table(path, columns=["id"])["id"].to_pylist())
+        return _in_files(self._folder, number)
 
     def down(self) -> None:
         self._server.kill()
 
     def up(self) -> None:
         self._server.start()
+
+
+class MqttSystem(System):
+    """A source only, of a broker that keeps nothing; what it reads is written to files."""
+
+    name = "mqtt"
+    keeps = False
+
+    def __init__(self, server: mqtt_server.MqttProcess, folder: Path) -> None:
+        self._server, self._folder = server, folder
+        self.place = f"{folder} {server.url}"
+
+    def create(self, number: int) -> None:
+        """A topic needs no creation."""
+
+    def feed(self, number: int, ids: Sequence[int]) -> None:
+        self._server.send(f"in-{number}", [json.dumps({"id": n, "key": n % KEYS}).encode() for n in ids])
+
+    def written(self, number: int) -> Counter[int]:
+        return _in_files(self._folder, number)
+
+    def down(self) -> None:
+        self._server.kill()
+
+    def up(self) -> None:
+        self._server.start()
+
+
+def _in_files(folder: Path, number: int) -> Counter[int]:
+    files = folder.glob(f"out-{number}/part-*.parquet")
+    return Counter(each for path in files for each in pq.read_table(path, columns=["id"])["id"].to_pylist())
 
 
 @contextmanager
@@ -213,5 +246,17 @@ def nats_system() -> Iterator[NatsSystem]:
         yield NatsSystem(server, Path(folder))
 
 
-SYSTEMS = {"redis": redis_system, "postgresql": postgresql_system, "kafka": kafka_system, "nats": nats_system}
+@contextmanager
+def mqtt_system() -> Iterator[MqttSystem]:
+    with mqtt_server.running() as server, TemporaryDirectory() as folder:
+        yield MqttSystem(server, Path(folder))
+
+
+SYSTEMS = {
+    "redis": redis_system,
+    "postgresql": postgresql_system,
+    "kafka": kafka_system,
+    "nats": nats_system,
+    "mqtt": mqtt_system,
+}
 """By name; each skips the test where its server is missing."""
