@@ -4,7 +4,7 @@ The map of what is exported:
 
 * streams and histories: `Stream`; `History` (written by Spark, replayed without);
 * sources for `Stream.from_source`: `KafkaSource`, `RedisSource`, `SqlSource`, `ServerEventSource`, `WebSocketSource`,
-  `MqttSource`, `NatsSource`;
+  `MqttSource`, `NatsSource`, `NatsSink`;
 * tables that streams look rows up in: `SqlLookup`, `RedisLookup`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect_list`;

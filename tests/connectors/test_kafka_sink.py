@@ -16,7 +16,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.connectors.contract.base import Fetched
-from workbench.connectors.kafka.tail import MessageId
+from workbench.connectors.kafka.tail import identity_in
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
 from workbench.lab.connectors import check_sink
 from workbench.lab.connectors.sink_run import SinkRun
@@ -163,8 +163,8 @@ def test_a_second_start_is_refused(broker: KafkaProcess) -> None:
 
 
 def test_a_header_of_another_program_is_no_identity() -> None:
-    assert MessageId.read([("workbench", b"x 1 2 r w"), ("other", b"1"), ("workbench", None)]) is None
-    assert MessageId.read(None) is None
+    assert identity_in([("workbench", b"x 1 2 r w"), ("other", b"1"), ("workbench", None)]) is None
+    assert identity_in(None) is None
 
 
 @pytest.mark.parametrize(

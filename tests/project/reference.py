@@ -57,6 +57,7 @@ TITLES = {
         "WebSocketSource",
         "MqttSource",
         "NatsSource",
+        "NatsSink",
         "RedisSource",
         "SqlSource",
         "RedisSink",

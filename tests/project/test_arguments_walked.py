@@ -101,6 +101,7 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     },
     "TableSink(upsert_key)": lambda c, _: latest().sink_to(wb.TableSink("x", upsert_key=c("k"))),
     "KafkaSource(event_time)": lambda c, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, event_time=c("t")),
+    "NatsSink(key)": lambda c, _: wb.NatsSink("nats://h", "a", "b", key=c("t")),
     "NatsSource(event_time)": lambda c, _: wb.NatsSource("nats://h", "a", TABLE.schema, event_time=c("t")),
     "SqlLookup(key)": lambda c, _: wb.SqlLookup("postgresql://h/d", "a", TABLE.schema, key=c("k")),
     "RedisLookup(value)": lambda c, _: wb.RedisLookup("redis://h", "a", {"n": pa.int64()}, value=c("n")),

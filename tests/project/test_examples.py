@@ -56,6 +56,7 @@ WITHOUT_EXAMPLE = {
         "KafkaSink",
         "MqttSource",
         "NatsSource",
+        "NatsSink",
         "RedisLookup",
         "SqlLookup",
         "ServerEventSource",

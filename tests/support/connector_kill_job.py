@@ -55,10 +55,10 @@ def kafka(place: str, number: int, bounded: bool) -> wb.types.Pipeline:
 
 
 def nats(place: str, number: int, bounded: bool) -> wb.types.Pipeline:
-    """From streams into files, exactly once."""
-    folder, _, url = place.partition(" ")
-    source = wb.NatsSource(url, [f"in-{number}-{part}" for part in range(PARTS)], SCHEMA, bounded=bounded)
-    return wb.Stream.from_source(source).uid("read").rebalance().sink_to(wb.ParquetSink(f"{folder}/out-{number}"))
+    """From streams into a stream, exactly once."""
+    source = wb.NatsSource(place, [f"in-{number}-{part}" for part in range(PARTS)], SCHEMA, bounded=bounded)
+    sink = wb.NatsSink(place, f"out-{number}", f"out-{number}.rows", delivery="exactly-once")
+    return wb.Stream.from_source(source).uid("read").rebalance().sink_to(sink)
 
 
 def mqtt(place: str, number: int, bounded: bool) -> wb.types.Pipeline:

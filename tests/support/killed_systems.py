@@ -164,15 +164,14 @@ class KafkaSystem(System):
 
 
 class NatsSystem(System):
-    """A source only: what it reads is written to files."""
-
     name = "nats"
 
-    def __init__(self, server: nats_server.NatsProcess, folder: Path) -> None:
-        self._server, self._folder = server, folder
-        self.place = f"{folder} {server.url}"
+    def __init__(self, server: nats_server.NatsProcess) -> None:
+        self._server = server
+        self.place = server.url
 
     def create(self, number: int) -> None:
+        self._server.stream(f"out-{number}")
         for part in range(PARTS):
             self._server.stream(f"in-{number}-{part}")
 
@@ -182,7 +181,7 @@ class NatsSystem(System):
             self._server.send(f"in-{number}-{part}", rows)
 
     def written(self, number: int) -> Counter[int]:
-        return _in_files(self._folder, number)
+        return Counter(json.loads(value)["id"] for _, value in self._server.messages(f"out-{number}"))
 
     def down(self) -> None:
         self._server.kill()
@@ -208,18 +207,14 @@ class MqttSystem(System):
         self._server.send(f"in-{number}", [json.dumps({"id": n, "key": n % KEYS}).encode() for n in ids])
 
     def written(self, number: int) -> Counter[int]:
-        return _in_files(self._folder, number)
+        files = self._folder.glob(f"out-{number}/part-*.parquet")
+        return Counter(each for path in files for each in pq.read_table(path, columns=["id"])["id"].to_pylist())
 
     def down(self) -> None:
         self._server.kill()
 
     def up(self) -> None:
         self._server.start()
-
-
-def _in_files(folder: Path, number: int) -> Counter[int]:
-    files = folder.glob(f"out-{number}/part-*.parquet")
-    return Counter(each for path in files for each in pq.read_table(path, columns=["id"])["id"].to_pylist())
 
 
 @contextmanager
@@ -242,8 +237,8 @@ def kafka_system() -> Iterator[KafkaSystem]:
 
 @contextmanager
 def nats_system() -> Iterator[NatsSystem]:
-    with nats_server.running() as server, TemporaryDirectory() as folder:
-        yield NatsSystem(server, Path(folder))
+    with nats_server.running() as server:
+        yield NatsSystem(server)
 
 
 @contextmanager

@@ -58,6 +58,26 @@ class NatsProcess:
 
         self._with_jet_stream(send)
 
+    def change(self, stream: str, **options: Any) -> None:
+        """Change the settings of a stream."""
+        self._with_jet_stream(lambda jet: jet.update_stream(name=stream, subjects=[f"{stream}.>"], **options))
+
+    def messages(self, stream: str) -> list[tuple[str, bytes]]:
+        """The subject and the value of each message."""
+        found: list[tuple[str, bytes]] = []
+
+        async def read(jet: Any) -> None:
+            count = (await jet.stream_info(stream)).state.messages
+            if not count:
+                return
+            subscription = await jet.subscribe("", stream=stream, ordered_consumer=True)
+            for _ in range(count):
+                message = await subscription.next_msg(timeout=10)
+                found.append((message.subject, message.data))
+
+        self._with_jet_stream(read)
+        return found
+
     def purge(self, stream: str, up_to: int) -> None:
         """Remove the messages before this sequence number."""
         self._with_jet_stream(lambda jet: jet.purge_stream(stream, seq=up_to))

@@ -18,6 +18,7 @@ from workbench.connectors.kafka.sink import KafkaSink
 from workbench.connectors.kafka.source import KafkaSource
 from workbench.connectors.live.callback_sink import CallbackSink, DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
+from workbench.connectors.nats.sink import NatsSink
 from workbench.connectors.nats.source import NatsSource
 from workbench.connectors.parts.file_sink import FileSink
 from workbench.connectors.parts.parquet_sink import ParquetSink
@@ -53,6 +54,7 @@ __all__ = [
     "KafkaSink",
     "KafkaSource",
     "MqttSource",
+    "NatsSink",
     "NatsSource",
     "ParquetSink",
     "PrintSink",

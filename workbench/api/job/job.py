@@ -587,11 +587,13 @@ class Job:
             CommittedRowsError: the folder has another recording.
             WorkbenchError: the job cannot resume for another reason; see `Pipeline.run`.
 
-        Example::
-
-            job = changes.sink_to(wb.TableSink("changes")).run("feed", checkpoint_dir="checkpoints")
-            job = job.record("changes")
-            yesterday = wb.History.from_recording("changes", "changes.log")
+        Example:
+            >>> import tempfile
+            >>> feed = wb.Stream.from_table(pa.table({"n": range(1000)}), rate=100)
+            >>> job = feed.sink_to(wb.TableSink("feed")).run("feed", checkpoint_dir=tempfile.mkdtemp())
+            >>> job = job.record(f"{tempfile.mkdtemp()}/recording")
+            >>> job.stop(); job.state
+            'FINISHED'
         """
         run = self._run
         run.check_outside()

@@ -10,8 +10,9 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.connectors.contract.plain_types import decoded
+from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import KafkaCluster, exceptions, kafka_error, kafka_package
-from workbench.connectors.kafka.tail import MessageId
+from workbench.connectors.kafka.tail import Tail, headers_of
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.errors import SinkError
 
@@ -29,7 +30,9 @@ class Topic:
         format: of the values.
         key: columns of the messages' keys; empty: none.
         timestamp: column of the messages' timestamps; None: when they are sent.
+        fences: messages of an epoch are sent in a transaction, and readers see only those that are committed.
         wait_s: how long a message may take while the brokers are away.
+        recent: see `MessageLog`.
     """
 
     cluster: KafkaCluster
@@ -37,12 +40,29 @@ class Topic:
     format: MessageFormat
     key: tuple[str, ...]
     timestamp: str | None
+    fences: bool = False
     wait_s: float = 30.0
+    recent: int = 10_000
 
     @property
     def title(self) -> str:
         """What is written to and where, for messages."""
         return f"the topic {self.name!r} of {self.cluster}"
+
+    def ends(self) -> dict[int, int]:
+        """See `MessageLog.ends`."""
+        return self._tail().ends()
+
+    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+        """See `MessageLog.messages`."""
+        return self._tail().messages(begin, back)
+
+    def sender(self, writer: str = "", subtask: int = 0) -> Outgoing:
+        """A producer; a transactional one fences the former one, and aborts its transaction."""
+        return Outgoing(self, f"workbench {writer} {subtask}" if self.fences else "")
+
+    def _tail(self) -> Tail:
+        return Tail(self.cluster, self.name, committed=self.fences, wait_s=self.wait_s)
 
     def keys(self, rows: pa.RecordBatch) -> Sequence[bytes | None]:
         """The key of each row: the text of one column, or a JSON object of several."""
@@ -90,21 +110,13 @@ class Outgoing:
         if transactional_id:
             self._try(lambda: self._producer.init_transactions(topic.wait_s))
 
-    def send(self, rows: pa.RecordBatch, headers: Sequence[MessageId] | None = None) -> None:
-        """Send rows.
-
-        Args:
-            rows: at least one, unless the format holds several in a message.
-            headers: that of each message; None: none.
-
-        Raises:
-            SinkError: the brokers refuse one, or are away for too long.
-        """
+    def send(self, rows: pa.RecordBatch, ids: Sequence[MessageId] | None = None) -> None:
+        """See `Sender.send`."""
         topic = self._topic
         values = topic.format.encode(rows)
         keys, times = topic.keys(rows), topic.times_ms(rows)
         for at, value in enumerate(values):
-            written: Mapping[str, Any] = {} if headers is None else {"headers": headers[at].headers()}
+            written: Mapping[str, Any] = {} if ids is None else {"headers": headers_of(ids[at])}
             while True:
                 try:
                     self._producer.produce(
@@ -133,12 +145,15 @@ class Outgoing:
                 return
         raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
 
-    def in_transaction(self, send: Callable[[], None]) -> None:
-        """Call `send` within a transaction.
+    def whole(self, send: Callable[[], None]) -> None:
+        """Call `send`, within a transaction if the producer is transactional.
 
         Raises:
             SinkError: the brokers refuse it, or another producer has the same transactional ID now.
         """
+        if not self._topic.fences:
+            send()
+            return
         self._try(self._producer.begin_transaction)
         try:
             send()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from workbench.arguments import text_of
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
-from workbench.connectors.kafka.append import EpochLogic, SendLogic, check_fresh, check_restore
+from workbench.connectors.epochs.message_log import EpochLogic, SendLogic, check_fresh, check_restore
 from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
 from workbench.connectors.kafka.outgoing import Topic
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
@@ -128,7 +128,14 @@ class KafkaSink(Sink):
     def target(self) -> Topic:
         """The topic."""
         form = message_format(self.format, self.avro_schema)
-        return Topic(KafkaCluster(self.servers, self.options), self.topic, form, self.key, self.timestamp)
+        return Topic(
+            KafkaCluster(self.servers, self.options),
+            self.topic,
+            form,
+            self.key,
+            self.timestamp,
+            self.delivery == "transactions",
+        )
 
     def check(self, schema: pa.Schema) -> None:
         """Reject columns that messages cannot have; nothing is sent.
@@ -154,12 +161,12 @@ class KafkaSink(Sink):
     def check_fresh(self, context: SinkContext) -> None:
         """Reject a start without a checkpoint if this job has sent rows before."""
         if self.guarantee == "exactly-once":
-            check_fresh(self.target, f"{context.job}/{context.uid}", committed=self._transactional)
+            check_fresh(self.target, f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
         """Reject a checkpoint that is older than rows that were sent."""
         if self.guarantee == "exactly-once":
-            check_restore(self.target, snapshots, context.schema, context.checkpoint, committed=self._transactional)
+            check_restore(self.target, snapshots, context.schema, context.checkpoint)
 
     def describe(self) -> str:
         return f"{self.topic} of {self.target.cluster}" + (f" by {', '.join(self.key)}" if self.key else "")
@@ -167,8 +174,4 @@ class KafkaSink(Sink):
     def create(self, schema: pa.Schema) -> Operator:
         if self.guarantee == "at-least-once":
             return SendLogic(self.target)
-        return EpochLogic(self.target, schema, transactions=self._transactional)
-
-    @property
-    def _transactional(self) -> bool:
-        return self.delivery == "transactions"
+        return EpochLogic(self.target, schema)

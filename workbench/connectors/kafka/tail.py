@@ -1,17 +1,11 @@
-"""The identity of messages of an exactly-once sink, and which of them a topic already has.
-
-Each message carries its writer, run, epoch, subtask and number in a header. After a failure the end of the topic is
-read, from where the checkpoint says on, and what is there is not sent again. Source: the idempotent writers of Pravega
-and FASTER: a writer resumes after the last event of its own that the log has.
-"""
+"""Which messages of an exactly-once sink a topic already has; each carries its identity in a header."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, unquote
 
+from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
 from workbench.errors import SinkError
 
@@ -20,42 +14,22 @@ _CONSUMED = 10_000
 _TURN_S = 0.5
 
 
-@dataclass(frozen=True, slots=True)
-class MessageId:
-    """Identifies a message.
-
-    Attributes:
-        writer: the job and its sink.
-        run: of the job that took the rows.
-        epoch: the checkpoint that commits them.
-        subtask: that took them.
-        number: of the message within them, from 0.
+def headers_of(identity: MessageId) -> list[tuple[str, bytes]]:
+    """The headers of a message.
 
     Example:
-        >>> one = MessageId("delays/sink", "run 1", 7, 0, 3)
-        >>> MessageId.read(one.headers()) == one
-        True
+        >>> headers_of(MessageId("delays/sink", "r", 7, 0, 3))
+        [('workbench', b'7 0 3 r delays/sink')]
     """
+    return [(HEADER, identity.text().encode())]
 
-    writer: str
-    run: str
-    epoch: int
-    subtask: int
-    number: int
 
-    def headers(self) -> list[tuple[str, bytes]]:
-        """As the headers of a message."""
-        return [(HEADER, f"{self.epoch} {self.subtask} {self.number} {quote(self.run)} {self.writer}".encode())]
-
-    @classmethod
-    def read(cls, headers: Any) -> MessageId | None:
-        """The identity in the headers of a message; None: it has none."""
-        for name, value in headers or ():
-            if name == HEADER and isinstance(value, bytes):
-                parts = value.decode("utf-8", "replace").split(" ", 4)
-                if len(parts) == 5 and all(part.isdecimal() for part in parts[:3]):
-                    return cls(parts[4], unquote(parts[3]), *map(int, parts[:3]))
-        return None
+def identity_in(headers: Any) -> MessageId | None:
+    """The identity in the headers of a message; None: it has none."""
+    for name, value in headers or ():
+        if name == HEADER and isinstance(value, bytes):
+            return MessageId.read(value.decode("utf-8", "replace"))
+    return None
 
 
 class Tail:
@@ -135,7 +109,7 @@ class Tail:
             for message in messages:
                 error = message.error()
                 if error is None:
-                    if (found := MessageId.read(message.headers())) is not None:
+                    if (found := identity_in(message.headers())) is not None:
                         yield found
                 elif error.code() != kinds._PARTITION_EOF:
                     raise exceptions()(error)

@@ -9,6 +9,8 @@ from workbench.connectors.messages.choosing import FORMAT_NAMES
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
+from workbench.connectors.nats.sink import DELIVERIES as NATS_DELIVERIES
+from workbench.connectors.nats.sink import NatsSink
 from workbench.connectors.nats.source import NatsSource
 from workbench.operators.functions.dead_letters import POLICIES
 
@@ -87,19 +89,33 @@ def _nats_source(options: Options, table: Declared) -> Source:
     )
 
 
+def _nats_sink(options: Options, table: Declared) -> Sink:
+    return NatsSink(
+        options.text("url"),
+        options.text("stream"),
+        options.text("subject", table.name),
+        format=options.one_of("format", FORMAT_NAMES, "json"),
+        key=list(table.key) or (options.names("key") if "key" in options else ()),
+        delivery=options.one_of("delivery", NATS_DELIVERIES, "at-least-once"),
+    )
+
+
 NATS = NamedConnector(
     "nats",
     "streams of NATS JetStream",
     {
         "url": "such as 'nats://ann:${NATS_PASSWORD}@localhost'",
-        "stream": "one or several, separated by ';'",
-        "subject": "of the messages to read, such as 'sensors.>'; all by default",
+        "stream": "one or several, separated by ';'; of a sink one",
+        "subject": "of messages to read, such as 'sensors.>', all by default; of a sink the table's name by default",
         "format": "'json' (the default), 'csv' or 'raw'",
         "metadata.*": "a column that holds a part of the message: 'metadata.sent' = 'timestamp'",
         "start": "'earliest' (the default), 'latest', a time or a sequence number",
         "bounded": "'true': end at the messages that are there",
         "on_error": ON_ERROR,
         "retries": "how often in a row to try again while the server is away; 12 by default",
+        "key": "of a sink: columns that are further parts of the subject, by default the table's primary key",
+        "delivery": "of a sink: 'at-least-once' (the default) or 'exactly-once'",
     },
     _nats_source,
+    _nats_sink,
 )

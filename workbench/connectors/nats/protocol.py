@@ -16,7 +16,7 @@ from workbench.from_json import made, parsed
 _LINE_MAX = 1 << 20
 _PAYLOAD_MAX = 1 << 26
 """The largest message that a server can be set to accept."""
-_REFUSALS = ("authorization", "authentication", "permissions", "user authentication")
+_REFUSALS = ("authorization", "authentication", "permissions", "user authentication", "maximum payload")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,16 @@ class NatsProtocol:
         """Let messages of a subject be delivered."""
         self._outgoing += f"SUB {subject} {number}\r\n".encode()
 
-    def publish(self, subject: str, value: bytes, reply: str = "") -> None:
+    def publish(self, subject: str, value: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Send a message, or a request whose answer goes to `reply`."""
-        head = f"PUB {subject} {reply} {len(value)}" if reply else f"PUB {subject} {len(value)}"
-        self._outgoing += head.encode() + b"\r\n" + value + b"\r\n"
+        lines = b""
+        if headers:
+            lines = "".join(
+                ["NATS/1.0\r\n", *(f"{name}: {text}\r\n" for name, text in headers.items()), "\r\n"]
+            ).encode()
+        sizes = f"{len(lines)} {len(lines) + len(value)}" if lines else f"{len(value)}"
+        words = [f"{'H' if lines else ''}PUB {subject}", *([reply] if reply else []), sizes]
+        self._outgoing += " ".join(words).encode() + b"\r\n" + lines + value + b"\r\n"
 
     def to_send(self) -> bytes:
         """Bytes that are to be sent now."""

@@ -34,7 +34,8 @@ _KINDS: Mapping[Part, pa.DataType] = {
     "timestamp": pa.timestamp("ns", "UTC"),
     "sequence": pa.int64(),
 }
-_FORMATS = ("json", "csv", "raw")
+FORMATS = ("json", "csv", "raw")
+"""Of the messages."""
 _NO_NAME = frozenset(". *>/\\\t\r\n")
 _FIX = "write 'earliest', 'latest', a time such as '2026-03-29T01:30:00Z', or the sequence number of a message"
 
@@ -114,11 +115,11 @@ class NatsSource(Source):
         if not isinstance(names, list | tuple) or not names or len(set(names)) != len(names):
             raise SettingError(f"streams is {as_given(streams)}: name one stream or several, each once")
         for name in names:
-            if not text_of(name, "streams", "ORDERS") or _NO_NAME & set(name):
+            if not is_stream_name(text_of(name, "streams", "ORDERS")):
                 raise SettingError(f"streams is {as_given(streams)}: {name!r} is not the name of a stream")
         if any(each.isspace() for each in text_of(subject, "subject", "sensors.>")):
             raise SettingError(f"subject is {subject!r}: write one without spaces, such as 'sensors.>'")
-        if format not in _FORMATS:
+        if format not in FORMATS:
             raise SettingError(f"format is {as_given(format)}: write 'json', 'csv' or 'raw'")
         columns = declared_schema(schema, "the source", caller())
         time_column = None if event_time is None else column_name(event_time, "event_time")
@@ -196,6 +197,16 @@ class NatsSource(Source):
 
     def create(self) -> SourceReader:
         return NatsReader(self)
+
+
+def is_stream_name(text: str) -> bool:
+    """Whether a stream can have this name.
+
+    Example:
+        >>> is_stream_name("ORDERS"), is_stream_name("orders.>")
+        (True, False)
+    """
+    return bool(text) and not _NO_NAME & set(text)
 
 
 def _start_of(start: object) -> str | int:

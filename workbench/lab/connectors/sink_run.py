@@ -140,13 +140,22 @@ class SinkRun:
             self._hold()
         self._start(parallelism)
         self.offset = self.completed
-        if self.complete is not None:
-            restored = self.complete.stored.restored()
-            if any(restored):
-                self.sink.check_restore(self.context, restored)
-            for subtask in self._subtasks:
-                subtask.restore(self.complete.stored.restored())
+        try:
+            self._restore()
+        except BaseException:
+            for subtask in lost:  # the caller does not get them
+                subtask.close()
+            raise
         return lost
+
+    def _restore(self) -> None:
+        if self.complete is None:
+            return
+        restored = self.complete.stored.restored()
+        if any(restored):
+            self.sink.check_restore(self.context, restored)
+        for subtask in self._subtasks:
+            subtask.restore(self.complete.stored.restored())
 
     def close(self) -> None:
         """End the job."""

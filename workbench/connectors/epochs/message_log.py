@@ -1,51 +1,137 @@
-"""Sends rows to a topic: as they arrive, or exactly once with each checkpoint."""
+"""Sends rows to a log of messages: as they arrive, or exactly once with each checkpoint.
+
+Each message of an exactly-once sink carries its writer, run, epoch, subtask and number. After a failure the end of the
+log is read, from where the checkpoint says on, and what is there is not sent again. Source: the idempotent writers of
+Pravega and FASTER: a writer resumes after the last event of its own that the log has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Protocol, cast
 
 import pyarrow as pa
 
 from workbench.connectors.contract.saved_files import impossible, saved_as
+from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch
-from workbench.connectors.kafka.outgoing import Outgoing, Topic
-from workbench.connectors.kafka.tail import MessageId, Tail
+from workbench.connectors.messages.message_format import MessageFormat
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
 
-_BACK = 10_000
-"""Messages of each partition that are looked through for rows of an earlier run."""
 _SENT_ROWS = 4_096
+
+
+class Sender(Protocol):
+    """A connection over which messages are sent.
+
+    Attributes:
+        reached: by partition: the offset after the last message that was acknowledged.
+    """
+
+    reached: dict[int, int]
+
+    def send(self, rows: pa.RecordBatch, ids: Sequence[MessageId] | None = None) -> None:
+        """Send rows.
+
+        Args:
+            rows: at least one, unless the format holds several in a message.
+            ids: that of each message; None: they have none.
+
+        Raises:
+            SinkError: the server refuses one, or is away for too long.
+        """
+
+    def flush(self) -> None:
+        """Return when all messages are acknowledged.
+
+        Raises:
+            SinkError: as for `send`.
+        """
+
+    def whole(self, send: Callable[[], None]) -> None:
+        """Call `send`, which sends the messages of one epoch: together in a transaction, if the log has them.
+
+        Raises:
+            SinkError: as for `send`.
+        """
+
+    def close(self) -> None:
+        """Forget what is not acknowledged."""
+
+
+class MessageLog(Protocol):
+    """Where messages are sent to."""
+
+    @property
+    def recent(self) -> int:
+        """How many of the last messages of a partition are looked through for those of an earlier run."""
+
+    @property
+    def fences(self) -> bool:
+        """Whether a new sender fences the one that it follows."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as ``delays``."""
+
+    @property
+    def title(self) -> str:
+        """What it is and where, such as ``the topic 'delays' of localhost:9092``."""
+
+    @property
+    def format(self) -> MessageFormat:
+        """Of the messages."""
+
+    def ends(self) -> dict[int, int]:
+        """By partition: where its end is, or somewhat before.
+
+        Raises:
+            SinkError: the server does not answer, or there is no such log.
+        """
+
+    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+        """The identities of the messages from some offsets to the end.
+
+        Args:
+            begin: by partition; those that are not named are read from their beginning.
+            back: instead, for all partitions, so many messages before their ends; 0: from `begin`.
+
+        Raises:
+            SinkError: as for `ends`.
+        """
+
+    def sender(self, writer: str = "", subtask: int = 0) -> Sender:
+        """A connection; of an exactly-once sink for this writer and subtask."""
 
 
 class SendLogic(Operator):
     """Sends rows as they arrive; all are acknowledged before a checkpoint is complete. It has no state."""
 
-    def __init__(self, topic: Topic) -> None:
-        self._topic = topic
-        self._outgoing: Outgoing | None = None
+    def __init__(self, log: MessageLog) -> None:
+        self._log = log
+        self._sender: Sender | None = None
 
     def open(self, context: OperatorContext) -> None:
-        self._outgoing = Outgoing(self._topic)
+        self._sender = self._log.sender()
 
     def process(self, records: Records, port: int, out: Output) -> None:
-        assert self._outgoing is not None
-        self._outgoing.send(records.batch)
+        assert self._sender is not None
+        self._sender.send(records.batch)
 
     def snapshot(self, checkpoint_id: int) -> Snapshot:
-        assert self._outgoing is not None
-        self._outgoing.flush()
+        assert self._sender is not None
+        self._sender.flush()
         return {}
 
     def close(self) -> None:
-        if self._outgoing is not None:
-            self._outgoing.close()
-            self._outgoing = None
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
 
 class EpochLogic(Operator):
@@ -55,18 +141,16 @@ class EpochLogic(Operator):
     which there is none of their messages.
 
     Args:
-        topic: the topic.
+        log: the log.
         schema: of the rows.
-        transactions: send the rows of an epoch in one transaction.
     """
 
-    def __init__(self, topic: Topic, schema: pa.Schema, *, transactions: bool) -> None:
-        self._topic = topic
+    def __init__(self, log: MessageLog, schema: pa.Schema) -> None:
+        self._log = log
         self._schema = schema
-        self._transactions = transactions
         self._pending = PendingRows(schema)
         self._marks: dict[int, int] = {}
-        self._outgoing: Outgoing | None = None
+        self._sender: Sender | None = None
         self._begun = False
 
     def open(self, context: OperatorContext) -> None:
@@ -96,50 +180,45 @@ class EpochLogic(Operator):
         """The first subtask sends what is missing of all former subtasks, however many there were."""
         if not any(snapshots):
             return  # the restored job did not have this sink: it starts empty
-        saved = SavedEpochs.of(snapshots, self._topic, self._schema)
+        saved = SavedEpochs.of(snapshots, self._log, self._schema)
         self._begun = True
         self._writer = saved.writer
         self._marks = dict(saved.marks)
         if self._subtask == 0 and saved.epochs:
-            if self._transactions:
-                self._connected()  # fences the former producer, and aborts its transaction
-            seen = tail_of(self._topic, committed=self._transactions).messages(saved.marks)
+            if self._log.fences:
+                self._connected()
+            seen = self._log.messages(saved.marks)
             self._send(saved.epochs, saved.run, seen)
 
     def close(self) -> None:
-        if self._outgoing is not None:
-            self._outgoing.close()
-            self._outgoing = None
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
     def _begin(self) -> None:
         """Called before the first row of a job that was not restored."""
         if not self._begun:
             self._begun = True
-            self._marks = tail_of(self._topic, committed=self._transactions).ends()
+            self._marks = self._log.ends()
 
-    def _connected(self) -> Outgoing:
-        if self._outgoing is None:
-            name = f"workbench {self._writer} {self._subtask}" if self._transactions else ""
-            self._outgoing = Outgoing(self._topic, name)
-        return self._outgoing
+    def _connected(self) -> Sender:
+        if self._sender is None:
+            self._sender = self._log.sender(self._writer, self._subtask)
+        return self._sender
 
     def _send(self, epochs: Sequence[Epoch], run: str, seen: set[MessageId]) -> None:
         """Send the messages of these epochs that are not among those seen."""
-        outgoing = self._connected() if epochs else None
+        if not epochs:
+            return
+        sender = self._connected()
         for epoch in epochs:
-            assert outgoing is not None
-            send = partial(self._send_epoch, outgoing, epoch, run, seen)
-            if self._transactions:
-                outgoing.in_transaction(send)
-            else:
-                send()
-        if outgoing is not None:
-            outgoing.flush()
-            for number, offset in outgoing.reached.items():
-                self._marks[number] = max(offset, self._marks.get(number, 0))
+            sender.whole(partial(self._send_epoch, sender, epoch, run, seen))
+        sender.flush()
+        for number, offset in sender.reached.items():
+            self._marks[number] = max(offset, self._marks.get(number, 0))
 
-    def _send_epoch(self, outgoing: Outgoing, epoch: Epoch, run: str, seen: set[MessageId]) -> None:
-        several = self._topic.format.several
+    def _send_epoch(self, sender: Sender, epoch: Epoch, run: str, seen: set[MessageId]) -> None:
+        several = self._log.format.several
         number = 0
         for batch in epoch.rows.combine_chunks().to_batches():
             for begin in range(0, batch.num_rows, _SENT_ROWS):
@@ -154,45 +233,38 @@ class EpochLogic(Operator):
                 if len(missing) < count and not several:
                     rows, ids = rows.take(pa.array(missing, pa.int64())), [ids[at] for at in missing]
                 if len(missing):
-                    outgoing.send(rows, ids)
+                    sender.send(rows, ids)
 
 
-def tail_of(topic: Topic, *, committed: bool) -> Tail:
-    """The end of a topic; see `Tail`."""
-    return Tail(topic.cluster, topic.name, committed=committed, wait_s=topic.wait_s)
-
-
-def check_fresh(topic: Topic, writer: str, *, committed: bool) -> None:
+def check_fresh(log: MessageLog, writer: str) -> None:
     """Reject a start without a checkpoint if this writer has sent rows recently.
 
     Raises:
         CommittedRowsError: it has.
-        SinkError: the topic cannot be read.
+        SinkError: the log cannot be read.
     """
-    found = [each.epoch for each in tail_of(topic, committed=committed).messages({}, _BACK) if each.writer == writer]
+    found = [each.epoch for each in log.messages({}, log.recent) if each.writer == writer]
     if found:
         raise CommittedRowsError(
-            f"{topic.title} already holds rows of {writer!r} up to epoch {max(found)}: resume the job that wrote them "
-            "(resume=True), or choose another topic or another name for the job"
+            f"{log.title} already holds rows of {writer!r} up to epoch {max(found)}: resume the job that wrote them "
+            f"(resume=True), or choose another {log.title.split()[1]} or another name for the job"
         )
 
 
-def check_restore(
-    topic: Topic, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str, *, committed: bool
-) -> None:
+def check_restore(log: MessageLog, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
     """Reject a checkpoint that is older than rows that were sent, or that no such sink saves.
 
     Raises:
-        CommittedRowsError: the topic has rows of later epochs.
+        CommittedRowsError: the log has rows of later epochs.
         CorruptCheckpointError: no sink of this kind saves this.
     """
-    saved = SavedEpochs.of(snapshots, topic, schema)
-    seen = tail_of(topic, committed=committed).messages(saved.marks)
+    saved = SavedEpochs.of(snapshots, log, schema)
+    seen = log.messages(saved.marks)
     latest = max((each.epoch for each in seen if each.writer == saved.writer), default=0)
     if latest > saved.checkpoint:
         raise CommittedRowsError(
-            f"{topic.title} has rows of epoch {latest}, later than {checkpoint or f'checkpoint {saved.checkpoint}'} to "
-            "restore, which would be duplicated: restore a later checkpoint, or choose another topic"
+            f"{log.title} has rows of epoch {latest}, later than {checkpoint or f'checkpoint {saved.checkpoint}'} to "
+            f"restore, which would be duplicated: restore a later checkpoint, or choose another {log.title.split()[1]}"
         )
 
 
@@ -224,7 +296,7 @@ class SavedEpochs:
     epochs: tuple[Epoch, ...]
 
     @classmethod
-    def of(cls, snapshots: Sequence[Snapshot], topic: Topic, schema: pa.Schema) -> SavedEpochs:
+    def of(cls, snapshots: Sequence[Snapshot], log: MessageLog, schema: pa.Schema) -> SavedEpochs:
         """What these snapshots have.
 
         Raises:
@@ -232,11 +304,14 @@ class SavedEpochs:
             CheckpointError: the rows had other columns.
         """
         taken = [snapshot for snapshot in snapshots if snapshot]
-        pieces = [saved_as(_Pieces, snapshot, "the state of the Kafka sink") for snapshot in taken]
+        pieces = [
+            saved_as(_Pieces, snapshot, f"the state of the sink to {log.title.partition(' of ')[0]}")
+            for snapshot in taken
+        ]
         if len({(each.writer, each.run) for each in pieces}) != 1:
             raise impossible("the subtasks write as different jobs")
         checkpoint = max(each.checkpoint for each in pieces)
-        epochs = saved_epochs(taken, [each.checkpoint for each in pieces], topic.name, schema)
+        epochs = saved_epochs(taken, [each.checkpoint for each in pieces], log.name, schema)
         marks: dict[int, int] = {}
         for each in pieces:
             for name, offset in each.marks.items():

@@ -1,0 +1,163 @@
+"""A sink that publishes rows to a stream of NATS JetStream."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import ClassVar, Literal, get_args
+
+import pyarrow as pa
+
+from workbench.arguments import as_given, text_of
+from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
+from workbench.connectors.epochs.message_log import EpochLogic, SendLogic, check_fresh, check_restore
+from workbench.connectors.messages.choosing import MessageFormatName, message_format
+from workbench.connectors.nats.outgoing import Stream
+from workbench.connectors.nats.server import NatsServer
+from workbench.connectors.nats.source import FORMATS, is_stream_name
+from workbench.errors import SettingError, SinkError, unknown
+from workbench.expressions import ColumnName
+from workbench.operators.contract.base import Operator, Snapshot
+
+Delivery = Literal["at-least-once", "exactly-once"]
+DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
+WAIT_S = 10.0
+"""How long a request tries again while the server is away."""
+
+
+@dataclass(frozen=True, init=False)
+class NatsSink(Sink):
+    """Publishes each row as a message to a stream of JetStream.
+
+    Each message has an ID (header ``Nats-Msg-Id``), by which the stream drops what is sent again after a lost
+    connection, for its ``duplicate_window`` (two minutes by default). `delivery` says what a failure of the job may do:
+
+    - ``"at-least-once"``: rows are published as they arrive, and acknowledged before each checkpoint; after a failure
+      those since the last checkpoint are published again.
+    - ``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and published when it is complete,
+      with their writer, epoch and number as the ID. After a failure the stream is read from where the checkpoint says,
+      and what is there is not published again. What a killed process had handed to the network, and arrives after that
+      reading, is dropped within the window. A process that was replaced is not fenced.
+
+    When the server is away, a request tries again for 10 s, with growing pauses; then the task fails, and the restart
+    strategy decides.
+
+    Source: D1: exactly once; JetStream's message deduplication.
+
+    Args:
+        url: as for `NatsSource`.
+        stream: its name; it must exist, and take the subjects.
+        subject: of the messages, such as ``"orders.new"``.
+        format: of the messages: ``"json"``, ``"csv"`` or ``"raw"`` (one column).
+        key: columns whose texts are further parts of the subject: ``orders.new.JFK``. Dots, spaces and wildcards in
+            them are percent-encoded, and a null is ``-``.
+        delivery: see above.
+
+    Raises:
+        SettingError: an invalid URL, name, subject, format or delivery.
+        ExpressionError: a key that is a computed expression.
+
+    Example::
+
+        delays.sink_to(wb.NatsSink("nats://localhost", "DELAYS", "delays", key="origin", delivery="exactly-once"))
+    """
+
+    url: str = field(repr=False)
+    stream: str
+    subject: str
+    format: MessageFormatName
+    key: tuple[str, ...]
+    delivery: Delivery
+    kind: ClassVar[str] = "nats"
+
+    def __init__(
+        self,
+        url: str,
+        stream: str,
+        subject: str,
+        *,
+        format: MessageFormatName = "json",
+        key: ColumnName | Sequence[ColumnName] = (),
+        delivery: Delivery = "at-least-once",
+    ) -> None:
+        NatsServer(url)
+        if not is_stream_name(text_of(stream, "stream", "ORDERS")):
+            raise SettingError(f"stream is {as_given(stream)}: write the name of a stream, such as 'ORDERS'")
+        parts = text_of(subject, "subject", "orders.new").split(".")
+        if any(not part or part in ("*", ">") or any(map(str.isspace, part)) for part in parts):
+            raise SettingError(f"subject is {as_given(subject)}: write one without wildcards, such as 'orders.new'")
+        if format not in FORMATS:
+            raise SettingError(f"format is {as_given(format)}: write 'json', 'csv' or 'raw'")
+        if not isinstance(delivery, str) or delivery not in DELIVERIES:
+            raise SettingError(unknown("delivery", delivery, DELIVERIES))
+        values = {
+            "url": url,
+            "stream": stream,
+            "subject": subject,
+            "format": format,
+            "key": upsert_key_of(key),
+            "delivery": delivery,
+        }
+        for name, given in values.items():
+            object.__setattr__(self, name, given)
+
+    @property
+    def name(self) -> str:
+        """The name of the sink in graphs: its stream."""
+        return self.stream
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """As `delivery` says."""
+        return self.delivery
+
+    @property
+    def guarantee_reason(self) -> str:
+        """Why the guarantee is not stronger."""
+        if self.delivery == "exactly-once":
+            return ""
+        return "publishes the rows since the last checkpoint again after a failure: choose delivery='exactly-once'"
+
+    @cached_property
+    def target(self) -> Stream:
+        """The stream at its server."""
+        form = message_format(self.format, None)
+        return Stream(NatsServer(self.url), self.stream, self.subject, form, self.key, WAIT_S)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Reject columns that messages cannot have; nothing is sent.
+
+        Raises:
+            PlanError: unknown or invalid columns.
+            SinkError: a column's type cannot be written.
+        """
+        check_upsert_key(self.key, schema, self.stream)
+        if self.format == "raw":
+            self.target.format.check(schema)
+        try:
+            self.target.format.encode(pa.RecordBatch.from_pylist([], schema=schema))
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise SinkError(f"messages of {self.format} cannot hold these rows: {error}; drop the column") from None
+
+    def place(self) -> Place:
+        """The subject at the server."""
+        return Place(str(self.target.server), f"{self.stream} {self.subject}")
+
+    def check_fresh(self, context: SinkContext) -> None:
+        """Reject a start without a checkpoint if this job has published rows recently."""
+        if self.delivery == "exactly-once":
+            check_fresh(self.target, f"{context.job}/{context.uid}")
+
+    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
+        """Reject a checkpoint that is older than rows that were published."""
+        if self.delivery == "exactly-once":
+            check_restore(self.target, snapshots, context.schema, context.checkpoint)
+
+    def describe(self) -> str:
+        by = f" by {', '.join(self.key)}" if self.key else ""
+        return f"{self.stream} of {self.target.server}, {self.subject}{by}"
+
+    def create(self, schema: pa.Schema) -> Operator:
+        return EpochLogic(self.target, schema) if self.delivery == "exactly-once" else SendLogic(self.target)
