@@ -369,6 +369,41 @@ _CHAINS: dict[str, tuple[str, Callable[[wb.Stream], wb.Stream]]] = {
         "SELECT * FROM bid WHERE bidder IN (SELECT person FROM other)",
         lambda bid: bid.join(_other(bid).select("person").distinct("person"), {"bidder": "person"}, how="semi"),
     ),
+    "session": (
+        f"""SELECT bidder, window_start, window_end, MIN(price) AS least
+            FROM SESSION(TABLE bid PARTITION BY bidder, ts, {_TEN}) GROUP BY bidder, window_start, window_end""",
+        lambda bid: bid.key_by("bidder").window(wb.session("10s")).aggregate(least=wb.min("price")),
+    ),
+    "some of a group": (
+        "SELECT auction, SUM(price) FILTER (WHERE bidder = 7) AS s FROM bid GROUP BY auction HAVING SUM(price) "
+        "FILTER (WHERE bidder = 7) > 5",
+        lambda bid: bid.group_by("auction").aggregate(s=wb.sum("price").where("bidder = 7")).filter("s > 5"),
+    ),
+    "last row": (
+        "SELECT auction, price, ts FROM (SELECT *, ROW_NUMBER() OVER (PARTITION BY auction ORDER BY ts DESC) AS n "
+        "FROM bid) WHERE n = 1",
+        lambda bid: bid.key_by("auction").top_n(1, "ts").select("auction", "price", "ts"),
+    ),
+    "running": (
+        "SELECT *, AVG(price) OVER (PARTITION BY auction ORDER BY ts ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS m "
+        "FROM bid",
+        lambda bid: bid.over(["auction"], "rows", 2, {"m": wb.mean("price")}).select(*bid.columns, "m"),
+    ),
+    "groups of groups": (  # as Nexmark's q4
+        "SELECT person, AVG(most) AS mean FROM (SELECT person, at, MAX(price) AS most FROM (SELECT person, price, a.ts "
+        "AS at FROM bid AS b JOIN ads AS a ON b.bidder = a.person WHERE b.ts BETWEEN a.ts AND a.until) AS w "
+        "WHERE price > 1 GROUP BY person, at) AS q GROUP BY person",
+        lambda bid: (
+            _ads(bid)
+            .join(bid, {"person": "bidder"}, between=("0s", wb.col("until")))
+            .select("person", "price", at="ts")
+            .filter("price > 1")
+            .group_by("person", "at")
+            .aggregate(most=wb.max("price"))
+            .group_by("person")
+            .aggregate(mean=wb.mean("most"))
+        ),
+    ),
     "union": ("SELECT * FROM bid UNION ALL SELECT * FROM bid", lambda bid: bid.union(bid)),
 }
 
@@ -401,6 +436,9 @@ _ERRORS = [
     ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
     ("SELECT price FROM bid a, bid b WHERE a.auction = b.auction AND a.ts = b.ts", "price", "a.price or b.price"),
     ("SELECT price > 'x' FROM bid", "price > 'x'", "cannot compare price (bigint) and 'x' (string)"),
+    ("SELECT ts FROM bid WHERE price", "price", "the condition is of the type bigint: compare it with a value"),
+    ("SELECT MAX(ts) AS t FROM bid GROUP BY price HAVING price", "price", "the condition is of the type bigint"),
+    ("SELECT a.ts FROM bid a JOIN bid b ON a.ts = b.ts AND b.price", "b.price", "compare it with a value"),
     (f"SELECT * FROM TUMBLE(bid, price, {_TEN})", "price", "'price' is not the event time of these rows: use ts"),
     ("SELECT * FROM TUMBLE(bid, ts)", "TUMBLE(bid, ts", "TUMBLE lacks SIZE"),
     ("SELECT * FROM TUMBLE(bid, ts, 10)", "10", "10 is not an interval"),

@@ -20,7 +20,7 @@ from workbench.queries.clauses.state_ttl import limited as limited_state
 from workbench.queries.clauses.subqueries import Scope, check_not_nested, chosen, is_nested
 from workbench.queries.clauses.uniting import distinct, united
 from workbench.queries.clauses.unnesting import unnested, unnesting_of
-from workbench.queries.reading.binding import bound
+from workbench.queries.reading.binding import bound_condition
 from workbench.queries.reading.dialect import WINDOWS
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
@@ -247,7 +247,7 @@ class Planner:
             return rows
         if any(column.bound is not None for column in rows.stored(conditions, self.text)):
             rows = materialized(rows, self.text)
-        values = [bound(condition, rows, self.text) for condition in conditions]
+        values = [bound_condition(one, rows, self.text) for one in conditions]
         return replace(rows, stream=rows.records.filter(*values))
 
 

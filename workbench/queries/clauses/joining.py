@@ -22,7 +22,7 @@ from workbench.queries.clauses.join_conditions import (
     sorted_conditions,
 )
 from workbench.queries.clauses.looking_up import looked_up
-from workbench.queries.reading.binding import bound
+from workbench.queries.reading.binding import bound, bound_condition
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Relation
 from workbench.queries.reading.table_functions import INSTANT, free_name, materialized
@@ -159,8 +159,8 @@ def _pairs(left: Relation, right: Relation, how: AnyHow, plan: JoinConditions, j
         )
     sides, keys = _with_keys(sides, plan.keys, how, text)
     pairs = _joined(sides, keys, how, plan, join, text)
-    for condition in rest:
-        pairs = replace(pairs, stream=pairs.records.filter(bound(condition, pairs, text)))
+    for one in rest:
+        pairs = replace(pairs, stream=pairs.records.filter(bound_condition(one, pairs, text)))
     return pairs
 
 
@@ -169,15 +169,15 @@ def _check_outer(plan: JoinConditions, how: AnyHow, text: Text) -> None:
     if unfit:
         raise text.error(
             unfit[0],
-            f"an {how} join cannot have this condition in ON, because a record that fails it is kept with nulls: put "
-            "it into WHERE, or into a query in FROM",
+            f"{'an' if how == 'outer' else 'a'} {how} join cannot have this condition in ON, because a record that "
+            "fails it is kept with nulls: put it into WHERE, or into a query in FROM",
         )
 
 
 def _filtered(side: Relation, conditions: Sequence[Tree], text: Text) -> Relation:
     if not conditions or side.stream is None:
         return side
-    return replace(side, stream=side.stream.filter(*(bound(condition, side, text) for condition in conditions)))
+    return replace(side, stream=side.stream.filter(*(bound_condition(one, side, text) for one in conditions)))
 
 
 def _is_bounded(left: Relation, right: Relation, plan: JoinConditions, how: AnyHow, join: Tree, text: Text) -> bool:

@@ -15,7 +15,7 @@ from workbench.expressions import plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
-from workbench.queries.reading.binding import bound
+from workbench.queries.reading.binding import bound, bound_condition
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Relation
 from workbench.queries.reading.table_functions import free_name
@@ -76,8 +76,8 @@ def looked_up(
         raise text.error(join, error.message) from None
     added = tuple(replace(column, stored=name) for column, name in zip(right.columns, made, strict=True))
     pairs = Relation(stream, (*left.columns, *added))
-    for condition in rest:
-        pairs = replace(pairs, stream=pairs.records.filter(bound(condition, pairs, text)))
+    for one in rest:
+        pairs = replace(pairs, stream=pairs.records.filter(bound_condition(one, pairs, text)))
     return pairs
 
 

@@ -15,7 +15,7 @@ from workbench.operators.changelogs.row_kinds import KIND
 from workbench.queries.clauses.grouping import Items, aggregates_in, grouped
 from workbench.queries.clauses.overs import overs_in, with_overs
 from workbench.queries.clauses.ranking import is_row_number, numbered
-from workbench.queries.reading.binding import bound, key_of
+from workbench.queries.reading.binding import bound, bound_condition, key_of
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import free_name, is_clock, materialized
@@ -37,8 +37,7 @@ def projected(rows: Relation, tree: Tree, text: Text) -> Relation:
         done = grouped(rows, tree, items, text)
         rows, computed, items = done.rows, done.computed, done.items
         if done.having is not None:
-            condition = bound(done.having, rows, text, computed)
-            rows = replace(rows, stream=rows.records.filter(condition))
+            rows = replace(rows, stream=rows.records.filter(bound_condition(done.having, rows, text, computed)))
     elif having is not None:
         raise text.error(having, "HAVING needs GROUP BY: use WHERE for single rows")
     return _chosen(rows, items, computed, text)

@@ -13,6 +13,7 @@ from workbench.api.streams.keyed import matching
 from workbench.errors import WorkbenchError, unknown
 from workbench.expressions import col
 from workbench.expressions.tree.sql import Tree
+from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.matching.match import MatchRows, RowsPerMatch
 from workbench.operators.matching.partials import Rules, Skip
 from workbench.operators.matching.planning import PARTIALS_MAX, is_asked
@@ -61,6 +62,12 @@ class _Planned:
 
     def relation(self) -> Relation:
         said, text = self.clauses.said, self.text
+        if is_changelog(self.rows.records.schema):
+            raise self._error(
+                self.clauses.place,
+                "MATCH_RECOGNIZE cannot follow a changelog, whose rows replace and remove earlier ones: match the rows "
+                "before they are grouped, ranked or joined",
+            )
         keys = self._keys()
         self._check_order()
         shape, pattern = self._shape()
@@ -77,6 +84,8 @@ class _Planned:
         within = said.get("within")
         # A match may take exactly that long, and the rules say what it takes less than.
         within_us = 0 if within is None else constant_us(self._parsed(within), text) + 1
+        if within is not None and within_us < 1:
+            raise self._error(within, "WITHIN is a negative time: write for example INTERVAL '10' SECOND")
         rules = Rules(False, skip, skip_mask, within_us, is_asked(conditions), PARTIALS_MAX)
         bits = {variables[variable]: bit for bit, variable, _ in conditions}
         try:

@@ -11,7 +11,7 @@ from workbench.errors import WorkbenchError
 from workbench.expressions import compile_expression
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.stateless.explode import Explode, element_fields
-from workbench.queries.reading.binding import bound
+from workbench.queries.reading.binding import bound, bound_condition
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import free_name, materialized
@@ -121,7 +121,7 @@ def unnested(rows: Relation, what: Unnesting, join: Tree | None, text: Text) -> 
         made = [position, *made] if isinstance(what.call, exp.Posexplode) else [*made, position]
     result = replace(rows, stream=rows.records._made(node), columns=(*rows.columns, *made))
     if condition is not None:
-        result = replace(result, stream=result.records.filter(bound(condition, result, text)))
+        result = replace(result, stream=result.records.filter(bound_condition(condition, result, text)))
     return result
 
 

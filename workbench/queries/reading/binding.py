@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
 from sqlglot import exp
 
 from workbench.errors import ExpressionError, unknown
@@ -11,6 +12,7 @@ from workbench.expressions import Expression, compile_expression
 from workbench.expressions.evaluation.compiling import FUNCTIONS
 from workbench.expressions.tree.expression import identifier
 from workbench.expressions.tree.sql import Tree
+from workbench.expressions.tree.types import type_name
 from workbench.queries.reading.dialect import WINDOWS
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Relation
@@ -58,6 +60,21 @@ def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str
     except ExpressionError as error:
         reason = error.message.partition(f"{expression.sql!r}: ")[2] or error.message
         raise text.error(tree, reason) from None
+    return expression
+
+
+def bound_condition(
+    tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str] | None = None
+) -> Expression:
+    """The same for a condition on rows.
+
+    Raises:
+        QueryError: also if it is not true or false.
+    """
+    expression = bound(tree, relation, text, computed)
+    kind = compile_expression(expression, relation.records.schema).type
+    if not pa.types.is_boolean(kind):
+        raise text.error(tree, f"the condition is of the type {type_name(kind)}: compare it with a value")
     return expression
 
 
