@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from unwatched import run_until, wait
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -44,9 +45,8 @@ def stepped(pipeline: wb.types.Pipeline, name: str, **settings: Any) -> Job:
 
 
 def run_until_read(job: Job, records: int) -> None:
-    driver = job.stepper.driver
-    source = driver.execution.tasks[0]
-    assert driver.run_until(lambda: source.root.counters.numRecordsIn >= records)
+    source = job.stepper.driver.execution.tasks[0]
+    run_until(job, lambda: source.root.counters.numRecordsIn >= records)
 
 
 def roots(job: Job) -> RootCounts:
@@ -137,7 +137,7 @@ def test_every_root_of_every_kind_of_pipeline_is_acknowledged_once(granularity: 
     job = stepped(pipeline, f"all-{granularity}-{number}", fault_tolerance=policy, parallelism=2)
     tables = ackers(job)
     assert len(tables) == number
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert job.table("copies").num_rows == 3 * ROWS // KEYS
     assert sum(job.table("windows").column("n").to_pylist()) == ROWS
     assert sum(job.table("both").column("n").to_pylist()) == ROWS + ROWS // KEYS
@@ -167,7 +167,7 @@ def test_a_failure_goes_back_to_the_oldest_record_that_was_not_acknowledged() ->
     assert driver.run_until(lambda: driver.master.coordinator.completed >= 2)
     job.faults.slow_down("aggregate", "0ms")
     driver.master.crash("aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     twice = {each["task"]: each["records"] for each in job.audit()}
     assert twice["table[0]"] >= 2
     assert roots(job).abandoned >= 2
@@ -184,7 +184,7 @@ def test_what_was_lost_on_its_way_is_replayed_after_the_time_out() -> None:
         assert driver.run_until(lambda channel=channel: channel.queued_buffers > 0)
         lost = channel.poll()
         assert isinstance(lost, Records)
-        assert job.wait() == "FINISHED"
+        assert wait(job) == "FINISHED"
         found = job.table().column("n").to_pylist()
         lost_rows[policy] = set(range(ROWS)) - set(found)
         if policy != "snapshots":
@@ -202,7 +202,7 @@ def test_a_slow_receiver_is_taken_for_a_failure_and_results_are_too_high(granula
     assert driver.run_until(lambda: roots(job).replayed >= 5)
     job.faults.slow_down("filter", "0ms")
     job.tune(message_timeout="30s")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     found = roots(job)
     passed = job.table().column("n").to_pylist()
     assert set(passed) == set(range(ROWS))
@@ -240,7 +240,7 @@ def test_without_ackers_nothing_is_replayed_and_records_are_lost() -> None:
     job = stepped(counts(), "unacked", fault_tolerance="acks:ackers=0")
     run_until_read(job, 40)
     job.stepper.driver.master.crash("aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert total(job) == ROWS - 40
     assert ackers(job) == []
     assert "roots" not in job.status()
@@ -261,7 +261,7 @@ def test_rescaling_counts_nothing_twice() -> None:
     run_until_read(job, 20)
     job.rescale(2)
     assert len(ackers(job)) == 2
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert total(job) == ROWS
 
 
@@ -270,7 +270,7 @@ def test_ids_travel_beside_the_columns_and_count_as_bytes() -> None:
     for policy in ("snapshots", "acks"):
         job = stepped(rows(), "weighed", fault_tolerance=policy)
         (channel,) = [each for each in job.stepper.driver.execution.channels if each.target == "filter[0]"]
-        assert job.wait() == "FINISHED"
+        assert wait(job) == "FINISHED"
         sent[policy] = channel.bytes_sent
     assert sent["acks"] - sent["snapshots"] == ROWS * (8 + 8)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from unwatched import run_until, wait
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -34,7 +35,7 @@ def fail_at(job: Job, records: int, task: str) -> None:
     """Let a task fail once the source has read this many records."""
     driver = job.stepper.driver
     source = driver.execution.tasks[0]
-    assert driver.run_until(lambda: source.root.counters.numRecordsIn >= records)
+    run_until(job, lambda: source.root.counters.numRecordsIn >= records)
     driver.master.crash(task)
 
 
@@ -53,7 +54,7 @@ def twice_by_task(job: Job) -> dict[str, int]:
 def test_what_was_read_since_the_last_offsets_counts_twice_and_the_audit_says_how_much() -> None:
     job = stepped(counts(), "logged", fault_tolerance=wb.changelog("2ms", offset_interval="1h"))
     fail_at(job, 40, "aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     twice = twice_by_task(job)
     assert 30 <= twice["aggregate[0]"] <= 40  # the offsets are those of the first entry of the log
     assert total(job) == ROWS + twice["aggregate[0]"]
@@ -63,7 +64,7 @@ def test_state_of_the_log_and_offsets_of_the_same_moment_count_nothing_twice() -
     """Each entry has new offsets, and nothing is in flight between one source and one receiver."""
     job = stepped(counts(), "together", fault_tolerance=wb.changelog("2ms", offset_interval="2ms"))
     fail_at(job, 40, "aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert (total(job), twice_by_task(job)) == (ROWS, {})
 
 
@@ -96,7 +97,7 @@ def test_another_process_goes_on_from_the_log(tmp_path: Path) -> None:
 def test_state_is_lost_and_rows_that_were_flushed_stay() -> None:
     job = stepped(counts(), "lossy", fault_tolerance=wb.at_most_once("2ms"))
     fail_at(job, 40, "aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert total(job) == ROWS - 40  # the counts begin anew, and nothing is read again
 
 
@@ -104,7 +105,7 @@ def test_rows_are_lost_and_none_comes_twice() -> None:
     pipeline = numbers().rebalance().filter("n >= 0").sink_to(wb.TableSink("all"))
     job = stepped(pipeline, "lost", fault_tolerance=wb.at_most_once("10ms"))
     fail_at(job, 35, "filter[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     rows = Counter(job.table().column("n").to_pylist())
     assert set(rows.values()) == {1}
     lost = set(range(ROWS)) - set(rows)
@@ -131,7 +132,7 @@ def test_flushes_hold_no_state_of_operators(tmp_path: Path) -> None:
 def test_sources_stand_still_at_its_own_interval() -> None:
     job = stepped(counts(), "stopped", fault_tolerance=wb.stop_the_world("10ms"), checkpoint_interval="1h")
     fail_at(job, 40, "aggregate[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert total(job) == ROWS
     modes = [record.mode for record in job.stepper.driver.master.coordinator.history if record.kind == "periodic"]
     assert len(modes) >= 3

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from unwatched import run_until, wait
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -48,13 +49,9 @@ def sent(job: Job) -> int:
     return sum(source.root.counters.numRecordsIn for source in sources(job))
 
 
-def run_until(job: Job, condition: Any) -> None:
-    assert job.stepper.driver.run_until(condition)
-
-
 def check(job: Job, rows: int = ROWS) -> None:
     """Every record is counted once: each key has each count from 1 on once."""
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     found = Counter((row["key"], row["n"]) for row in job.table().to_pylist())
     assert found == Counter((key, n) for key in range(KEYS) for n in range(1, rows // KEYS + 1))
 
@@ -275,7 +272,7 @@ def test_a_batch_is_the_same_if_splits_are_read_in_another_order(tmp_path: Path,
     committed = queue(job).committed
     run_until(job, lambda: queue(job).replayed > 0 and queue(job).committed > committed)
     job.stepper.driver.master.crash("out[0]")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert sorted(row["n"] for row in job.table().to_pylist()) == list(range(30 + rows_of_b))
     again = [spans for spans in spans_by_txid(job).values() if len(spans) > 1]
     assert again
@@ -289,7 +286,7 @@ def test_splits_that_begin_and_end_within_a_batch_are_sent(tmp_path: Path) -> No
         pq.write_table(rows, tmp_path / f"{number}.parquet")
     files = wb.Stream.from_files(tmp_path / "*.parquet").sink_to(wb.TableSink("out"))
     job = stepped(files, "files", wb.micro_batches("1ms", batch_size=20), buffer_size=1_000)
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert sorted(job.table()["n"].to_pylist()) == list(range(30))
 
 
@@ -375,7 +372,7 @@ def test_what_depends_on_the_batches_is_refused_before_anything_starts(make: Any
 def test_stretched_windows_are_the_next_multiples() -> None:
     windowed = events().key_by("key").window(wb.sliding("12s", "6s", "5500ms")).aggregate(n=wb.count())
     job = stepped(windowed.sink_to(wb.TableSink("out")), "stretched", wb.micro_batches("5s", windows="stretch"))
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     spans = [(row["window_start"].timestamp(), row["window_end"].timestamp()) for row in job.table().to_pylist()]
     assert spans == [(-5, 10)]  # of 15 s, every 10 s, from 5 s
 
@@ -386,7 +383,7 @@ def test_windows_that_are_multiples_of_the_batch_are_accepted() -> None:
     with pytest.raises(PlanError, match="no multiple of the batch_interval, 3s"):
         job.tune(batch_interval="3s")
     job.tune(batch_interval="10s")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert [row["n"] for row in job.table().to_pylist()] == [5, 5]
 
 
@@ -488,7 +485,7 @@ def test_a_transactional_batch_that_was_half_applied_is_applied_once() -> None:
     job.stepper.driver.master.crash("aggregate[0]")
     run_until(job, lambda: queue(job).committed_txid == 3)
     run_until(job, lambda: len(sums(job)) == 3)
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert sums(job) == {"man": 5, "dog": 4, "apple": 10}
     ended = [(txid, state, replayed) for txid, _, state, replayed in batches(job) if txid == 3]
     assert ended == [(3, "failed", False), (3, "committed", True)]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from databases import query
 from postgresql_server import running
+from unwatched import run_until, wait
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -211,7 +212,7 @@ def stepped(url: str, folder: Path, name: str = "job", **more: Any) -> Job:
 def advance(job: Job, records: int) -> None:
     driver: Any = job.stepper.driver
     read = lambda: sum(source.root.counters.numRecordsIn for source in driver.execution.sources)  # noqa: E731
-    assert driver.run_until(lambda: read() >= records)
+    run_until(job, lambda: read() >= records)
 
 
 def vanish(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +229,11 @@ def recoveries(job: Job) -> list[str]:
 
 
 def check(job: Job) -> None:
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
+    check_table(job)
+
+
+def check_table(job: Job) -> None:
     rows = Counter((row["key"], row["n"]) for row in job.table().to_pylist())
     assert rows == Counter((n % KEYS, n // KEYS + 1) for n in range(ROWS))
 
@@ -292,7 +297,8 @@ def test_a_database_that_goes_away_costs_an_attempt_and_no_record(server: Any, t
     )
     server.crash()
     server.start()
-    check(job)
+    assert job.wait() == "FINISHED"
+    check_table(job)
     assert "pa55word" not in str(job.status()) + repr(job._run.master.settings)
     assert job.status()["fault_tolerance"].startswith("transactions:coalesce=1,strong=true,store=postgresql://***@/")
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from unwatched import run_until, wait
 
 import workbench as wb
 from workbench.api.job.job import Job
@@ -51,12 +52,12 @@ def execution(job: Job) -> Any:
 def run_until_read(job: Job, records: int) -> None:
     sources = execution(job).sources
     read = lambda: sum(source.root.counters.numRecordsIn for source in sources)  # noqa: E731
-    assert job.stepper.driver.run_until(lambda: read() >= records)
+    run_until(job, lambda: read() >= records)
 
 
 def check(job: Job) -> None:
     """Every record is counted once: each key has each count from 1 on once."""
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     rows = Counter((row["key"], row["n"]) for row in job.table().to_pylist())
     assert rows == Counter((key, n) for key in range(KEYS) for n in range(1, ROWS // KEYS + 1))
 
@@ -71,8 +72,8 @@ def test_only_the_failed_task_restarts(parallelism: int, coalesce: int) -> None:
     run_until_read(job, 8)
     before = {task.name: task for task in execution(job).tasks}
     job.stepper.driver.master.crash("aggregate[0]")
-    assert job.stepper.driver.run_until(lambda: job.stepper.driver.master.restarts == 1)
-    assert job.stepper.driver.run_until(lambda: execution(job) is not None and len(execution(job).tasks) == len(before))
+    run_until(job, lambda: job.stepper.driver.master.restarts == 1)
+    run_until(job, lambda: execution(job) is not None and len(execution(job).tasks) == len(before))
     replaced = [task.name for task in execution(job).tasks if before[task.name] is not task]
     assert replaced == ["aggregate[0]"]
     assert job.stepper.driver.master.restores == 0  # no checkpoint is read
@@ -100,7 +101,7 @@ def test_a_sender_that_restarts_sends_again_and_the_receiver_drops_what_it_knows
     job = stepped(counts(), "again", parallelism=1)
     run_until_read(job, 14)
     (delivery,) = next(each for each in execution(job).tasks if each.name == "table[0]").transaction.outbound
-    assert job.stepper.driver.run_until(lambda: len(delivery.unacked) > 0 and delivery.queued_unacked == 0)
+    run_until(job, lambda: len(delivery.unacked) > 0 and delivery.queued_unacked == 0)
     job.stepper.driver.master.crash("table[0]")
     check(job)
     found = job.status()["transactions"]
@@ -141,7 +142,7 @@ def test_a_source_that_restarts_alone_takes_its_place_among_those_that_wait_for_
     run_until_read(job, 20)
     master = job.stepper.driver.master
     master.crash("table[0]")
-    assert job.stepper.driver.run_until(lambda: master.state == "FINISHED", 20_000)
+    run_until(job, lambda: master.state == "FINISHED", 20_000)
     assert sum(job.table()["n"].to_pylist()) == 400
 
 
@@ -151,13 +152,14 @@ def test_a_checkpoint_takes_no_row_that_the_store_does_not_hold() -> None:
     for steps in range(60):
         job = stepped(pipeline, "chained", wb.transactions(coalesce=10), checkpoint_interval="disabled")
         driver, master = job.stepper.driver, job.stepper.driver.master
-        for _ in range(steps):
-            driver.step()
+        with driver.unwatched():
+            for _ in range(steps):
+                driver.step()
         if master.state == "RUNNING":
             job.checkpoint()
             job.stepper.until_checkpoint()
             master.crash("table[0]")
-        assert job.wait() == "FINISHED"
+        assert wait(job) == "FINISHED"
         assert sorted(job.table()["n"].to_pylist()) == list(range(60)), f"after {steps} steps"
 
 
@@ -169,7 +171,7 @@ def test_windows_fire_once_when_their_task_fails_between_watermarks() -> None:
         job = stepped(pipeline, "windowed", wb.transactions(coalesce=4), parallelism=2)
         run_until_read(job, records)
         job.stepper.driver.master.crash(*[t.name for t in execution(job).tasks if not t.name.startswith("table")][:1])
-        assert job.wait() == "FINISHED"
+        assert wait(job) == "FINISHED"
         found = Counter((row["key"], row["n"]) for row in job.table().to_pylist())
         windows = Counter((n % KEYS, n // 10) for n in range(ROWS))
         assert found == Counter((key, count) for (key, _), count in windows.items())
@@ -193,7 +195,7 @@ def test_a_step_stops_between_durable_and_sent() -> None:
             return True
         return False
 
-    assert job.stepper.driver.run_until(watch)
+    run_until(job, watch)
     assert seen[-2:] == [Phase.ACKNOWLEDGE, Phase.SEND]
     job.stepper.driver.master.crash("aggregate[0]")  # durable, and not sent
     check(job)
@@ -204,7 +206,7 @@ def test_the_write_of_a_zombie_fails() -> None:
     run_until_read(job, 8)
     zombie = next(each for each in execution(job).tasks if each.name == "aggregate[0]").transaction
     job.stepper.driver.master.crash("aggregate[0]")
-    assert job.stepper.driver.run_until(lambda: job.stepper.driver.master.restarts == 1)
+    run_until(job, lambda: job.stepper.driver.master.restarts == 1)
     run_until_read(job, 14)
     held = zombie.store.row("aggregate[0]")
     with pytest.raises(FencedWriteError, match="the task was replaced"):
@@ -219,7 +221,7 @@ def test_coalesced_records_share_a_write(coalesce: int, writes: int) -> None:
     table = pa.table({"n": list(range(ROWS))})
     pipeline = wb.Stream.from_table(table).sink_to(wb.DiscardSink())
     job = stepped(pipeline, "shared", wb.transactions(coalesce=coalesce), checkpoint_interval="disabled")
-    assert job.wait() == "FINISHED"
+    assert wait(job) == "FINISHED"
     found = job.status()["transactions"]
     assert found["records"] == ROWS
     assert writes <= found["writes"] <= writes + 2  # the end has a write of its own

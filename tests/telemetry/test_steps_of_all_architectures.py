@@ -6,6 +6,7 @@ import random
 
 import pyarrow as pa
 import pytest
+from unwatched import wait
 
 import workbench as wb
 from workbench.runtime.barriers.architectures import ARCHITECTURES
@@ -62,6 +63,5 @@ def test_it_is_told_whatever_fails(name: str, seed: int) -> None:
                 lambda: job.stepper.back(3),
             ]
         )()
-    job.stepper.driver.run_until(lambda: job.over)
-    assert job.state == "FINISHED"
+    assert wait(job) == "FINISHED"
     assert len(told) > 20

@@ -1,0 +1,21 @@
+"""Steps a job without telemetry, which takes most of a step's time, where a test asks only for what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from workbench.api.job.job import Job
+from workbench.drivers.stepped.stepping import STEPS_MAX
+
+
+def run_until(job: Job, condition: Callable[[], bool], limit: int = STEPS_MAX) -> None:
+    """Step until the condition holds, at most `limit` steps; a frame is taken then."""
+    driver = job.stepper.driver
+    with driver.unwatched():
+        assert driver.run_until(condition, limit)
+
+
+def wait(job: Job) -> str:
+    """Step to the end of the job, as ``job.wait()`` does; a frame is taken then."""
+    with job.stepper.driver.unwatched():
+        return job.wait()
