@@ -3,10 +3,19 @@ change a schema. Each is a sentence, and nothing is lost or doubled."""
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import kafka_refusal
+import kafka_server
+import nats_server
 import postgresql_server
 import pyarrow as pa
 import pytest
@@ -118,6 +127,52 @@ def test_a_full_disk_of_postgresql(postgresql: postgresql_server.PostgresProcess
     assert [n for (n,) in postgresql.query("SELECT id FROM rows ORDER BY id")] == list(range(400))
 
 
+@pytest.fixture
+def small_disk() -> Iterator[Path]:
+    """A file system of one megabyte, of the user that PostgreSQL runs as."""
+    folder = Path(tempfile.mkdtemp(prefix="disk-"))
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        folder.rmdir()
+        pytest.skip("no file system can be mounted here")
+    try:
+        shutil.chown(folder, "postgres")
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+        folder.rmdir()
+
+
+@pytest.mark.slow
+def test_a_disk_of_postgresql_that_is_really_full(
+    postgresql: postgresql_server.PostgresProcess, small_disk: Path
+) -> None:
+    postgresql.query(f"CREATE TABLESPACE small LOCATION '{small_disk}'")
+    try:
+        postgresql.query("CREATE TABLE rows (id BIGINT) TABLESPACE small")
+        postgresql.query("CREATE TABLE filler (id BIGINT) TABLESPACE small")
+        sink = wb.SqlSink(postgresql.url, "rows", create=False)
+        many = pa.table({"id": range(20_000)})
+        pipeline = wb.Stream.from_table(many, rate=400).sink_to(sink)
+        restart = wb.restart.exponential_delay("50ms")
+        job = pipeline.run("full", checkpoint_interval="50ms", restart=restart)
+        until(lambda: postgresql.query("SELECT count(*) FROM rows") > [(0,)])
+        with pytest.raises(Exception, match="No space left on device"):
+            postgresql.query("INSERT INTO filler SELECT generate_series(1, 100000)")
+        for rows in (8_000, 2_000, 500, 200, 200):  # what is not committed takes its room, too
+            with suppress(Exception):
+                postgresql.query(f"INSERT INTO filler SELECT generate_series(1, {rows})")
+        until(lambda: job.status()["restarts"] > 0)
+        assert "No space left on device" in str([event.text for event in job.recorder.latest().events])
+        postgresql.query("DROP TABLE filler")
+        job.tune(rate=1_000_000)
+        assert job.wait("120s") == "FINISHED"
+        assert [n for (n,) in postgresql.query("SELECT id FROM rows ORDER BY id")] == list(range(20_000))
+    finally:
+        postgresql.query("DROP TABLE IF EXISTS rows, filler")
+        postgresql.query("DROP TABLESPACE small")
+
+
 @pytest.mark.slow
 def test_a_full_memory_of_redis() -> None:
     with redis_server.running() as server, redis_server.client_of(server) as client:
@@ -130,6 +185,46 @@ def test_a_full_memory_of_redis() -> None:
         client.config_set("maxmemory", 0)
         assert job.wait("120s") == "FINISHED"
         assert sorted(int(fields[b"id"]) for _, fields in client.xrange("rows")) == list(range(400))
+
+
+CHANGED = [{"id": 1}, {"id": 2, "more": "x"}, {"more": "x"}, {"id": "three"}, {"id": 4}]
+"""A field is added, one is removed, and one has another type for a while."""
+
+
+@contextmanager
+def changed_redis() -> Iterator[Source]:
+    with redis_server.running() as server, redis_server.client_of(server) as client:
+        for row in CHANGED:
+            client.xadd("rows", row)
+        yield wb.RedisSource(server.url, "rows", SCHEMA, on_error="dead_letter", bounded=True)
+
+
+@contextmanager
+def changed_nats() -> Iterator[Source]:
+    with nats_server.running() as server:
+        server.stream("rows")
+        server.send("rows", [json.dumps(row).encode() for row in CHANGED])
+        yield wb.NatsSource(server.url, "rows", SCHEMA, on_error="dead_letter", bounded=True)
+
+
+@contextmanager
+def changed_kafka() -> Iterator[Source]:
+    with kafka_server.running() as server:
+        server.send(topic := server.topic(1), [json.dumps(row).encode() for row in CHANGED], 1)
+        yield wb.KafkaSource(server.servers, topic, SCHEMA, on_error="dead_letter", bounded=True)
+
+
+@pytest.mark.parametrize("changed", [changed_redis, changed_nats, changed_kafka])
+def test_a_schema_of_messages_that_changes(changed: Callable[[], AbstractContextManager[Source]]) -> None:
+    """A new field is not read, a missing one is null, and a value of another type is a dead letter."""
+    with changed() as source:
+        stream = wb.Stream.from_source(source)
+        pipeline = stream.sink_to(wb.TableSink("rows")) + stream.dead_letters().sink_to(wb.TableSink("letters"))
+        job = pipeline.run("changed")
+        assert job.wait("60s") == "FINISHED"
+        assert job.table("rows")["id"].to_pylist() == [1, 2, None, 4]
+        (letter,) = job.table("letters").to_pylist()
+        assert "three" in str(letter)
 
 
 def test_a_schema_that_changes_under_a_source(postgresql: postgresql_server.PostgresProcess) -> None:

@@ -1,0 +1,135 @@
+"""Which test shows what each connector does with each kind of bad input; no connector is forgotten."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+CASES = (
+    "wrong address",
+    "refused login",
+    "missing topic",
+    "away for half a minute",
+    "schema changes",
+    "poison record",
+    "expired offset",
+    "full disk",
+)
+NEVER = "-"
+"""It cannot happen: a source fills no disk, a sink decodes no records, and so on."""
+AWAY = "bad_days: a_server_may_be_away_for_half_a_minute"
+CHANGED = "bad_days: a_schema_of_messages_that_changes"
+TABLE: dict[str, tuple[str, ...]] = {
+    "KafkaSource": (
+        "kafka_source: a_broker_that_stays_away_is_named",
+        "bad_days: a_refused_login_of_kafka",
+        "kafka_source: a_topic_that_does_not_exist_is_named",
+        "kafka_source: a_connection_that_is_lost_for_a_while_loses_nothing",
+        CHANGED,
+        "kafka_source: a_message_that_is_no_record",
+        "kafka_source: an_offset_that_has_expired_is_named",
+        NEVER,
+    ),
+    "KafkaSink": (
+        "kafka_sink: a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing",
+        "bad_days: a_refused_login_of_kafka",
+        "kafka_sink: a_topic_that_does_not_exist_is_named",
+        "kafka_sink: a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing",
+        NEVER,
+        NEVER,
+        NEVER,
+        NEVER,  # the broker of the tests keeps all in memory
+    ),
+    "RedisSource": (
+        "redis_source: a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named",
+        "redis_source: a_refused_login_names_no_password",
+        "redis_source: what_is_not_a_stream_is_named",
+        AWAY,
+        CHANGED,
+        "redis_source: an_entry_that_is_no_record",
+        "redis_source: a_bounded_end_is_kept_by_the_checkpoint",
+        NEVER,
+    ),
+    "RedisSink": (
+        "redis_sink: a_server_that_stays_away_fails_the_task_and_nothing_is_lost",
+        "redis_source: a_refused_login_names_no_password",
+        "redis_sink: a_key_of_another_type_is_refused_before_a_row_is_written",
+        "redis_sink: a_server_that_stays_away_fails_the_task_and_nothing_is_lost",
+        NEVER,
+        NEVER,
+        NEVER,
+        "bad_days: a_full_memory_of_redis",
+    ),
+    "SqlSource": (
+        "sql_source: what_cannot_be_read_is_named",
+        "bad_days: a_refused_login_of_postgresql",
+        "sql_source: what_cannot_be_read_is_named",
+        AWAY,
+        "bad_days: a_schema_that_changes_under_a_source",
+        NEVER,  # rows have types
+        NEVER,
+        NEVER,
+    ),
+    "SqlSink": (
+        "postgresql_sink: no_server_and_no_package_are_named_without_the_password",
+        "bad_days: a_refused_login_of_postgresql",
+        "postgresql_sink: a_table_that_does_not_fit_is_named",
+        "postgresql_sink: a_server_that_is_restarted_loses_and_doubles_nothing",
+        "postgresql_sink: a_table_that_does_not_fit_is_named",
+        "postgresql_sink: a_text_that_the_server_refuses_fails_with_its_words",
+        NEVER,
+        "bad_days: a_disk_of_postgresql_that_is_really_full",
+    ),
+    "NatsSource": (
+        "nats_source: a_stream_or_a_server_that_is_not_there",
+        "nats_source: logins_and_tls",
+        "nats_source: a_stream_or_a_server_that_is_not_there",
+        AWAY,
+        CHANGED,
+        "nats_source: what_is_no_record",
+        "nats_source: messages_that_the_stream_has_removed_are_an_error",
+        NEVER,
+    ),
+    "NatsSink": (
+        "nats_sink: what_the_server_refuses_is_named",
+        "nats_sink: a_refused_login",
+        "nats_sink: what_the_server_refuses_is_named",
+        "nats_sink: a_server_that_is_restarted_loses_and_doubles_nothing",
+        NEVER,
+        NEVER,
+        NEVER,
+        "nats_sink: a_full_stream_is_continued_when_it_has_room",
+    ),
+    "ServerEventSource": (
+        "feeds: a_server_that_is_away_is_tried_again_and_then_named",
+        "feeds: what_a_server_refuses_is_named",
+        "feeds: what_a_server_refuses_is_named",
+        AWAY,
+        "feeds: an_event_that_is_no_record",
+        "feeds: an_event_that_is_no_record",
+        NEVER,
+        NEVER,
+    ),
+    "MqttSource": (
+        AWAY,
+        "feeds: messages_of_mqtt",
+        NEVER,  # a topic is there when somebody sends to it
+        AWAY,
+        "feeds: an_event_that_is_no_record",  # one reader decodes the messages of all feeds
+        "feeds: an_event_that_is_no_record",
+        NEVER,
+        NEVER,
+    ),
+}
+
+
+@pytest.mark.parametrize("connector", TABLE)
+def test_each_case_is_tested(connector: str) -> None:
+    assert len(TABLE[connector]) == len(CASES)
+    for case, place in zip(CASES, TABLE[connector], strict=True):
+        if place != NEVER:
+            file, name = place.split(": ")
+            text = Path(__file__).with_name(f"test_{file}.py").read_text()
+            assert re.search(rf"^def test_{name}\(", text, re.MULTILINE), f"{connector}, {case}: {place}"
