@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +197,10 @@ def test_what_each_guarantee_allows_is_what_is_observed_to_the_record(fault):
         faults=fault, driver="stepping", checkpoint_interval="10ms", buffer_timeout="8ms",
         restart="fixed-delay:attempts=3,delay=0ms",
     )  # fmt: skip
-    assert set(compared.wait("60s").values()) == {"FINISHED"}
+    with ExitStack() as unwatched:  # frames take most of a step's time
+        for lane in ("snapshots", "acks", "changelog", "at-most-once"):
+            unwatched.enter_context(compared[lane].stepper.driver.unwatched())
+        assert set(compared.wait("60s").values()) == {"FINISHED"}
     found = {row["architecture"]: row for row in compared.table().to_pylist()}
     assert {lane: row["observed"] for lane, row in found.items()} == {
         lane: row["claimed"] for lane, row in found.items()

@@ -9,6 +9,7 @@ from itertools import accumulate
 
 import pyarrow as pa
 import pytest
+from unwatched import wait
 
 import workbench as wb
 from workbench.dashboard.charts.theme import Paint
@@ -66,7 +67,7 @@ def followed(job):
 
 def finished(job):
     """The last frame of the run."""
-    job.stepper.driver.run_until(lambda: job.state == "FINISHED")
+    assert wait(job) == "FINISHED"
     return job.recorder.latest()
 
 
