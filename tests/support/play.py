@@ -15,10 +15,12 @@ import re
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import psutil
 from browsing import chromium, jupyter
 from lab_front import Front
 from PIL import Image
@@ -72,6 +74,8 @@ class Played:
     Attributes:
         faults: what went wrong, each with the number of its cell.
         moved_s: from the start of the first cell to the first picture, without the learner's pauses.
+        moved_cpu_s: the CPU time that the kernel has taken until then, its start included: on a loaded machine it tells
+            more.
         ran_s: all cells together, without pauses.
         shots: pictures of the cells that show something.
         said: what the cells said, by their number, after the last run of each.
@@ -80,6 +84,7 @@ class Played:
     number: str
     faults: list[str] = field(default_factory=list)
     moved_s: float = float("inf")
+    moved_cpu_s: float = float("inf")
     ran_s: float = 0.0
     shots: list[Image.Image] = field(default_factory=list)
     said: dict[int, str] = field(default_factory=dict)
@@ -174,7 +179,7 @@ class Player:
         played.ran_s += took
         played.said[place] = seen["text"]
         if seen["pictures"] and played.moved_s == float("inf"):
-            played.moved_s = played.ran_s
+            played.moved_s, played.moved_cpu_s = played.ran_s, kernels_cpu_s()
         if took >= CELL_S:
             played.faults.append(f"cell {place} still runs after {CELL_S:.0f} s")
         played.faults += [f"cell {place}: {what}" for what in seen["errors"] + seen["warnings"]]
@@ -207,6 +212,16 @@ class Player:
     def _pause(self) -> None:
         if self._pauses_s:
             self._page.wait_for_timeout(1_000 * self._pauses.uniform(0.25 * self._pauses_s, self._pauses_s))
+
+
+def kernels_cpu_s() -> float:
+    """The CPU time of the kernels that run below this process."""
+    spent = 0.0
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if "ipykernel_launcher" in process.cmdline():
+                spent += sum(process.cpu_times()[:2])
+    return spent
 
 
 def dress(front: Front, scheme: str) -> None:
@@ -267,7 +282,8 @@ def main(given: list[str]) -> int:
     for played in play(numbers, options.scheme, options.pauses, options.pictures is not None):
         failed += bool(played.faults)
         print(  # noqa: T201
-            f"lesson {played.number}: moves after {played.moved_s:.1f} s, {played.ran_s:.0f} s of running, "
+            f"lesson {played.number}: moves after {played.moved_s:.1f} s ({played.moved_cpu_s:.1f} s of CPU time), "
+            f"{played.ran_s:.0f} s of running, "
             f"{len(played.faults)} faults",
             *(f"  {fault}" for fault in played.faults),
             sep="\n",
