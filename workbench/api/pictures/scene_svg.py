@@ -38,6 +38,7 @@ _STYLE = f"""
 .wb-scene text{{fill:currentColor;font-size:{TYPE}px}}
 .wb-scene .name{{font-weight:650}} .wb-scene .soft{{opacity:.75}}
 .wb-scene .box{{fill:var(--wb-box,var(--jp-layout-color2,#f6f8fa));stroke:currentColor;stroke-opacity:.55}}
+.wb-scene .of{{stroke:currentColor;stroke-opacity:.6}}
 .wb-scene .box.away{{stroke-dasharray:5 4;fill:none}} .wb-scene .box.failed{{stroke:{BAD};stroke-width:2.5}}
 .wb-scene .pipe{{stroke:currentColor;stroke-opacity:.28;stroke-width:2}}
 .wb-scene .pipe.held{{stroke:{WARN};stroke-opacity:1;stroke-dasharray:6 4}}
@@ -192,7 +193,7 @@ def _box(box: _Box, scene: Scene) -> Iterator[str]:
     for lines, text, key in _held(task):
         left = x + 9
         if key is not None and (key in keyed or key not in ("offset", "committed")):
-            yield f"<circle cx='{left + 5:.0f}' cy='{y + LINE - 5:.0f}' r='5' fill='{colour_of(key)}'/>"
+            yield f"<circle class='of' cx='{left + 5:.0f}' cy='{y + LINE - 5:.0f}' r='5' fill='{colour_of(key)}'/>"
             left += 14
         for line in lines:
             y += LINE
