@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,7 @@ def test_each_question_and_exercise_has_its_steps_and_all_programs_run_in_order(
     assert programs == [program for program in ran if "lesson.progress()" not in program]
     assert {step.section for step in steps} == set(range(max(cell.section for cell in cells) + 1))
     assert all(step.title for step in steps)
+    assert [step for step in steps if step.kind != "tells" and re.search(r"^(\||1\. )", step.words, re.MULTILINE)] == []
 
 
 @pytest.mark.slow

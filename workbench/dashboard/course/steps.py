@@ -41,7 +41,8 @@ def steps_of(cells: Sequence[Cell]) -> list[Step]:
     """The steps of a lesson.
 
     A cell that shows nothing runs with the next one that does. The text before a cell is its caption; a text that no
-    cell follows in its section is a step of its own.
+    cell follows in its section is a step of its own, and so is one with a table or a list, for which a caption is too
+    small.
 
     Example:
         >>> from workbench.lessons.building.source import cells_of
@@ -77,13 +78,24 @@ def steps_of(cells: Sequence[Cell]) -> list[Step]:
         elif "lesson.progress()" in cell.text:
             continue
         elif _shows(cell.solved):
-            steps.append(Step("shows", section, title, words, (*silent, cell.solved)))
+            told, caption = _parted(words)
+            if told:
+                steps.append(Step("tells", section, title, told))
+            steps.append(Step("shows", section, title, caption, (*silent, cell.solved)))
             words, silent = "", []
         else:
             silent.append(cell.solved)
     if words:
         steps.append(Step("tells", section, title, words))
     return steps
+
+
+def _parted(words: str) -> tuple[str, str]:
+    """A text up to its last table or list, and the rest."""
+    paragraphs = words.split("\n\n")
+    large = [at for at, paragraph in enumerate(paragraphs) if re.match(r"\||[-*] |\d+\. ", paragraph)]
+    end = large[-1] + 1 if large else 0
+    return "\n\n".join(paragraphs[:end]), "\n\n".join(paragraphs[end:])
 
 
 def _shows(program: str) -> bool:
