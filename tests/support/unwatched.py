@@ -19,3 +19,12 @@ def wait(job: Job) -> str:
     """Step to the end of the job, as ``job.wait()`` does; a frame is taken then."""
     with job.stepper.driver.unwatched():
         return job.wait()
+
+
+def run_until_shown(job: Job, shown: Callable[[], bool], every: int = 10) -> None:
+    """Step until the condition holds of a frame, where one after so many steps will do."""
+    driver = job.stepper.driver
+    while not shown():
+        assert not job.over
+        with driver.unwatched():
+            driver.run_until(lambda: job.over, every)

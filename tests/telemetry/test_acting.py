@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pytest
+from unwatched import run_until_shown
 
 import workbench as wb
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
@@ -83,9 +84,9 @@ def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_does_not_act() ->
         .run("acting", driver="stepping", checkpoint_interval="100ms", buffer_size=100, buffer_timeout="1s")
     )
     seen: dict[str, str] = {}
-    assert job.stepper.driver.run_until(lambda: bool(seen.update(job.recorder.latest().effects)) or len(seen) == 2)  # type: ignore[union-attr]
+    run_until_shown(job, lambda: bool(seen.update(job.recorder.latest().effects)) or len(seen) == 2)  # type: ignore[union-attr]
     assert seen["buffer_timeout"] == "buffers are full after 5 ms at this rate: the timeout does not act"
     assert "of the time of" in seen["checkpoint_interval"]
     job.tune(buffer_timeout="1ms", checkpoint_interval="disabled")
-    assert job.stepper.driver.run_until(lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]
+    run_until_shown(job, lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]
     job.cancel()
