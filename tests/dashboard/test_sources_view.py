@@ -16,6 +16,7 @@ from workbench.connectors.contract.retries import Retries
 from workbench.dashboard.contract.view_table import dashboard_views
 from workbench.dashboard.views.sources.sources_part import html
 from workbench.elements import Records
+from workbench.telemetry.diagnosis import cut_off
 from workbench.telemetry.frames import OutageFrame
 
 SCHEMA = pa.schema({"n": pa.int64()})
@@ -93,6 +94,17 @@ def test_it_shows_places_and_lost_connections(job: Any) -> None:
     lost = replace(task, outage=OutageFrame("<i>refused</i>", 2, 8, 800, 1_500))
     shown = html(replace(frame, tasks=(lost,)), {})
     assert "has had no connection for 1.5 s: &lt;i&gt;refused&lt;/i&gt;; attempt 3 of 9 is due in 800 ms</p>" in shown
+
+
+def test_the_headline_tells_of_a_connection_that_stays_lost(job: Any) -> None:
+    [task] = [task for task in job.recorder.latest().tasks if task.progress]
+    lost = replace(task, outage=OutageFrame("refused.", 2, 8, 800, 15_100))
+    assert cut_off([lost]) == (
+        f"{task.name} has had no connection for 15 s (refused); the view sources tells when the next attempt is due."
+    )
+    assert cut_off([lost, lost]).startswith(f"{task.name} and 1 other source task have had no connection for 15 s")
+    assert cut_off([replace(task, outage=OutageFrame("refused.", 1, 8, 100, 100))]) == ""
+    assert cut_off([replace(task, outage=None)]) == ""
 
 
 def test_it_is_in_the_dashboards_of_jobs_with_such_sources(job: Any) -> None:

@@ -101,6 +101,24 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
     return ""
 
 
+def cut_off(tasks: Sequence[TaskFrame]) -> str:
+    """Says that sources have had no connection for a while; else empty.
+
+    Args:
+        tasks: of the job.
+    """
+    lost = [(task.outage.lasts_ms, task.name, task.outage.error) for task in tasks if task.outage is not None]
+    if not lost or max(lost)[0] < QUIET_MS:
+        return ""
+    lasts_ms, name, error = max(lost)
+    more = len(lost) - 1
+    who = f"{name} has" if not more else f"{name} and {more} other source task{'s' if more > 1 else ''} have"
+    return (
+        f"{who} had no connection for {lasts_ms / 1_000:.0f} s ({error.rstrip('.')}); the view sources tells when the "
+        "next attempt is due."
+    )
+
+
 def held_by(frame: Frame) -> tuple[str, ...]:
     """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
 

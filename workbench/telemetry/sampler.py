@@ -25,7 +25,7 @@ from workbench.telemetry.batches.queue import batches_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import NONE, explain, idle_split, skewed, uneven
+from workbench.telemetry.diagnosis import NONE, cut_off, explain, idle_split, skewed, uneven
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
@@ -299,7 +299,9 @@ class Sampler(JobObserver):
     ) -> tuple[str, ...]:
         found, execution = uneven(vertices, edges, tasks), master.execution
         hot = {} if execution is None else self._hot_keys.sample(master.graph, execution, [one.task for one in found])
-        return tuple(filter(None, (idle_split(tasks), *(skewed(one, hot.get(one.task, "")) for one in found))))
+        return tuple(
+            filter(None, (cut_off(tasks), idle_split(tasks), *(skewed(one, hot.get(one.task, "")) for one in found)))
+        )
 
     def _job_metrics(self, master: Master, now: int) -> dict[str, float | int | str | None]:
         coordinator = master.coordinator
