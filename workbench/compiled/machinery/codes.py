@@ -24,3 +24,25 @@ dictionary codes."""
 
 MOST_PACKED = 4
 """The number of targets up to which ``spread`` is faster with packing, which scans all values for each target."""
+
+OP_WIDTH = 8
+"""Numbers of one instruction of a condition of ``step_matches``: the operation and its operands, see there."""
+(
+    LEAF,
+    FOLD,
+    CONSTANT,
+    EQUAL,
+    LESS,
+    LESS_EQUAL,
+    AND,
+    OR,
+    NOT,
+    IS_NULL,
+    ADD,
+    SUBTRACT,
+    MULTIPLY,
+    DIVIDE,
+    NEGATE,
+    TO_REAL,
+) = range(16)
+"""Its operations."""

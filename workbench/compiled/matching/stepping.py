@@ -4,7 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.compiled.machinery.compiled import INT_ROWS, INTS, INTS_IN, compiled
+from numba import njit
+
+from workbench.compiled.machinery.codes import (
+    ADD,
+    AND,
+    CONSTANT,
+    COUNT,
+    DIVIDE,
+    EQUAL,
+    FOLD,
+    IS_NULL,
+    LEAF,
+    LESS,
+    LESS_EQUAL,
+    MIN,
+    MULTIPLY,
+    NEGATE,
+    NOT,
+    OP_WIDTH,
+    OR,
+    SUBTRACT,
+    SUM,
+)
+from workbench.compiled.machinery.compiled import FLOAT_ROWS, FLOATS, FLOATS_IN, INT_ROWS, INTS, INTS_IN, compiled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -12,12 +35,266 @@ if TYPE_CHECKING:
 
     from workbench.elements import Int64s
 
+    Float64s = npt.NDArray[np.float64]
     IntRows = npt.NDArray[np.int64]
+    FloatRows = npt.NDArray[np.float64]
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def bound_row(nodes: IntRows, last: int, row: int, label: int, mask: int, from_first: int, offset: int) -> int:
+    """The row of some variables that is so many behind the first or before the last one; -1: none. See
+    ``find_bound``, which does the same for many chains."""
+    skipped = offset
+    candidate = (mask >> label) & 1
+    if from_first == 1:
+        total = candidate
+        at = last
+        while at >= 0:
+            total += (mask >> nodes[at, 1]) & 1
+            at = nodes[at, 2]
+        skipped = total - 1 - offset
+        if skipped < 0:
+            return -1
+    if candidate == 1:
+        if skipped == 0:
+            return row
+        skipped -= 1
+    at = last
+    while at >= 0:
+        if (mask >> nodes[at, 1]) & 1 == 1:
+            if skipped == 0:
+                return int(nodes[at, 0])
+            skipped -= 1
+        at = nodes[at, 2]
+    return -1
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def folded(
+    nodes: IntRows,
+    last: int,
+    row: int,
+    label: int,
+    program: Int64s,
+    op: int,
+    ints: IntRows,
+    floats: FloatRows,
+    path: Int64s,
+    stack: Int64s,
+    reals: Float64s,
+    top: int,
+) -> bool:
+    """Fold the rows of some variables, in their order, and put the result on the stack.
+
+    Returns:
+        Whether a sum of integers is too large.
+    """
+    column = program[op + 1]
+    mask = program[op + 2]
+    function = program[op + 3]
+    real = program[op + 4] == 1
+    width = ints.shape[1] - 1
+    length = 0
+    if (mask >> label) & 1 == 1:
+        path[0] = row
+        length = 1
+    at = last
+    while at >= 0:
+        if (mask >> nodes[at, 1]) & 1 == 1:
+            path[length] = nodes[at, 0]
+            length += 1
+        at = nodes[at, 2]
+    count = 0
+    whole = 0
+    number = 0.0
+    for i in range(length - 1, -1, -1):
+        at = path[i]
+        if column >= 0 and (ints[at, width] >> column) & 1 == 0:
+            continue
+        count += 1
+        if function == COUNT:
+            continue
+        if real:
+            one = floats[at, column]
+            if count == 1:
+                number = one if function != SUM else 0.0 + one
+            elif function == SUM:
+                number += one
+            elif function == MIN:
+                if one < number or (number != number and one == one):
+                    number = one
+            elif one > number or one != one:
+                number = one
+        else:
+            value = ints[at, column]
+            if count == 1:
+                whole = value
+            elif function == SUM:
+                after = whole + value
+                if (whole ^ after) & (value ^ after) < 0:
+                    return True
+                whole = after
+            elif function == MIN:
+                whole = min(whole, value)
+            else:
+                whole = max(whole, value)
+    stack[2 * top] = count if function == COUNT else whole
+    stack[2 * top + 1] = 1 if function == COUNT or count > 0 else 0
+    reals[top] = number
+    if program[op + 5] == 1:
+        reals[top] = (number if real else float(whole)) / max(count, 1)
+    return False
+
+
+@njit(nogil=True)  # type: ignore[untyped-decorator]
+def condition_holds(
+    begin: int,
+    end: int,
+    start: int,
+    last: int,
+    row: int,
+    label: int,
+    program: Int64s,
+    constants: Float64s,
+    nodes: IntRows,
+    before: Int64s,
+    after: Int64s,
+    ints: IntRows,
+    floats: FloatRows,
+    path: Int64s,
+    stack: Int64s,
+    reals: Float64s,
+) -> int:
+    """Run the instructions of a condition for one partial match and row; 1: true, 0: false or null, -1: an integer sum
+    is too large. The stack has a whole number and whether it is known, and beside it a real number."""
+    width = ints.shape[1] - 1
+    top = -1
+    for at in range(begin, end):
+        op = OP_WIDTH * at
+        kind = program[op]
+        if kind == LEAF:
+            top += 1
+            found = start
+            if program[op + 3] < 2:
+                found = bound_row(nodes, last, row, label, program[op + 2], program[op + 3], program[op + 4])
+            shift = program[op + 5]
+            while shift > 0 and found >= 0:
+                found = after[found]
+                shift -= 1
+            while shift < 0 and found >= 0:
+                found = before[found]
+                shift += 1
+            if found < 0:
+                stack[2 * top] = program[op + 6]
+                stack[2 * top + 1] = program[op + 7]
+                reals[top] = constants[at]
+            else:
+                column = program[op + 1]
+                stack[2 * top] = ints[found, column]
+                stack[2 * top + 1] = (ints[found, width] >> column) & 1
+                reals[top] = floats[found, column]
+            continue
+        if kind == FOLD:
+            top += 1
+            if folded(nodes, last, row, label, program, op, ints, floats, path, stack, reals, top):
+                return -1
+            continue
+        if kind == CONSTANT:
+            top += 1
+            stack[2 * top] = program[op + 6]
+            stack[2 * top + 1] = program[op + 7]
+            reals[top] = constants[at]
+            continue
+        if kind == NOT:
+            stack[2 * top] = 1 - stack[2 * top]
+            continue
+        if kind == IS_NULL:
+            stack[2 * top] = 1 - stack[2 * top + 1]
+            stack[2 * top + 1] = 1
+            continue
+        real = program[op + 1] == 1
+        if kind == NEGATE:
+            if real:
+                reals[top] = -reals[top]
+            else:
+                if stack[2 * top] == program[op + 2]:
+                    stack[2 * top + 1] = 0
+                stack[2 * top] = -stack[2 * top]
+            continue
+        if kind > NEGATE:  # TO_REAL
+            reals[top] = float(stack[2 * top])
+            continue
+        top -= 1
+        x = stack[2 * top]
+        y = stack[2 * top + 2]
+        known = stack[2 * top + 1] & stack[2 * top + 3]
+        u = reals[top]
+        v = reals[top + 1]
+        if kind == AND:
+            if (stack[2 * top + 1] == 1 and x == 0) or (stack[2 * top + 3] == 1 and y == 0):
+                x = 0
+                known = 1
+            else:
+                x = 1
+        elif kind == OR:
+            if (stack[2 * top + 1] == 1 and x == 1) or (stack[2 * top + 3] == 1 and y == 1):
+                x = 1
+                known = 1
+            else:
+                x = 0
+        elif kind == EQUAL:
+            same = (u == v or (u != u and v != v)) if real else x == y
+            x = 1 if same else 0
+        elif kind == LESS:
+            less = (u == u and (v != v or u < v)) if real else x < y
+            x = 1 if less else 0
+        elif kind == LESS_EQUAL:
+            at_most = (v != v or u <= v) if real else x <= y
+            x = 1 if at_most else 0
+        elif real:
+            if kind == ADD:
+                u = u + v
+            elif kind == SUBTRACT:
+                u = u - v
+            elif kind == MULTIPLY:
+                u = u * v
+            elif kind == DIVIDE:
+                if v == 0.0:
+                    known = 0
+                else:
+                    u = u / v
+        else:
+            least = program[op + 2]
+            most = program[op + 3]
+            if kind == ADD:
+                z = x + y
+                if (x ^ z) & (y ^ z) < 0:
+                    known = 0
+            elif kind == SUBTRACT:
+                z = x - y
+                if (x ^ y) & (x ^ z) < 0:
+                    known = 0
+            else:
+                z = x * y
+                about = abs(float(x) * float(y))  # at 2^63 only the quotient tells whether it fits
+                fits = about < 9.3e18
+                if fits and about > 9.2e18:
+                    fits = x != z if y == -1 else z // y == x
+                if not fits:
+                    known = 0
+            x = z
+            if z < least or z > most:
+                known = 0
+        stack[2 * top] = x
+        stack[2 * top + 1] = known
+        reals[top] = u
+    return int(stack[0] & stack[1])
 
 
 @compiled(
     *(INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN),
     *(INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INTS, INTS),
+    *(INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, INTS_IN, INTS_IN, INT_ROWS, FLOAT_ROWS, INTS, INTS, FLOATS),
 )
 def step_matches(
     codes: Int64s,
@@ -34,6 +311,17 @@ def step_matches(
     scratch: IntRows,
     seen: Int64s,
     counts: Int64s,
+    needs: Int64s,
+    conditions: Int64s,
+    program: Int64s,
+    constants: Float64s,
+    row_before: Int64s,
+    row_behind: Int64s,
+    ints: IntRows,
+    floats: FloatRows,
+    path: Int64s,
+    stack: Int64s,
+    reals: Float64s,
 ) -> int:
     """Step rows, grouped by key and in the order in which they match, until the end or until an array is full.
 
@@ -59,10 +347,24 @@ def step_matches(
         scratch: shape (2 * s, 5).
         seen: shape (2 * states,), numbers of moments, not larger than ``counts[4]``.
         counts: the number of entries, nodes and found ones, the next row, and the last moment; changed in place.
+        needs: shape (states,), the bits of the conditions that edges of a state read.
+        conditions: shape (4 * k,), bit, variable, and begin and end in `program` of each condition that is computed
+            here for single entries; none: those of `entries` hold.
+        program: shape (8 * p,), instructions: the operation and its operands. LEAF has the column, the variables' bits,
+            whether to count from the first row (2: it is the first row of the match), how many rows on, how many rows
+            of the key further, and the whole number that stands for no row and whether it is known; FOLD the column
+            (-1: none), the variables, the operation of ``fold_ints``, whether its values are real, and whether the
+            result is a mean; others whether their operands are real, and the bounds of the result.
+        constants: shape (p,), the real number of a constant, or that stands for no row.
+        row_before, row_behind: shape (r,), the key's row before and behind each row, or -1.
+        ints: shape (r, columns + 1), values of the rows, and last the bits of those that are known.
+        floats: the same memory.
+        path: shape (m + 1,), for rows of one chain.
+        stack, reals: shape (2 * d,) and (d,), for values of instructions.
 
     Returns:
         0: all is done; 1, 2, 3, 4: there is no room in `entries`, `nodes`, `found` or `scratch`; 5: too many entries of
-        the key of the next row; 6, 7: its match lacks the row to go on at, or begins there.
+        the key of the next row; 6, 7: its match lacks the row to go on at, or begins there; 8: a sum is too large.
     """
     every = settings[0] == 1
     skip = settings[1]
@@ -133,6 +435,39 @@ def step_matches(
         if tick and advance and not ends:
             i += 1
             continue
+        if not tick and len(conditions) > 0:
+            for j in range(old, old + live):
+                if scratch[j, 0] < 0 or scratch[j, 1] < 0:
+                    continue
+                word = bits[i]
+                for k in range(0, len(conditions), 4):
+                    mark = 1 << conditions[k]
+                    if needs[scratch[j, 0]] & mark == 0:
+                        continue
+                    holds = condition_holds(
+                        conditions[k + 2],
+                        conditions[k + 3],
+                        scratch[j, 2],
+                        scratch[j, 1],
+                        rows[i],
+                        conditions[k + 1],
+                        program,
+                        constants,
+                        nodes,
+                        row_before,
+                        row_behind,
+                        ints,
+                        floats,
+                        path,
+                        stack,
+                        reals,
+                    )
+                    if holds < 0:
+                        status = 8
+                    word = word | mark if holds == 1 else word & ~mark
+                scratch[j, 4] = word
+            if status != 0:
+                continue
         if not tick:
             if first[1] > first[0]:
                 scratch[old + live, 0] = 0

@@ -11,7 +11,8 @@ from sqlglot import exp
 from workbench.elements import Int64s
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.matching.kept_rows import KeptRows
-from workbench.operators.matching.partials import BITS, NODE, STATE, IntRows, Partials
+from workbench.operators.matching.partials import BITS, NODE, STATE, IntRows, Partials, needs_of
+from workbench.operators.matching.programs import program_of
 from workbench.operators.matching.values import Bindings, Values
 from workbench.patterns.terms import Term
 
@@ -27,6 +28,10 @@ class Conditions:
     Args:
         spec: the operator.
         schema: of the rows.
+
+    Attributes:
+        program: the conditions that depend on what has been bound before, if the kernel can compute them; if not, they
+            are asked for each row.
     """
 
     def __init__(self, spec: MatchRows, schema: pa.Schema) -> None:
@@ -41,15 +46,14 @@ class Conditions:
             else:
                 kind = self._around if term.depends_on_row(variable) else self._asked
                 kind.append((bit, variable, Values(term, schema, names)))
-        automaton = spec.automaton
-        needs = [
-            int(np.bitwise_or.reduce(automaton.edges.reshape(-1, 6)[begin:end, 2:4].ravel(), initial=0))
-            for begin, end in zip(automaton.first[:-1], automaton.first[1:], strict=True)
-        ]
-        self._needs = np.array(needs, np.int64)
+        asked = {bit for bit, _, _ in self._asked}
+        self.program = program_of([one for one in spec.conditions if one[0] in asked], spec.automaton, schema)
+        read_first = int(needs_of(spec.automaton)[0])
+        self._first = [*self._around, *(one for one in self._asked if read_first >> one[0] & 1)]
 
     def of_rows(self, batch: pa.RecordBatch, rows: Int64s, kept: KeptRows) -> Int64s:
-        """Shape (n,): the conditions that hold for each row, if nothing has been bound before.
+        """Shape (n,): the conditions that hold for each row, if nothing has been bound before; of those that depend on
+        that only the ones that a first row needs.
 
         Args:
             batch: n rows.
@@ -61,7 +65,7 @@ class Conditions:
             held = np.asarray(compiled(batch).fill_null(False).to_numpy(zero_copy_only=False), np.int64)
             bits |= held << bit
         none = np.full(len(rows), -1, np.int64)
-        for bit, variable, values in (*self._around, *self._asked):
+        for bit, variable, values in self._first:
             bindings = Bindings(_NO_NODES, none, rows, np.full(len(rows), variable), none, none, none)
             bits |= values.holds(bindings, kept).astype(np.int64) << bit
         return bits
@@ -85,7 +89,7 @@ class Conditions:
         for bit, _, _ in self._asked:
             asked |= 1 << bit
         known = bits[which] & ~asked
-        needed = self._needs[partials.entries[places, STATE]]
+        needed = partials.needs[partials.entries[places, STATE]]
         for bit, variable, values in self._asked:
             some = np.flatnonzero(needed >> bit & 1)
             if len(some):

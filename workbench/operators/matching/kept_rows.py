@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Int64s
+from workbench.operators.matching.programs import NO_PROGRAM, IntRows, Program
 from workbench.operators.matching.waiting_rows import Timed
 
 _NONE = np.empty(0, np.int64)
@@ -16,16 +17,20 @@ class KeptRows:
 
     Args:
         schema: of the rows.
+        program: what is computed from each row for conditions.
 
     Attributes:
         codes, times: shape (n,).
+        values: shape (n, columns + 1), see ``Program.values``.
         before, after: shape (n,), the number of the key's row before and behind, or -1.
     """
 
-    __slots__ = ("_batches", "_schema", "_table", "after", "before", "codes", "times")
+    __slots__ = ("_batches", "_program", "_schema", "_table", "after", "before", "codes", "times", "values")
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, schema: pa.Schema, program: Program = NO_PROGRAM) -> None:
         self._schema = schema
+        self._program = program
+        self.values: IntRows = np.empty((0, len(program.columns) + 1), np.int64)
         self._batches: list[pa.RecordBatch] = []
         self._table: pa.Table | None = None
         self.codes = self.times = self.before = self.after = _NONE
@@ -53,6 +58,8 @@ class KeptRows:
         self.after = np.concatenate([self.after, after])
         known = before >= 0
         self.after[before[known]] = numbers[known]
+        if self._program.columns:
+            self.values = np.concatenate([self.values, self._program.values(rows.batch)])
         self._batches.append(rows.batch)
         self._table = None
         while len(self._batches) > 1 and self._batches[-2].num_rows < 2 * self._batches[-1].num_rows:
@@ -91,6 +98,8 @@ class KeptRows:
         batch = self.take(chosen)
         self._batches, self._table = [batch] if len(chosen) else [], None
         self.codes, self.times = self.codes[chosen], self.times[chosen]
+        if self._program.columns:
+            self.values = self.values[chosen]
         for name in ("before", "after"):
             links = getattr(self, name)[chosen]
             setattr(self, name, np.where(links < 0, -1, mapping[np.maximum(links, 0)]))

@@ -24,6 +24,7 @@ from workbench.operators.matching.partials import (
     MISSING,
     STUCK,
     TICK,
+    TOO_LARGE,
     TOO_MANY,
     IntRows,
     Partials,
@@ -59,9 +60,11 @@ class MatchLogic(Operator):
         self._schema = schema
         self._index = KeyIndex(spec.keys, schema)
         self._waiting = WaitingRows(schema)
-        self._kept = KeptRows(schema)
-        self._partials = Partials(spec.automaton, spec.rules)
         self._conditions = Conditions(spec, schema)
+        program = self._conditions.program
+        self._asks = spec.rules.asked and not len(program.conditions)
+        self._kept = KeptRows(schema, program)
+        self._partials = Partials(spec.automaton, spec.rules, program)
         self._found = FoundRows(spec, schema, output)
         terms = [term for _, _, term in spec.conditions] + [term for _, term in spec.measures]
         shifts = [one.shift for term in terms for one in term.references]
@@ -140,7 +143,7 @@ class MatchLogic(Operator):
         else:
             bits = self._conditions.of_rows(due.batch, rows, self._kept)
         self._latest[due.codes] = rows + 1 if self._before else 0
-        if not self._spec.rules.asked:
+        if not self._asks:
             yield self._stepped(due.codes, rows, due.times, bits)
             return
         waves = np.argsort(at, kind="stable")  # the first rows of all keys, the second ones, ...
@@ -153,7 +156,7 @@ class MatchLogic(Operator):
 
     def _stepped(self, codes: Int64s, rows: Int64s, times: Int64s, bits: Int64s) -> IntRows:
         try:
-            found = self._partials.step(codes, rows, times, bits)
+            found = self._partials.step(codes, rows, times, bits, self._kept)
         except StepError as error:
             raise self._failure(error.reason, int(codes[error.at])) from None
         return found
@@ -173,6 +176,8 @@ class MatchLogic(Operator):
             MISSING: f"{where}, but a match{of_key} has no such row: name a variable that each match has",
             STUCK: f"{where}, and a match{of_key} begins there, so it would be found again for ever: skip to "
             "another row",
+            TOO_LARGE: f"a sum in a condition of {self._spec.text}{of_key} exceeds the range of int64: convert the "
+            "values with CAST(... AS DOUBLE)",
         }[reason]
         return RecordError(message, origin=self._spec.origin)
 

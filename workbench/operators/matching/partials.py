@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,8 @@ import numpy.typing as npt
 
 from workbench.compiled import mark_bound, step_matches, warm_up
 from workbench.elements import Int64s
+from workbench.operators.matching.kept_rows import KeptRows
+from workbench.operators.matching.programs import NO_PROGRAM, Program
 from workbench.patterns.automaton import STOP, Automaton
 
 IntRows = npt.NDArray[np.int64]
@@ -24,7 +27,7 @@ MATCHED, TIMED_OUT = 0, 1
 """Kinds of what is found."""
 TICK, END = -1, -2
 """In place of the conditions of a row: time has come so far; no row will come any more."""
-TOO_MANY, MISSING, STUCK = 5, 6, 7
+TOO_MANY, MISSING, STUCK, TOO_LARGE = 5, 6, 7, 8
 _NO_FOUND = np.empty((0, 5), np.int64)
 
 
@@ -33,7 +36,7 @@ class StepError(Exception):
 
     Attributes:
         reason: TOO_MANY partial matches of a key; the row to go on at is MISSING; or it is the match's first, so the
-            same match would be found again (STUCK).
+            same match would be found again (STUCK); a sum of integers is TOO_LARGE.
         at: the number of the row among those that were stepped.
     """
 
@@ -69,24 +72,36 @@ class Partials:
     Args:
         automaton: the pattern.
         rules: the rest.
+        program: the conditions that depend on what has been bound before, if the kernel can compute them.
+
+    Attributes:
+        needs: shape (states,), the bits of the conditions that edges of a state read.
     """
 
     __slots__ = (
         "_counts",
+        "_folds",
         "_found",
+        "_path",
+        "_program",
+        "_reals",
         "_scratch",
         "_seen",
         "_settings",
+        "_stack",
         "automaton",
         "entries",
         "heads",
+        "needs",
         "nodes",
         "within_us",
     )
 
-    def __init__(self, automaton: Automaton, rules: Rules) -> None:
+    def __init__(self, automaton: Automaton, rules: Rules, program: Program = NO_PROGRAM) -> None:
         warm_up(step_matches, mark_bound)
         self.automaton = automaton
+        self._program, self._folds = program, program.folds
+        self.needs = needs_of(automaton)
         self.within_us = rules.within_us
         stops = bool((automaton.edges[::6] == STOP).any())
         self._settings = np.array(
@@ -103,6 +118,8 @@ class Partials:
         self._scratch: IntRows = np.zeros((128, 5), np.int64)
         self._seen = np.zeros(2 * len(automaton.waits), np.int64)
         self._counts = np.zeros(5, np.int64)
+        self._path = np.zeros(1, np.int64)
+        self._stack, self._reals = np.zeros(2 * program.depth, np.int64), np.zeros(program.depth)
 
     def grow(self, keys: int) -> None:
         """Make room for the codes 0 to keys - 1."""
@@ -110,13 +127,14 @@ class Partials:
             added = np.zeros((max(keys, 2 * len(self.heads)) - len(self.heads), 2), np.int64)
             self.heads = np.concatenate([self.heads, added])
 
-    def step(self, codes: Int64s, rows: Int64s, times: Int64s, bits: Int64s) -> IntRows:
+    def step(self, codes: Int64s, rows: Int64s, times: Int64s, bits: Int64s, kept: KeptRows) -> IntRows:
         """Step rows that are grouped by key, and in order.
 
         Args:
             codes, rows, times: shape (n,), the key, the number and the time of each row.
             bits: shape (n,), the conditions that hold for each row as the first of a match, and for later ones if they
                 depend on the row alone; TICK or END instead of a row.
+            kept: the rows.
 
         Returns:
             Shape (f, 5): what was found, by key in the order in which it was found.
@@ -129,10 +147,16 @@ class Partials:
         self._pack_entries()
         counts, automaton = self._counts, self.automaton
         counts[2] = counts[3] = 0
+        program = self._program
+        ints, floats = kept.values, kept.values.view(np.float64)
         while True:
+            if self._folds and len(self._path) <= len(self.nodes):
+                self._path = np.zeros(len(self.nodes) + 1, np.int64)
             status = step_matches(
                 *(codes, rows, times, bits, automaton.first, automaton.edges, self._settings, self.heads),
                 *(self.entries, self.nodes, self._found, self._scratch, self._seen, counts),
+                *(self.needs, program.conditions, program.code, program.constants, kept.before, kept.after),
+                *(ints, floats, self._path, self._stack, self._reals),
             )
             if status == 0:
                 return self._found[: counts[2]].copy()
@@ -261,6 +285,18 @@ class Partials:
         self.heads[which, 0] = at + begins
         self.heads[which, 1] = counts
         self._counts[0], self._counts[1] = at + len(entries), base + len(nodes)
+
+
+def needs_of(automaton: Automaton) -> Int64s:
+    """Shape (states,): the bits of the conditions that the edges of each state read."""
+    edges = automaton.edges.reshape(-1, 6)
+    return np.array(
+        [
+            int(np.bitwise_or.reduce(edges[begin:end, 2:4].ravel(), initial=0))
+            for begin, end in pairwise(automaton.first.tolist())
+        ],
+        np.int64,
+    )
 
 
 def _doubled(rows: IntRows, more: int = 0) -> IntRows:
