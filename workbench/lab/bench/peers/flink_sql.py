@@ -85,7 +85,7 @@ class Peer:
                     self._environment.execute_sql(view)
                 whole, reading = self._cost(text), self._reading_cost(text)
             except Exception as error:  # noqa: BLE001 - whatever Java raises
-                yield line | {"skipped": f"{name}: {str(error).strip().splitlines()[-1]}"}
+                yield line | {"skipped": f"{name}: {_reason(str(error))}"}
                 continue
             yield line | self._figures(name, whole) | {"config": config | {"reading": "included"}}
             rest = whole.cpu_s - reading.cpu_s
@@ -140,6 +140,13 @@ class Peer:
         if reads not in self._reading:
             self._reading[reads] = self._cost(*reads)
         return self._reading[reads]
+
+
+def _reason(trace: str) -> str:
+    """The innermost cause in the text of an error of Java."""
+    lines = trace.strip().splitlines()
+    causes = [line.partition(": ")[2] for line in lines if line.startswith(("Caused by: ", ": "))]
+    return (causes or lines)[-1].strip()
 
 
 def _processes() -> dict[int, tuple[int, float]]:
