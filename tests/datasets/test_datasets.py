@@ -39,8 +39,8 @@ def frame(log: ReplayLog) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def flights(tmp_path_factory: pytest.TempPathFactory) -> History:
-    return flights_history(tmp_path_factory.mktemp("flights") / "flights.log", progress=False)
+def flights(flights_log: Path) -> History:
+    return flights_history(flights_log, progress=False)
 
 
 @pytest.fixture(scope="module")

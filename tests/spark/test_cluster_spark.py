@@ -18,7 +18,6 @@ import pytest
 from spark_master import standalone
 
 pytestmark = pytest.mark.spark
-MEMORY_PROGRAM = Path(__file__).parents[1] / "support" / "spark_memory_job.py"
 PROGRAM = Path(__file__).parents[1] / "support" / "spark_cluster_job.py"
 
 
@@ -54,17 +53,6 @@ def test_several_jvms_of_which_one_is_killed(tmp_path: Path, flights_log: Path, 
     sessions = pq.read_table(tmp_path / "sessions.parquet")
     assert sorted(sessions["n"].to_pylist()) == [4] * 500
     assert not (Path(pq.__file__).parents[1] / "pyspark" / "work").exists()  # the package is left as it is
-
-
-@pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'make clusters' runs it: another half minute")
-def test_a_jvm_that_runs_out_of_memory_says_so() -> None:
-    done = subprocess.run(
-        [sys.executable, MEMORY_PROGRAM, "local[1]"], capture_output=True, text=True, timeout=600, check=False
-    )
-    told = json.loads(done.stdout.splitlines()[-1])
-    assert told["state"] == "FAILED"
-    assert "a JVM of Spark ran out of memory: give it more" in told["error"]
-    assert "\n" not in told["error"]
 
 
 @pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'make clusters' runs it: another half minute")

@@ -1,6 +1,7 @@
-"""Runs a pipeline on Spark in a process that kills itself around the commit of a batch; then the same, to its end.
+"""Runs two pipelines on Spark in a process that kills itself around the commit of a batch of each; then to their ends.
 
-At its end it kills Spark's JVM, and writes what a job of then and the next one say.
+At the end a pipeline makes Spark's JVM run out of memory, and runs again in a new JVM with more of it. Then the JVM is
+killed. The program writes what the jobs of then and the next ones say.
 
 python spark_kill_job.py FOLDER before|after|never
 """
@@ -11,22 +12,34 @@ import json
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pipelines.killed import drawn, problems
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from waiting import until
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
 from workbench.spark.engine.epochs import Epochs
 from workbench.spark.jobs import spark_job
+from workbench.spark.session import MEMORY_VARIABLE, passing_session
 
 SECOND = 1_000_000
 ROWS = 3_000
 LATE = 100
 FIRST_US = 1_600_000_000 * SECOND
+RANDOM = "killed 23"
+SMALL_BATCH = 100
+LITTLE, ENOUGH = "512m", "3g"
+FEW = 1_000
+"""Records of a batch, those of the first without much in them."""
+LARGE = 250_000
+"""Bytes of each of the others: their batch reaches the JVM as one value of 250 MB."""
 
 
 def pipeline(folder: Path) -> Pipeline:
@@ -39,33 +52,86 @@ def pipeline(folder: Path) -> Pipeline:
     return sessions.sink_to(wb.TableSink("sessions")) + events.sink_to(wb.ParquetSink(folder / "events"))
 
 
-def main(folder: Path, when: str) -> None:
-    spark_job.BATCH_ROWS = 1_000
+def texts(first: int, n: int) -> pa.RecordBatch:
+    return pa.record_batch({"n": range(first, first + n), "text": ["x" * (LARGE if first else 1)] * n})
+
+
+def large() -> Pipeline:
+    """Two batches, the second of which needs more memory than there is at first."""
+    read = wb.Stream.from_generator(texts, {"n": pa.int64(), "text": pa.string()}, limit=2 * FEW)
+    numbers = read.map_batches(lambda batch: batch.select(["n"]), {"n": pa.int64()})
+    return numbers.sink_to(wb.TableSink("numbers"))
+
+
+def run(pipeline: Pipeline, name: str, folder: Path, **more: Any) -> Any:
+    checkpoints = folder / f"{name} checkpoints"
+    return pipeline.run(name, engine="spark", checkpoint_dir=checkpoints, resume=True, **more)
+
+
+def patched(when: str) -> None:
+    """Kill this process around the second batch of one job, when the other one is behind its second, too."""
     write = Epochs.write
+    random_is_behind = threading.Event()
 
     def killing(self: Epochs, batch: int, rows: Any) -> None:
-        if batch == 1 and when == "before":
+        if when == "never" or batch != 1:
+            return write(self, batch, rows)
+        if "sessions" in " ".join(self.rows):
+            random_is_behind.wait()
+            if when == "after":
+                write(self, batch, rows)
             os.kill(os.getpid(), signal.SIGKILL)
-        write(self, batch, rows)
-        if batch == 1 and when == "after":
-            os.kill(os.getpid(), signal.SIGKILL)
+        if when == "after":
+            write(self, batch, rows)
+        random_is_behind.set()
+        threading.Event().wait()  # until the process is killed
+        return None
 
     Epochs.write = killing  # type: ignore[method-assign]
-    job = pipeline(folder).run("killed", engine="spark", checkpoint_dir=folder / "checkpoints", resume=True)
+
+
+def error_of(done: Any) -> str:
+    try:
+        done()
+    except wb.errors.WorkbenchError as error:
+        return error.message
+    return ""
+
+
+def main(folder: Path, when: str) -> None:
+    patched(when)
+    os.environ[MEMORY_VARIABLE] = LITTLE
+    told: dict[str, Any] = {}
+    if when == "never":
+        with passing_session() as passing:
+            passing.range(3).count()
+        told["left"] = [str(left) for left in (SparkContext._active_spark_context, SparkContext._gateway) if left]
+    draft, random = drawn(folder / "random", RANDOM)
+    spark_job.BATCH_ROWS = SMALL_BATCH
+    drawing = run(random, "random", folder, parallelism=2, spark="local[2]")
+    spark_job.BATCH_ROWS = FEW
+    job = run(pipeline(folder), "killed", folder)
+    drawing.wait("300s")
     job.wait("300s")
     pq.write_table(job.table(), folder / "table.parquet")
-    told = {"late": job.status()["late_records"], "orphan": "", "next": ""}
+    told |= {
+        "late": job.status()["late_records"],
+        "problems": problems(draft, drawing),
+        "batches": len(drawing.batches),
+    }
     spark: Any = SparkSession.getActiveSession()
-    orphan = pipeline(folder / "orphan").run("orphan", engine="spark", spark=spark)
-    spark.sparkContext._gateway.proc.kill()
-    try:
-        orphan.wait("60s")
-    except wb.errors.JobError as error:
-        told["orphan"] = str(error)
-    try:
-        pipeline(folder / "next").run("next", engine="spark", spark=spark)
-    except wb.errors.SettingError as error:
-        told["next"] = str(error)
+    short = run(large(), "large", folder, parallelism=1)
+    told["short"] = error_of(lambda: short.wait("300s"))
+    spark.sparkContext._gateway.proc.wait(60)
+    told["next"] = error_of(lambda: run(pipeline(folder / "next"), "next", folder, spark=spark))
+    os.environ[MEMORY_VARIABLE] = ENOUGH
+    again = run(large(), "large", folder, parallelism=1)
+    told["again"] = again.wait("300s")
+    told["numbers"] = sorted(again.table()["n"].to_pylist()) == list(range(2 * FEW))
+    orphan = run(pipeline(folder / "orphan"), "orphan", folder)
+    until(lambda: orphan.state == "RUNNING")
+    SparkContext._gateway.proc.kill()
+    told["orphan"] = error_of(lambda: orphan.wait("60s"))
     (folder / "told.json").write_text(json.dumps(told))
 
 

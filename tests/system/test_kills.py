@@ -89,6 +89,16 @@ def test_what_is_committed_is_there_once_however_often_the_process_is_killed(
 
 
 @pytest.mark.slow
+def test_random_pipelines_give_the_rows_of_duckdb_after_a_kill(tmp_path: Path) -> None:
+    """On Spark, ``tests/support/spark_kill_job.py`` does so."""
+    program = ChildProgram("random_kill_job.py")
+    for seed in (0, 16, 23, 26, 31):
+        assert program.ask(f"{tmp_path / str(seed)} {seed} kill") == -signal.SIGKILL, seed
+        assert program.ask(f"{tmp_path / str(seed)} {seed} end") == 0, seed
+    program.close()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_killed_job_continues_from_its_last_transactions(database: str, processes: Processes, tmp_path: Path) -> None:
     """The checkpoints of its sinks are seldom the last that was durable, and nothing is read again from one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
-_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError|exited with code 52\b")
+_MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with code 52\b")
 """An executor ends with code 52 when it has run out of memory."""
 _GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
