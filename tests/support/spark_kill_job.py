@@ -68,8 +68,8 @@ def run(pipeline: Pipeline, name: str, folder: Path, **more: Any) -> Any:
     return pipeline.run(name, engine="spark", checkpoint_dir=checkpoints, resume=True, **more)
 
 
-def patched(when: str) -> None:
-    """Kill this process around the second batch of one job, when the other one is behind its second, too."""
+def patched(when: str) -> threading.Event:
+    """Kill this process around the second batch of one job, when the other one is behind its own: the event."""
     write = Epochs.write
     random_is_behind = threading.Event()
 
@@ -88,6 +88,7 @@ def patched(when: str) -> None:
         return None
 
     Epochs.write = killing  # type: ignore[method-assign]
+    return random_is_behind
 
 
 def error_of(done: Any) -> str:
@@ -99,7 +100,7 @@ def error_of(done: Any) -> str:
 
 
 def main(folder: Path, when: str) -> None:
-    patched(when)
+    random_is_behind = patched(when)
     os.environ[MEMORY_VARIABLE] = LITTLE
     told: dict[str, Any] = {}
     if when == "never":
@@ -109,9 +110,11 @@ def main(folder: Path, when: str) -> None:
     draft, random = drawn(folder / "random", RANDOM)
     spark_job.BATCH_ROWS = SMALL_BATCH
     drawing = run(random, "random", folder, parallelism=2, spark="local[2]")
+    while not (random_is_behind.wait(0.1) or drawing.over):
+        pass  # one after the other: a busy machine starts few processes in the time that Spark gives them
     spark_job.BATCH_ROWS = FEW
     job = run(pipeline(folder), "killed", folder)
-    drawing.wait("300s")
+    drawing.wait()
     job.wait("300s")
     pq.write_table(job.table(), folder / "table.parquet")
     told |= {

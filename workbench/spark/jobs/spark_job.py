@@ -50,8 +50,9 @@ _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
 _KEPT = 1_000
-_STARTS = 5
-"""Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine."""
+_STARTS = 10
+"""Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine; without a batch
+in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,7 @@ class SparkJob:
         self.figures = Figures()
         self._state = "CREATED"
         self._queries: list[Any] = []
+        self._starts = 0  # since the last batch
         self._error: Exception | None = None
         self._wanted = "RUNNING"
         self._complete = False
@@ -464,7 +466,8 @@ class SparkJob:
                         self._start()
                         continue
                     error = self.query.exception()
-                    if is_impatience(str(error)) and len(self._queries) <= _STARTS:
+                    if is_impatience(str(error)) and self._starts < _STARTS:
+                        self._starts += 1
                         self._start()
                         continue
                     self.failure = sentence_of("" if error is None else str(error))
@@ -497,7 +500,10 @@ class SparkJob:
 
     def _note_progress(self) -> None:
         known = self.batches[-1].checkpoint_id if self.batches else -1
-        self.batches.extend(BatchRecord.of(progress) for progress in reports_after(self.query, known))
+        reports = [BatchRecord.of(progress) for progress in reports_after(self.query, known)]
+        self.batches.extend(reports)
+        if reports:
+            self._starts = 0
 
     def _note_executors(self, *, now: bool = False) -> None:
         """Every second, those of the cluster, without those that were lost before this job."""
