@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pipelines.draft import Draft
+from pipelines.generator import OPERATORS, draw
 
 import workbench as wb
 
@@ -87,6 +91,32 @@ def test_a_lateness_tells_what_differs() -> None:
     tier, reason = tier_of(windows)
     assert tier == "native"
     assert "3s after its end" in reason
+
+
+def test_no_operator_of_the_random_pipelines_is_refused(tmp_path: Path) -> None:
+    """Four in five would do; what Spark refuses is in docs/spark.md: sources that wait for each other."""
+    tiers: dict[str, set[str]] = {}
+    for number, operator in enumerate(OPERATORS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for seed in range(10):  # until it fits the stream
+            draft = Draft(Random(f"tier {seed}"), folder, (1, 2))
+            plan = draw(draft, 1, {operator: 1}).explain(engine="spark")
+            if len(plan.operators) > 2:
+                break
+        tiers[operator.__name__] = {each.tier for each in plan.operators}
+    assert len(tiers) == len(OPERATORS)
+    runs = sum(often for operator, often in OPERATORS.items() if "refused" not in tiers[operator.__name__])
+    assert runs >= 0.8 * sum(OPERATORS.values())
+    assert [name for name, of_plan in tiers.items() if "refused" in of_plan] == []
+
+
+def test_sources_that_wait_for_each_other_are_refused_before_anything_runs() -> None:
+    rows = pa.table({"t": pa.array(NEAR, pa.timestamp("us", "UTC"))})
+    aligned = wb.Stream.from_table(rows, event_time="t", align="both", max_drift="1s").sink_to(wb.DiscardSink())
+    assert aligned.explain(engine="spark").tier == "refused"
+    with pytest.raises(wb.errors.PlanError, match="sources on Spark do not wait for each other: leave out align"):
+        aligned.run("aligned", engine="spark")
 
 
 def test_an_unknown_engine_is_rejected_with_the_known_ones() -> None:
