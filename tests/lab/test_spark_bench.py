@@ -10,7 +10,8 @@ import pytest
 
 from workbench.cli.entry import main
 from workbench.lab.bench import command
-from workbench.lab.bench.on_spark import delays, histories, watching
+from workbench.lab.bench.on_spark import campaigns, delays, histories, watching
+from workbench.lab.bench.on_spark.campaigns import KERNEL, LANES, SPARK, Counted
 from workbench.lab.bench.on_spark.delays import MASTERS, Answer, ratios
 from workbench.lab.bench.on_spark.histories import Written
 from workbench.lab.bench.on_spark.watching import Watched
@@ -34,6 +35,7 @@ def test_wrong_rows_end_with_exit_code_one(
     runs = [Answer("kernel", "", 1, 0.5, 3, True), Answer("by hand", MASTERS[0], 1, 0.5, 2, False)]
     monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(path=tmp_path))
     monkeypatch.setattr(delays, "answers", lambda log, rounds: runs)
+    monkeypatch.setattr(campaigns, "lanes", lambda rounds, tell: ())
     assert main(["bench", "spark", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["peer"], line["config"]["engine"], line["exact"]) for line in lines] == [
@@ -41,6 +43,37 @@ def test_wrong_rows_end_with_exit_code_one(
         ("spark", "by hand", False),
     ]
     assert "WRONG ROWS" in runs[1].describe()
+
+
+def test_campaigns_are_counted_in_the_kernel_as_the_events_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so they are by each lane on Spark, which the benchmark shows: the same pipelines."""
+    assert [lane for lane in LANES if lane[0] == SPARK] == [(SPARK, "spark", "join"), (SPARK, "spark", "look-up")]
+    monkeypatch.setattr(campaigns, "LANES", [lane for lane in LANES if lane[0] == KERNEL])
+    told: list[str] = []
+    found = list(campaigns.lanes(1, told.append, rows=20_000))
+    assert [(one.campaigns, one.exact, one.events) for one in found] == [
+        ("join", True, 20_000),
+        ("join", True, 20_000),
+        ("look-up", True, 20_000),
+    ]
+    assert "join, micro-batches" in found[1].describe()
+    assert told == ["E6: 20,000 events as a history"]
+    monkeypatch.setattr(campaigns, "_counts", lambda table: campaigns.events().ads[:0].reshape(0, 100))
+    assert not next(campaigns.lanes(1, told.append, rows=20_000)).exact
+
+
+def test_wrong_counts_on_spark_end_with_exit_code_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(path=tmp_path))
+    monkeypatch.setattr(delays, "answers", lambda log, rounds: [])
+    found = [Counted(SPARK, "spark", "join", "native", 1, 2.0, 100, exact) for exact in (True, False)]
+    monkeypatch.setattr(campaigns, "lanes", lambda rounds, tell: found[:1])
+    assert main(["bench", "spark"]) == 0
+    assert "Spark (real) join, native" in capsys.readouterr().out
+    monkeypatch.setattr(campaigns, "lanes", lambda rounds, tell: found)
+    assert main(["bench", "spark", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out.splitlines()[0])["config"]["tier"] == "native"
 
 
 def test_a_batch_that_nobody_saw_ends_with_exit_code_one(

@@ -23,7 +23,7 @@ from workbench.lab.bench.measuring.suites import APART, KEYS, SECONDS, SUITES, c
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.nexmark import beside, measuring, patterns
 from workbench.lab.bench.nexmark.answers import ANSWERS
-from workbench.lab.bench.on_spark import delays, histories, watching
+from workbench.lab.bench.on_spark import campaigns, delays, histories, watching
 from workbench.lab.bench.sql_runs import run_nexmark, run_patterns
 from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
 from workbench.lab.bench.works.connectors.beside import Beside
@@ -72,7 +72,8 @@ DETAILS = f"""\
   {"patterns":18}the pattern queries of Nexmark, and a pattern beside the same in plain Python
   {"percentiles":18}what a job tells of its latency after changes of the buffer timeout, against its records
   {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
-  {"spark":18}flights in the kernel, on Spark in one and in several JVMs, and by hand in PySpark
+  {"spark":18}flights in the kernel, on Spark in one and in several JVMs, and by hand in PySpark; then
+  {"":11}{"E6":7}ads and their campaigns in the kernel, also in micro-batches, and on Spark
   {"stalls":11}{"E9":7}checkpoints for which the sources stand still, against snapshots, as a picture
   {"start":18}from a new process to a first result, with ready kernels and with those of numba
   {"watch":18}what wb.watch costs a query written in PySpark
@@ -308,7 +309,11 @@ def _spark(options: argparse.Namespace) -> int:
         say(one.to_json() if options.json else one.describe())
     for line in delays.ratios(found):
         (sys.stderr if options.json else sys.stdout).write(f"{line}\n")
-    return 0 if all(one.exact for one in found) else 1
+    exact = all(one.exact for one in found)
+    for counted in campaigns.lanes(options.repeats, _tell):
+        say(counted.to_json() if options.json else counted.describe())
+        exact &= counted.exact
+    return 0 if exact else 1
 
 
 def _watch(options: argparse.Namespace) -> int:
