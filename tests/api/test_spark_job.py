@@ -21,6 +21,7 @@ from waiting import until
 import workbench as wb
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.failures import sentence_of, sentence_of_question
+from workbench.spark.jobs import spark_job
 from workbench.spark.jobs.absent import METHODS
 
 SECOND = 1_000_000
@@ -75,6 +76,32 @@ def test_a_paused_job_reads_nothing_and_continues_where_it_was(gate: threading.S
     assert [record.checkpoint_id for record in job.checkpoints()] == list(range(len(job.checkpoints())))
     with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
         job.pause()
+
+
+def test_the_interval_and_the_size_of_batches_are_tuned_by_a_restart_from_the_last_batch(
+    gate: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[tuple[str, int]] = []
+    start_carried = spark_job.start_carried
+
+    def noted(*where: Any, **given: Any) -> Any:
+        started.append((given["interval"], given["batch_rows"]))
+        return start_carried(*where, **given)
+
+    monkeypatch.setattr(spark_job, "start_carried", noted)
+    job = start(gate, 2, "tuned")
+    job.tune(checkpoint_interval="5s", batch_size=70)
+    assert (job.state, job.status()["checkpoint_interval"], job.status()["batch_size"]) == ("RUNNING", "5s", 70)
+    job.pause()
+    job.tune(checkpoint_interval="disabled")
+    assert (job.state, len(started)) == ("SUSPENDED", 2)
+    job.resume()
+    assert started[1:] == [("5000 milliseconds", 70), ("0 milliseconds", 70)]
+    gate.release(ALL)
+    assert job.wait("30s") == "FINISHED"
+    assert counted(job.table()) == kernel()
+    with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
+        job.tune(batch_size=5)
 
 
 def test_a_stopped_job_is_continued_by_the_next_run(gate: threading.Semaphore, tmp_path: Path) -> None:
@@ -142,8 +169,12 @@ def test_what_spark_does_not_have_is_a_sentence(gate: threading.Semaphore) -> No
         job.tune(buffer_timeout="5ms")
     with pytest.raises(wb.errors.SettingError, match="did you mean 'parallelism'"):
         job.tune(paralelism=3)
-    with pytest.raises(wb.errors.JobError, match="checkpoint_interval cannot be changed while a job runs on Spark"):
-        job.tune(checkpoint_interval="1s")
+    with pytest.raises(wb.errors.JobError, match="parallelism cannot be changed while a job runs on Spark"):
+        job.tune(parallelism=3)
+    with pytest.raises(wb.errors.SettingError, match="batch_size=0 must be a number of records, such as"):
+        job.tune(batch_size=0)
+    with pytest.raises(wb.errors.SettingError, match="checkpoint_interval"):
+        job.tune(checkpoint_interval="often")
     assert job.graph().tier == "carried"
     job.stop()
 

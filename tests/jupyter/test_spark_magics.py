@@ -149,6 +149,16 @@ def test_the_engine_is_in_help_and_completion(shell: InteractiveShell) -> None:
     assert not list(candidates(["run-on", "kernel"], {}))
 
 
+def test_the_interval_of_batches_is_set_by_a_restart(shell: InteractiveShell, gate: threading.Semaphore) -> None:
+    run(shell, CELL)
+    told = str(run(shell, "%stream set counts checkpoint_interval=2s batch_size=100"))
+    assert "counts: checkpoint_interval disabled → 2s" in told
+    assert "counts: batch_size None → 100" in told
+    gate.release(1_000)
+    assert wb.job("counts").wait("30s") == "FINISHED"
+    assert len(wb.job("counts").table()) == 500
+
+
 def test_run_on_moves_a_job_to_the_other_engine(shell: InteractiveShell, gate: threading.Semaphore) -> None:
     on_spark = run(shell, CELL)
     gate.release(1_000)

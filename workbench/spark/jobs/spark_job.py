@@ -28,7 +28,8 @@ from workbench.spark.engine.epochs import Epochs
 from workbench.spark.engine.failures import exit_code, is_impatience, sentence_of, sentence_of_question
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
-from workbench.spark.jobs.absent import METHODS, check_settings, method_missing
+from workbench.spark.jobs.absent import METHODS, method_missing
+from workbench.spark.jobs.batch_limits import BatchLimits
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.figures import Figures
@@ -81,7 +82,7 @@ class SparkRun:
 class SparkJob:
     """A running or ended job on Spark; made by ``pipeline.run(engine="spark")``.
 
-    What Spark does not have raises a `JobError` that says what to do instead: `tune`, `rescale`, `seek`, `restore`,
+    What Spark does not have raises a `JobError` that says what to do instead: `rescale`, `seek`, `restore`,
     fault injection and stepping. While the job runs, ``wb.jobs()`` has it with the jobs of the kernel.
 
     Source: Spark's ``StreamingQuery``, by the names of `Job`.
@@ -99,6 +100,7 @@ class SparkJob:
         self._state = "CREATED"
         self._queries: list[Any] = []
         self._starts = 0  # since the last batch
+        self._limits = BatchLimits(run.interval_us)
         self._error: Exception | None = None
         self._wanted = "RUNNING"
         self._complete = False
@@ -160,6 +162,7 @@ class SparkJob:
             tier=self._run.plan.tier,
             state=self._state,
             paused=self._state == "SUSPENDED",
+            **self._limits.shown,
             batches=0 if last is None else last.checkpoint_id + 1,
             last_batch_ms=None if last is None else last.duration_ms,
             watermark=self._watermark(),
@@ -279,18 +282,28 @@ class SparkJob:
         return self._state
 
     def tune(self, **settings: object) -> Status:
-        """Not while it runs on Spark.
+        """Change the time between two batches or their size; the query starts again from its last batch.
+
+        Args:
+            settings: ``checkpoint_interval``, a duration or ``"disabled"`` (a batch as soon as the one before has
+                ended), and ``batch_size``, records of a batch, about. A job that is paused stays so.
 
         Raises:
-            SettingError: a setting that has no meaning on Spark, or that there is not.
-            JobError: any other; says what to do.
+            SettingError: a setting that has no meaning on Spark, or that there is not, or a wrong value.
+            JobError: any other; says what to do. Or the job has ended, or reads everything in one batch.
         """
-        check_settings(settings)
-        if settings:
+        limits = self._limits.changed(settings)
+        if not settings:
+            return self.status()
+        if self._run.directory.whole:
             raise JobError(
-                f"{', '.join(settings)} cannot be changed while a job runs on Spark: stop it, and run it again with "
-                "the new value and resume=True; it continues from its last batch"
+                f"the job {self.name!r} reads everything in one batch: run it with checkpoint_interval to have several"
             )
+        paused = self._state == "SUSPENDED"
+        self.pause()
+        self._limits = limits
+        if not paused:
+            self.resume()
         return self.status()
 
     def pause(self) -> None:
@@ -404,19 +417,19 @@ class SparkJob:
         if self._is_written_whole:
             self._state = "RUNNING"
             return
-        interval = f"{max(0, run.interval_us // 1000)} milliseconds"
         self._state = "INITIALIZING"
         where = run.session, self._plan, run.directory.root
+        interval, most = self._limits.trigger, self._limits.size
         if self._is_carried:
             query = start_carried(
-                *where, batch_rows=BATCH_ROWS, clocked=run.clocked, interval=interval, write=self._write
+                *where, batch_rows=most or BATCH_ROWS, clocked=run.clocked, interval=interval, write=self._write
             )
         else:
             parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
             query = start_native(
                 *where,
-                batch_rows=BATCH_ROWS,
-                reread_rows=REREAD_ROWS,
+                batch_rows=most or BATCH_ROWS,
+                reread_rows=most or REREAD_ROWS,
                 parts=parts,
                 interval=interval,
                 whole=run.directory.whole,
@@ -502,8 +515,7 @@ class SparkJob:
         known = self.batches[-1].checkpoint_id if self.batches else -1
         reports = [BatchRecord.of(progress) for progress in reports_after(self.query, known)]
         self.batches.extend(reports)
-        if reports:
-            self._starts = 0
+        self._starts = 0 if reports else self._starts
 
     def _note_executors(self, *, now: bool = False) -> None:
         """Every second, those of the cluster, without those that were lost before this job."""
