@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import workbench as wb
 from workbench.clock import VirtualClock
+from workbench.connectors.contract.base import WaitUntil
 from workbench.connectors.contract.rate import LOOK_US
 from workbench.connectors.tables.tables import Tables
+from workbench.drivers.contract.turns import Turnstile
+from workbench.drivers.live.looking import Looking
+from workbench.drivers.live.slot_threads import Bell, Crew, SlotThread
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.exchange.channel import Channel
-from workbench.runtime.messages.messages import Report
+from workbench.runtime.messages.messages import Pause, Report
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.tasks.deployment import deploy
-from workbench.runtime.tasks.execution import JobServices
+from workbench.runtime.tasks.execution import JobServices, Slot
 from workbench.runtime.tasks.kept_markers import KeptMarkers, spread
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome
@@ -150,3 +156,43 @@ def test_a_source_that_never_catches_up_does_not_take_the_time_since_its_last_re
         clock.advance_to(now_us + 1_000)
     assert len(travelled_us) > 20
     assert max(travelled_us) <= most_us + 100_000
+
+
+class Sleep(Bell):
+    """Rings at once, and remembers for how long the slot would have slept."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seconds = 0.0
+
+    def wait(self, seconds: float) -> bool:
+        self.seconds = seconds
+        return True
+
+
+def slept(source: SourceTask, clock: VirtualClock) -> float:
+    """How long the slot of a source sleeps when there is nothing to do, in seconds."""
+    crew = Crew(Turnstile(), Looking(clock.now_us), clock.now_us, threading.Event())
+    slot = SlotThread(Slot("tm-0/slot-0", source.waker, [source]), crew)
+    crew.threads = (slot,)
+    slot.bell = sleep = Sleep()
+    slot._begin()
+    while slot._step():
+        pass
+    slot._rest()
+    return sleep.seconds
+
+
+def test_a_slot_sleeps_until_something_is_due_and_asks_only_a_source_that_does_not_know(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = VirtualClock(SECOND_US)
+    source, _ = paced(clock, 0.5, 0)
+    slept(source, clock)
+    clock.advance_to(SECOND_US + 5_000)
+    assert slept(source, clock) == 1.995  # the next record is due then
+    source.post(Pause(True))
+    assert slept(source, clock) == 5
+    source.post(Pause(False))
+    monkeypatch.setattr(source.reader, "poll", lambda most: WaitUntil(None))
+    assert slept(source, clock) == 0.5

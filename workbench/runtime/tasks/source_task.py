@@ -116,8 +116,9 @@ class SourceTask(Task):
         """Poll again when the first buffer is due: until then further records would only wait in it.
 
         The first records after all buffers are empty may wait as long as if they had been read at once. The task polls
-        earlier where a buffer may fill up before: between two polls at most half of the smallest buffer arrives. A
-            chain that needs much time for its records starts with them immediately.
+        earlier where a buffer may fill up before: between two polls at most half of the smallest buffer arrives, and
+        among many jobs, where each poll counts, at most one. A chain that needs much time for its records starts with
+        them immediately.
 
         Args:
             rows: records that this step has read.
@@ -134,7 +135,7 @@ class SourceTask(Task):
         since_us, found, handled_us = now_us - self._rested_us, self._found, self._handled_us
         self._rested_us, self._found, self._handled_us = now_us, 0, 0
         self._unread_us = 0
-        crowded = self._rest_max_us > LONGEST_REST_US  # the other sources take the time, then
+        crowded = self._is_crowded
         if handled_us > _QUICK_US + since_us // 10 and not crowded:
             return
         # What is due by now is shipped at the end of this step.
@@ -142,12 +143,17 @@ class SourceTask(Task):
         due_us = min(due_us, now_us + self._rest_max_us)
         if found:
             smallest = min(pending.size for output in self.outputs for pending in output.pending)
-            due_us = min(due_us, now_us + since_us * smallest // (2 * found))
+            due_us = min(due_us, now_us + since_us * smallest // (found if crowded else 2 * found))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us = due_us, wait_us
             self._crowds = wait_us < now_us + 2 * self._look_us
             for output in self.outputs:
                 output.begin_rest(self._marker_turn + 1)
+
+    @property
+    def _is_crowded(self) -> bool:
+        """Whether the sources of many other jobs take the time."""
+        return self._rest_max_us > LONGEST_REST_US
 
     def _send_markers(self, now_us: int, rested_us: int, records: int) -> None:
         """Send the latency markers that are due; several may have become due during a rest, so that as many markers
@@ -294,7 +300,8 @@ class SourceTask(Task):
                 alignment.leave()
         aligned = self.alignment is not None and self.alignment.asked_for
         rested = self._unread_us > 0
-        told_by_us = now_us if rested and self._ships_between(0, now_us) else self._watermark_due_us
+        along = (rested or self._is_crowded) and self._ships_between(0, now_us)  # not soon after the buffer, alone
+        told_by_us = now_us if along else self._watermark_due_us
         if rested and self._wait_until_us is not None and self._wait_until_us <= now_us:  # more has become due by now
             told_by_us = self._told_at_us + 2 * self.settings.watermark_interval_us
         if self.watermarks is not None and (now_us >= told_by_us or aligned):
