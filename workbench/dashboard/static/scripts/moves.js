@@ -16,6 +16,11 @@ const SEEN = [0.06, 0.94]
  */
 const BETWEEN = [0.28, 0.72]
 const FADES = 0.06
+
+/** Dashes that flow take so many steps for a dash and its gap: a browser paints each of them, and need not more. */
+const FLOW_STEPS = 8
+const DASH = 36
+const FLOW_MS = 600
 /** Pixels of a letter: a label that is wider than its edge would hide what the boxes say. */
 const LETTER = 6.6
 /** An edge that falls or rises by more pixels has its own numbers, and those of its neighbours, in a label's way. */
@@ -69,13 +74,22 @@ const move = (svg, path, kind, shape, turns, [from, to], delay) => {
   group.setAttribute("class", kind)
   group.style.offsetPath = `path("${path}")`
   group.style.offsetRotate = turns ? "auto" : "0deg"
-  group.style.opacity = "0"
+  group.style.fillOpacity = group.style.strokeOpacity = "0"
   group.append(shape)
   svg.append(group)
+  // Not `opacity`: a browser makes a layer of its own of each group whose opacity changes.
   const at = (/** @type {number} */ offset, /** @type {number} */ opacity) =>
-    ({ offset, offsetDistance: `${100 * offset}%`, opacity })
+    ({ offset, offsetDistance: `${100 * offset}%`, fillOpacity: opacity, strokeOpacity: opacity })
   const frames = [at(0, 0), at(from - FADES, 0), at(from, 1), at(to, 1), at(to + FADES, 0), at(1, 0)]
   return group.animate(frames, { duration: CROSSING_MS, delay }).finished.finally(() => group.remove())
+}
+
+/** @param {SVGSVGElement} svg */
+const flow = (svg) => {
+  const line = svg.insertBefore(document.createElementNS(NS, "path"), svg.firstChild)
+  const timing = { duration: FLOW_MS, iterations: Infinity, easing: `steps(${FLOW_STEPS})` }
+  line.animate([{ strokeDashoffset: 0 }, { strokeDashoffset: -DASH }], timing)
+  return line
 }
 
 /**
@@ -140,7 +154,7 @@ export const moveRecords = ({ figure, edges, moves }, { context }) => {
   }
   const lines = [...svg.querySelectorAll("path")]
   flows.forEach((path, place) => {
-    const line = lines[place] ?? svg.insertBefore(document.createElementNS(NS, "path"), svg.firstChild)
+    const line = lines[place] ?? flow(svg)
     if (line.getAttribute("d") !== path) line.setAttribute("d", path)
   })
   for (const line of lines.slice(flows.length)) line.remove()

@@ -242,18 +242,23 @@ export const watchPage = (
   }
   /** @type {Set<Element>} */
   const spoken = new Set()
+  /** @type {Map<Model, Element>} */
+  const handles = new Map()
   // The handle is what gets the focus, and BokehJS names only what is around it.
   const nameHandles = () => {
     for (const slider of sliders) {
+      if (handles.get(slider)?.isConnected) continue // to find a view takes a search through all of them
       const el = context.index.find_one(slider)?.el
       const handle = el?.shadowRoot?.querySelector(".noUi-handle")
-      handle?.setAttribute("aria-label", el?.getAttribute("aria-label") ?? "")
+      if (handle == null) continue
+      handle.setAttribute("aria-label", el?.getAttribute("aria-label") ?? "")
+      handles.set(slider, handle)
       const target = /** @type {any} */ (el?.shadowRoot?.querySelector(".noUi-target"))
       if (target == null || spoken.has(target) || !slider.format?.doFormat) continue
       spoken.add(target)
       // noUiSlider writes the bare number at each update, and then calls this.
       target.noUiSlider.on("update.words", (/** @type {any} */ _values, /** @type {number} */ _handle, /** @type {number[]} */ plain) =>
-        handle?.setAttribute("aria-valuetext", slider.format.doFormat([plain[0]], { loc: 0 })[0])
+        handle.setAttribute("aria-valuetext", slider.format.doFormat([plain[0]], { loc: 0 })[0])
       )
     }
   }

@@ -10,7 +10,45 @@
  *   the styles of the page anew, again and again between the plots. The positions of glyphs, which are drawn on the
  *   canvas, are of no use at all.
  * - It keeps each glyph six times, for selected, muted and other states, and computes all of them from new data.
+ * - A plot whose labels have become wider lays out the whole page, though its own size stays; and one that is hidden, whose
+ *   size is 0, does so each time that it gets new data.
+ * - For each label of an axis it asks for the size of the plot's type, so that the browser computes the page's styles.
  */
+
+/** A plot may be of another size of type after so long, as in a lecture. */
+const SAME_TYPE_MS = 1000
+
+/** @param {any} plot the view of a plot */
+const layOutAlone = (plot) => {
+  if ("_compute_layout" in plot && "measure_layout" in plot)
+    plot.compute_layout = () => {
+      plot.measure_layout()
+      plot.update_bbox()
+      plot._compute_layout()
+      plot.after_layout()
+      plot._layout_computed = true
+    }
+  const layOut = plot._invalidate_layout_if_needed?.bind(plot)
+  if (layOut !== undefined)
+    plot._invalidate_layout_if_needed = () => {
+      if (plot.is_displayed && !plot.model.hold_render) layOut()
+    }
+}
+
+/** @param {any} plot the view of a plot */
+const keepType = (plot) => {
+  const kind = Object.getPrototypeOf(plot)
+  if (!("base_font_size" in kind)) return
+  /** @type {number | null} */
+  let last = null
+  let asked = -Infinity
+  const get = () => {
+    const now = performance.now()
+    if (now - asked > SAME_TYPE_MS) [last, asked] = [Reflect.get(kind, "base_font_size", plot), now]
+    return last
+  }
+  Object.defineProperty(plot, "base_font_size", { get, configurable: true })
+}
 
 /** @param {any} view of a GlyphRenderer */
 const shareGlyph = (view) => {
@@ -35,6 +73,8 @@ const shareGlyph = (view) => {
 
 /** @param {any} plot the view of a plot */
 export const patchPlot = (plot) => {
+  layOutAlone(plot)
+  keepType(plot)
   for (const view of [plot, ...(plot.computed_renderer_views ?? [])]) {
     for (const visual of view.visuals ?? []) {
       if ("_get_css_value" in visual) visual._get_css_value = () => ""
