@@ -103,7 +103,7 @@ class Faults:
                 f"slow_down is {by!r}: an operator rests at most {format_duration(LONGEST_REST_US)} for each buffer; "
                 "stall it to have it take nothing"
             )
-        self._change(lambda settings: settings.with_slowed(uid, us), f"slow_down = {uid}:{format_duration(us)}")
+        self._change(lambda settings: settings.with_slowed(uid, us), f"slow_down {format_duration(us)} on {uid}")
 
     @remembered("faults")
     def stall(self, operator: str, stalled: bool = True) -> None:

@@ -11,6 +11,9 @@ from bokeh.models import CustomJS, CustomJSTickFormatter, InlineStyleSheet
 
 _FOLDER = Path(__file__).parents[1] / "static"
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.DOTALL | re.MULTILINE)
+_CSS_COMMENT = re.compile(r"/\*.*?\*/\n?", re.DOTALL)
+_INDENT = re.compile(r"\n +")
+_GAP = re.compile(r"(?<=[;{]) +| +(?=})")
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js"\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export ", re.MULTILINE)
 
@@ -23,8 +26,9 @@ def page(name: str) -> str:
 
 @cache
 def style(name: str) -> str:
-    """The rules of a style sheet."""
-    return (_FOLDER / "styles" / f"{name}.css").read_text(encoding="utf-8")
+    """The rules of a style sheet, without comments: each model that has the sheet takes it to the page."""
+    text = (_FOLDER / "styles" / f"{name}.css").read_text(encoding="utf-8")
+    return _GAP.sub("", _INDENT.sub(" ", _CSS_COMMENT.sub("", text)))
 
 
 def sheet(*names: str) -> InlineStyleSheet:

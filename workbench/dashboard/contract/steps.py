@@ -56,7 +56,7 @@ def _distance(step: float, wanted: float) -> float:
 
 
 class StepSlider:
-    """One knob's slider, with the value in force above it, and below it the job's answer or what the setting does.
+    """One knob's slider, and over it the value in force, and the job's answer or what the setting does.
 
     Args:
         knob: the setting.
@@ -88,7 +88,7 @@ class StepSlider:
         name.write(wording.html_text(knob.title))
         said, moved = row([name.div, self._note.div], "knob_said"), row([self.slider, self.exact], "knob_moved")
         told = row([self._effect.div, answer.div], "knob_told", *["knob_acts"] * (knob.name in TOLD))
-        self.model = column([said, moved, told], "knob", css_classes=["wb-knob"])
+        self.model = column([column([said, told]), moved], "knob", css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:

@@ -184,6 +184,7 @@ class View:
         if self._stage is not None:
             self._stage.update(frame)
         self.easel.background.settle()
+        self.easel.window.update(frame)  # first: what charts write depends on where they end
         if self._again is not None:
             self._again.update(frame)
         for name in self.parts if names is None else names:
@@ -191,7 +192,6 @@ class View:
             self._shown[name] = frame
         for knobs in self._knobs.values():
             knobs.update(frame)
-        self.easel.window.update(frame)
         self._lecture.update(frame)
 
     def _make(self, view: ViewSpec) -> None:
