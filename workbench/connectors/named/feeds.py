@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from workbench.connectors.contract.base import Source
 from workbench.connectors.feeds.mqtt import MqttSource
 from workbench.connectors.feeds.web import ServerEventSource, WebSocketSource
@@ -9,7 +11,7 @@ from workbench.connectors.messages.choosing import MessageFormatName
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
-from workbench.operators.functions.dead_letters import POLICIES, OnError
+from workbench.operators.functions.dead_letters import POLICIES
 
 _HEADER = "header."
 _FORMATS: tuple[MessageFormatName, ...] = ("json", "csv", "raw")
@@ -21,49 +23,29 @@ _SHARED = {
 _HEADERS = {"header.*": "a header of the request: 'header.Authorization' = 'Bearer ${TOKEN}'"}
 
 
-def _format(options: Options) -> MessageFormatName:
-    return options.one_of("format", _FORMATS, "json")
-
-
-def _policy(options: Options) -> OnError:
-    return options.one_of("on_error", POLICIES, "fail")
+def _shared_by(options: Options, table: Declared) -> dict[str, Any]:
+    """The arguments of all feeds."""
+    return {
+        "url": options.text("url"),
+        "columns": table.schema,
+        "format": options.one_of("format", _FORMATS, "json"),
+        "event_time": table.event_time,
+        "on_error": options.one_of("on_error", POLICIES, "fail"),
+        "retries": options.whole("retries", 12) or 0,
+    }
 
 
 def _events(options: Options, table: Declared) -> Source:
-    return ServerEventSource(
-        options.text("url"),
-        table.schema,
-        _format(options),
-        table.event_time,
-        options.below(_HEADER),
-        _policy(options),
-        options.whole("retries", 12) or 0,
-    )
+    return ServerEventSource(**_shared_by(options, table), headers=options.below(_HEADER))
 
 
 def _web_socket(options: Options, table: Declared) -> Source:
-    return WebSocketSource(
-        options.text("url"),
-        table.schema,
-        _format(options),
-        table.event_time,
-        options.below(_HEADER),
-        _policy(options),
-        options.whole("retries", 12) or 0,
-        [options.text("subscribe")] if "subscribe" in options else (),
-    )
+    messages = [options.text("subscribe")] if "subscribe" in options else ()
+    return WebSocketSource(**_shared_by(options, table), headers=options.below(_HEADER), subscribe=messages)
 
 
 def _mqtt(options: Options, table: Declared) -> Source:
-    return MqttSource(
-        options.text("url"),
-        table.schema,
-        _format(options),
-        table.event_time,
-        on_error=_policy(options),
-        retries=options.whole("retries", 12) or 0,
-        topic=options.text("topic"),
-    )
+    return MqttSource(**_shared_by(options, table), topic=options.text("topic"))
 
 
 EVENTS = NamedConnector("sse", "server-sent events", {"url": "https:// or http://", **_SHARED, **_HEADERS}, _events)
