@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -332,7 +333,7 @@ def test_a_store_that_cannot_be_used_is_refused_before_anything_starts(tmp_path:
     (tmp_path / "no.db").write_bytes(b"not a database" * 100)
     with pytest.raises(wb.errors.SinkError, match=r"cannot open a store of sqlite:///.*no.db: file is not a database"):
         counts().run("refused", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/no.db"))
-    with sqlite3.connect(tmp_path / "other.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE workbench_store_jobs (x)")
     with pytest.raises(wb.errors.SinkError, match=r"no such column|has no column"):
         counts().run("refused", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/other.db"))

@@ -82,8 +82,12 @@ class _Sqlite:
 
     def __init__(self, file: DatabaseFile) -> None:
         self._connection = sqlite3.connect(file.path, timeout=WAIT_S, isolation_level=None, check_same_thread=False)
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        self._connection.execute("PRAGMA synchronous = FULL")
+        try:
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+        except sqlite3.Error:
+            self._connection.close()
+            raise
 
     def begin(self) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
