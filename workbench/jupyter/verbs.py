@@ -123,7 +123,7 @@ def set_settings(words: Sequence[str]) -> Any:
     if not changes:
         return before
     after = job.tune(**changes)
-    shown = dict.fromkeys("fault_tolerance" if name in KNOBS and name not in after else name for name in changes)
+    shown = dict.fromkeys("fault_tolerance" if name in KNOBS and name not in before else name for name in changes)
     return Advice("\n".join(f"{job.name}: {name} {before.get(name)} → {after.get(name)}" for name in shown))
 
 
