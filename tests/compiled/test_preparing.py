@@ -144,7 +144,9 @@ def test_no_kernel_is_called_that_was_not_made_ready_before(
     job.wait("30s")
     assert job.table("totals").to_pylist() == [{"k": 1, "s": 5}]
     numbers = wb.Stream.from_table(pa.table({"k": [1, 1, 1], "t": [1, 2, 3], "n": [5, 4, 6]}), event_time="t")
-    rise = numbers.key_by("k").match(wb.pattern("low").next("up", "n > low.n"), rows="all", total="SUM(up.n)")
+    rise = numbers.key_by("k").match(
+        wb.pattern("low").next("up", "n > low.n"), rows="all", total="SUM(up.n)", last="LAST(up.n)"
+    )
     rise.sink_to(wb.TableSink("rise")).run("rise").wait("30s")
     numbers.key_by("k").latest_by("n").sink_to(wb.TableSink("latest", upsert_key="k")).run("latest").wait("30s")
     texts = wb.Stream.from_table(pa.table({"k": ["a", "a"], "v": [2, 3]})).key_by("k").aggregate(s=wb.sum("v"))
