@@ -271,6 +271,7 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
     gone = (
         ConnectionResetError(104, "reset"),
         Exception("An error occurred while trying to connect to the Java server"),
+        Exception('the return value of "org.apache.spark.SparkContext.dagScheduler()" is null'),
     )
     for error in gone:
         assert sentence_of_question(error).startswith("the JVM of Spark has ended: run the pipeline again")

@@ -9,7 +9,10 @@ _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
 _MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with code 52\b")
 """An executor ends with code 52 when it has run out of memory."""
-_GONE = re.compile(r"connect to the Java server|Answer from Java side is empty")
+_GONE = re.compile(
+    r"connect to the Java server|Answer from Java side is empty|SparkContext\.dagScheduler\(\)\" is null"
+)
+"""A JVM that runs out of memory takes its context apart first."""
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
@@ -51,6 +54,15 @@ def sentence_of(text: str) -> str:
     return text.partition("\n")[0]
 
 
+def is_gone(error: Exception) -> bool:
+    """Whether an error says that Spark's JVM has ended, or is about to."""
+    return (
+        isinstance(error, ConnectionError)
+        or type(error).__name__ == "Py4JNetworkError"
+        or _GONE.search(str(error)) is not None
+    )
+
+
 def exit_code(session: Any) -> int | None:
     """The exit code of a session's JVM, if this process has started it, and it has ended or is about to; else None."""
     try:
@@ -70,7 +82,7 @@ def sentence_of_question(error: Exception, code: int | None = None) -> str:
         >>> sentence_of_question(ConnectionRefusedError(111, "Connection refused"))
         'the JVM of Spark has ended: run the pipeline again with resume=True, without the former session'
     """
-    if isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError" or _GONE.search(str(error)):
+    if is_gone(error):
         if code == _OUT_OF_MEMORY:
             return f"{_SHORT_OF_MEMORY}; then {_AGAIN}"
         return f"the JVM of Spark has ended: {_AGAIN}"

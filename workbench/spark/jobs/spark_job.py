@@ -25,7 +25,7 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import exit_code, is_impatience, sentence_of, sentence_of_question
+from workbench.spark.engine.failures import exit_code, is_gone, is_impatience, sentence_of_question
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, method_missing
@@ -483,7 +483,11 @@ class SparkJob:
                         self._starts += 1
                         self._start()
                         continue
-                    self.failure = sentence_of("" if error is None else str(error))
+                    if error is None:
+                        self.failure = ""
+                    else:
+                        code = exit_code(self._run.session) if is_gone(error) else None
+                        self.failure = sentence_of_question(error, code)
                     if isinstance(self._error, WorkbenchError):
                         self.failure = self._error.message
                     return self._end("FAILED")
