@@ -173,5 +173,6 @@ def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url
     page.get_by_text("records read again").first.wait_for()
     assert slider.bounding_box() == before
     alone.get_by_text("records read again").first.wait_for()
-    assert mode.bounding_box() == there  # a head of one view is always as high
+    # A head of one view is as high with news, but for a part of a line: the slider stays under the pointer.
+    assert abs(mode.bounding_box()["y"] - there["y"]) < there["height"] / 2
     alone.close()
