@@ -47,9 +47,11 @@ def run(folder: Path, count: int, architecture: str) -> None:
         resume=True,
         fault_tolerance=architecture,
     )
-    while job.recorder.latest() is None:
+    began = []
+    while not began and not job.over:  # a frame may be older than what it would tell
         time.sleep(0.01)
-    began = [event.text for event in job.recorder.latest().events if event.kind == "recovery"]
+        frame = job.recorder.latest()
+        began = [event.text for event in (frame.events if frame else ()) if event.kind == "recovery"]
     with (folder / "continued").open("a") as file:
         file.write(f"{'transactions' if any('last transaction' in text for text in began) else 'checkpoint'}\n")
     job.wait()
