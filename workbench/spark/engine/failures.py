@@ -71,6 +71,13 @@ def exit_code(session: Any) -> int | None:
         return None
 
 
+def failure_of(error: Exception | None, session: Any) -> str:
+    """Why a query failed, which may be that the JVM of its session has ended; nothing is said of no error."""
+    if error is None:
+        return ""
+    return sentence_of_question(error, exit_code(session) if is_gone(error) else None)
+
+
 def sentence_of_question(error: Exception, code: int | None = None) -> str:
     """Why a question to Spark's JVM was not answered.
 

@@ -25,7 +25,7 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import exit_code, is_gone, is_impatience, sentence_of_question
+from workbench.spark.engine.failures import failure_of, is_impatience
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, method_missing
@@ -483,11 +483,7 @@ class SparkJob:
                         self._starts += 1
                         self._start()
                         continue
-                    if error is None:
-                        self.failure = ""
-                    else:
-                        code = exit_code(self._run.session) if is_gone(error) else None
-                        self.failure = sentence_of_question(error, code)
+                    self.failure = failure_of(error, self._run.session)
                     if isinstance(self._error, WorkbenchError):
                         self.failure = self._error.message
                     return self._end("FAILED")
@@ -496,7 +492,7 @@ class SparkJob:
                     return self._complete_as_read()
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self._error = error
-            self.failure = sentence_of_question(error, exit_code(self._run.session))
+            self.failure = failure_of(error, self._run.session)
             return self._end("FAILED")
 
     def _complete_as_read(self) -> None:
