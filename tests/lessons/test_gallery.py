@@ -1,4 +1,4 @@
-"""The programs of the gallery run, and give what they say."""
+"""The programs of the pages that are made of programs run, and give what they say."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parents[2] / "docs/gallery.md"
+import workbench as wb
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.slow
-def test_the_ten_programs_of_the_gallery_run() -> None:
-    programs = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(programs) == 10
+@pytest.mark.parametrize(("page", "count"), [("gallery.md", 10), ("how-to.md", 15)])
+def test_the_programs_of_a_page_run_one_after_the_other(page: str, count: int) -> None:
+    programs = re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
+    assert len(programs) == count
     names: dict[str, Any] = {}
     for program in programs:
-        assert "assert " in program
         exec(program, names)
+    assert [name for name in wb.jobs() if not wb.job(name).over] == []
+
+
+def test_every_program_of_the_gallery_asserts_its_result() -> None:
+    programs = re.findall(r"```python\n(.*?)```", (DOCS / "gallery.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert [program for program in programs if "assert " not in program] == []
