@@ -5,7 +5,6 @@ A query in this process takes the place of Spark's; ``tests/spark/test_engine_sp
 
 from __future__ import annotations
 
-import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,7 @@ from waiting import until
 import workbench as wb
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.failures import sentence_of, sentence_of_question
-from workbench.spark.jobs import spark_job
+from workbench.spark.jobs import query_runner
 from workbench.spark.jobs.absent import METHODS
 
 SECOND = 1_000_000
@@ -82,16 +81,21 @@ def test_the_interval_and_the_size_of_batches_are_tuned_by_a_restart_from_the_la
     gate: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[tuple[str, int]] = []
-    start_carried = spark_job.start_carried
+    start_carried = query_runner.start_carried
 
     def noted(*where: Any, **given: Any) -> Any:
         started.append((given["interval"], given["batch_rows"]))
         return start_carried(*where, **given)
 
-    monkeypatch.setattr(spark_job, "start_carried", noted)
+    monkeypatch.setattr(query_runner, "start_carried", noted)
     job = start(gate, 2, "tuned")
+    assert (job.status()["checkpoint_interval"], job.status()["batch_size"]) == ("disabled", "default")
     job.tune(checkpoint_interval="5s", batch_size=70)
     assert (job.state, job.status()["checkpoint_interval"], job.status()["batch_size"]) == ("RUNNING", "5s", 70)
+    job.tune(checkpoint_interval="5000ms", batch_size="70")  # as it is: the query goes on
+    told = job.dashboard().html()
+    assert "Tuned: trigger interval disabled → 5s, records per batch default → 70, from batch 2 on." in told
+    assert "A batch begins every 5s, and has about 70 records. To change that" in told
     job.pause()
     job.tune(checkpoint_interval="disabled")
     assert (job.state, len(started)) == ("SUSPENDED", 2)
@@ -139,21 +143,35 @@ def test_late_records_are_counted_once(gate: threading.Semaphore) -> None:
     assert len(job.late_records("aggregate")) == len(told)
     assert len(job.late_records("table")) == 0
     figures = [{"vertex": "v1", "subtask": 0, "watermark": 0, "operators": {"aggregate": {"late": 7}}}]
-    job._write(Batch(job.checkpoints()[-1].checkpoint_id, [], figures))  # a batch that Spark runs again
+    job._runner.write(Batch(job.checkpoints()[-1].checkpoint_id, [], figures))  # a batch that Spark runs again
     assert job.status()["late_records"] == late
 
 
-def test_the_advice_in_place_of_a_savepoint_is_right(gate: threading.Semaphore, tmp_path: Path) -> None:
+def test_a_savepoint_is_a_checkpoint_directory_from_which_a_run_continues(
+    gate: threading.Semaphore, tmp_path: Path
+) -> None:
     job = start(gate, 3, "saved", checkpoint_dir=tmp_path / "c")
-    with pytest.raises(wb.errors.JobError) as told:
+    folder = job.savepoint("monday")
+    assert (job.state, job.query.isActive, folder) == ("RUNNING", True, str(tmp_path / "c" / "savepoints" / "monday"))
+    with pytest.raises(wb.errors.CheckpointError, match="the savepoint 'monday' exists already"):
         job.savepoint("monday")
-    assert f"stop the job, copy {str(tmp_path / 'c')!r}, and run from the copy with resume=True" in str(told.value)
-    job.stop()
-    shutil.copytree(tmp_path / "c", tmp_path / "copy")
-    copied = sessions().run("copied", engine="spark", checkpoint_dir=tmp_path / "copy", resume=True)
+    with pytest.raises(wb.errors.CheckpointError, match="cannot be a file name"):
+        job.savepoint("../monday")
+    job.pause()
+    job.savepoint("tuesday")  # of a job that is paused, which stays so
+    assert (job.state, job.savepoints()) == ("SUSPENDED", ["monday", "tuesday"])
+    job.resume()
     gate.release(ALL)
-    assert copied.wait("30s") == "FINISHED"
-    assert counted(copied.table()) == kernel()
+    assert job.wait("30s") == "FINISHED"
+    other = sessions().run("other", engine="spark", checkpoint_dir=folder, resume=True)
+    assert other.wait("30s") == "FINISHED"
+    assert other.checkpoints()[0].checkpoint_id == 3
+    assert counted(other.table()) == counted(job.table()) == kernel()
+    with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
+        job.savepoint("wednesday")
+    bare = sessions().run("bare", engine="spark")
+    with pytest.raises(wb.errors.JobError, match="'bare' has no checkpoint directory, of which a savepoint is a copy"):
+        bare.savepoint("monday")
 
 
 def test_what_spark_does_not_have_is_a_sentence(gate: threading.Semaphore) -> None:
@@ -171,7 +189,7 @@ def test_what_spark_does_not_have_is_a_sentence(gate: threading.Semaphore) -> No
         job.tune(paralelism=3)
     with pytest.raises(wb.errors.JobError, match="parallelism cannot be changed while a job runs on Spark"):
         job.tune(parallelism=3)
-    with pytest.raises(wb.errors.SettingError, match="batch_size=0 must be a number of records, such as"):
+    with pytest.raises(wb.errors.SettingError, match="batch_size is 0: it must be above zero"):
         job.tune(batch_size=0)
     with pytest.raises(wb.errors.SettingError, match="checkpoint_interval"):
         job.tune(checkpoint_interval="often")

@@ -64,7 +64,8 @@ def test_a_cell_runs_on_spark_and_the_verbs_reach_its_job(shell: InteractiveShel
         ("set buffer_timeout=5ms", "buffer_timeout cannot be set with engine='spark': Spark has no buffers"),
         ("set parallelism=4", "parallelism cannot be changed while a job runs on Spark: stop it"),
         ("checkpoint", "a job on Spark takes no checkpoints on request: every batch is one"),
-        ("savepoint monday", "Spark keeps its last batches in the checkpoint directory and has no savepoints"),
+        ("savepoint monday", "the job 'counts' has no checkpoint directory, of which a savepoint is a copy"),
+        ("restore monday", "a job on Spark cannot go back while it runs: stop it, and run with checkpoint_dir="),
         ("show counts graph", "a job on Spark has no views of the kernel's dashboard"),
         ("fail aggregate[0]", "a job on Spark cannot be made to fail from here"),
         ("compare counts acks", "a job on Spark cannot be compared"),
@@ -153,7 +154,7 @@ def test_the_interval_of_batches_is_set_by_a_restart(shell: InteractiveShell, ga
     run(shell, CELL)
     told = str(run(shell, "%stream set counts checkpoint_interval=2s batch_size=100"))
     assert "counts: checkpoint_interval disabled → 2s" in told
-    assert "counts: batch_size None → 100" in told
+    assert "counts: batch_size default → 100" in told
     gate.release(1_000)
     assert wb.job("counts").wait("30s") == "FINISHED"
     assert len(wb.job("counts").table()) == 500

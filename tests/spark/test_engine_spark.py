@@ -28,7 +28,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.connectors.replay.log import write_log
 from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import source_of
-from workbench.spark.jobs import spark_job
+from workbench.spark.jobs import batch_limits
 from workbench.spark.session import session as spark_session
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
@@ -139,7 +139,7 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(
     """Native pipelines read the log whole, by Spark's own reader, or in two batches."""
     tier, made = PIPELINES[name]
     if batched := name in ("tumbling in batches", "sliding"):
-        monkeypatch.setattr(spark_job, "REREAD_ROWS", 2_000)
+        monkeypatch.setattr(batch_limits, "REREAD_ROWS", 2_000)
     assert made(log).explain(engine="spark").tier == tier
     here = made(log).run(f"kernel {name}".replace(" ", "-"), parallelism=2)
     there = made(log).run(f"spark {name}".replace(" ", "-"), engine="spark", spark=spark)
@@ -165,7 +165,7 @@ def test_a_pipeline_gives_the_same_rows_on_both_engines(
 def test_spark_is_compared_with_other_architectures_and_loses_nothing(
     spark: Any, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_job, "REREAD_ROWS", 1_000)
+    monkeypatch.setattr(batch_limits, "REREAD_ROWS", 1_000)
     lanes = wb.compare(tumbling(log), ["spark"], faults="task-dies:at=1500", name="real")
     assert set(lanes.wait("240s").values()) == {"FINISHED"}
     [_, told] = lanes.table().to_pylist()
@@ -201,7 +201,7 @@ def test_a_function_that_cannot_be_sent_names_the_variable(spark: Any, log: Path
 def test_a_job_is_paused_resumed_stopped_and_continued_from_a_copy(
     spark: Any, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_job, "REREAD_ROWS", 500)
+    monkeypatch.setattr(batch_limits, "REREAD_ROWS", 500)
     whole = events(log).filter("v > 3").sink_to(wb.TableSink("out"))
     job: Any = whole.run("first", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", checkpoint_interval="1s")
     until(lambda: len(job.checkpoints()) >= 1)

@@ -21,7 +21,7 @@ from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.reading import BEGIN, Reading, logged
 from workbench.spark.engine.sent import sent
-from workbench.spark.jobs import launch, spark_job
+from workbench.spark.jobs import batch_limits, launch, query_runner
 
 
 class QueryHere:
@@ -126,8 +126,8 @@ def run_here(patch: pytest.MonkeyPatch, batch_rows: int = 100) -> threading.Sema
     def start(session: Any, plan: CarriedPlan, root: Path, *, batch_rows: int, write: Any, **others: Any) -> QueryHere:
         return QueryHere(plan, root, batch_rows, write, gate)
 
-    patch.setattr(spark_job, "BATCH_ROWS", batch_rows)
-    patch.setattr(spark_job, "start_carried", start)
+    patch.setattr(batch_limits, "BATCH_ROWS", batch_rows)
+    patch.setattr(query_runner, "start_carried", start)
     patch.setattr(launch, "query_session", lambda given, partitions, several: None)
     return gate
 

@@ -20,7 +20,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
-from workbench.spark.jobs import spark_job
+from workbench.spark.jobs import batch_limits
 
 ROWS = 2_000
 FIRST_US = 1_600_000_000_000_000
@@ -69,7 +69,7 @@ def sessions(marker: Path) -> Pipeline:
 
 
 def main(folder: Path, log: Path, master: str, carried: bool) -> None:
-    spark_job.REREAD_ROWS = 60_000
+    batch_limits.REREAD_ROWS = 60_000
     job: Any = delays(log).run("delays", engine="spark", spark=master, checkpoint_dir=folder / "checkpoints")
     until(lambda: len(job.checkpoints()) >= 1 or job.over)
     number, process = next(iter(executors()))
@@ -83,7 +83,7 @@ def main(folder: Path, log: Path, master: str, carried: bool) -> None:
     told["html"] = job.dashboard().html()
     pq.write_table(job.table(), folder / "delays.parquet")
     if carried:
-        spark_job.BATCH_ROWS = ROWS // 2
+        batch_limits.BATCH_ROWS = ROWS // 2
         again: Any = sessions(folder / "killed").run("sessions", engine="spark", parallelism=2)
         told |= {"carried": again.wait("300s"), "carried_status": dict(again.status())}
         pq.write_table(again.table(), folder / "sessions.parquet")

@@ -26,7 +26,7 @@ from waiting import until
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.jobs import spark_job
+from workbench.spark.jobs import batch_limits
 from workbench.spark.session import MEMORY_VARIABLE, passing_session
 
 SECOND = 1_000_000
@@ -108,11 +108,11 @@ def main(folder: Path, when: str) -> None:
             passing.range(3).count()
         told["left"] = [str(left) for left in (SparkContext._active_spark_context, SparkContext._gateway) if left]
     draft, random = drawn(folder / "random", RANDOM)
-    spark_job.BATCH_ROWS = SMALL_BATCH
+    batch_limits.BATCH_ROWS = SMALL_BATCH
     drawing = run(random, "random", folder, parallelism=2, spark="local[2]")
     while not (random_is_behind.wait(0.1) or drawing.over):
         pass  # one after the other: a busy machine starts few processes in the time that Spark gives them
-    spark_job.BATCH_ROWS = FEW
+    batch_limits.BATCH_ROWS = FEW
     job = run(pipeline(folder), "killed", folder)
     drawing.wait()
     job.wait("300s")

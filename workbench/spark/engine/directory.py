@@ -28,7 +28,8 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage.locations import lasting
 
 _PIPELINE = "pipeline.json"
-_LOCK = "owner"
+LOCK = "owner"
+"""Name of the file that a process locks while its job uses the directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class Directory:
                 )
             self.root = Path(place)
             try:
-                self._lock = FolderLock(self.root, _LOCK, Holder.this_process(job))
+                self._lock = FolderLock(self.root, LOCK, Holder.this_process(job))
             except TakenError as taken:
                 raise CheckpointError(
                     f"the checkpoint directory {place!r} is in use by {taken}: wait for it, or choose another"
@@ -159,7 +160,7 @@ class Directory:
     def _begin(self, resume: bool, identity: Identity) -> Identity:
         file = self.root / _PIPELINE
         if not file.exists():
-            others = sorted(entry.name for entry in self.root.iterdir() if entry.name != _LOCK)
+            others = sorted(entry.name for entry in self.root.iterdir() if entry.name != LOCK)
             if others:
                 raise CheckpointError(
                     f"the checkpoint directory {str(self.root)!r} holds {others[0]!r}, which is not of a job on Spark: "

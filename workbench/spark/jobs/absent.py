@@ -10,7 +10,7 @@ from workbench.runtime.settings.table import OF_RUN, TUNABLE
 METHODS = {
     "audit": "has no audit: every batch is exactly once",
     "checkpoint": "takes no checkpoints on request: every batch is one",
-    "delete_savepoint": "has no savepoints: delete the copy of its checkpoint directory",
+    "delete_savepoint": "keeps each savepoint as a folder of its own: delete the folder",
     "fail": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
     "faults": "cannot be made to fail from here: kill a worker of Spark, and Spark repeats the task",
     "lecture": "has no scenes of buffers and barriers: run the pipeline in the kernel, or see job.dashboard()",
@@ -18,8 +18,8 @@ METHODS = {
     "record": "cannot get another sink while it runs: record from the start with stream.record_to(path)",
     "rescale": "cannot be rescaled, because Spark fixes the partitions for the life of a checkpoint: start it anew in "
     "another directory",
-    "restore": "has no savepoints: copy its checkpoint directory, and run from the copy with resume=True",
-    "savepoints": "has no savepoints: copy its checkpoint directory instead",
+    "restore": "cannot go back while it runs: stop it, and run with checkpoint_dir=, the folder that savepoint() "
+    "returned, and resume=True",
     "seek": "cannot go to another offset: start it anew in another directory",
     "stepper": "runs in micro-batches and takes no steps: run the pipeline in the kernel with driver='stepping'",
     "view": "has no views of the kernel's dashboard: job.dashboard() shows what Spark measures",

@@ -19,10 +19,11 @@ from workbench.spark.engine.directory import Directory, Identity, check_unused
 from workbench.spark.engine.sessions import query_session
 from workbench.spark.engine.tiers import tiers
 from workbench.spark.engine.whole_log import is_read_whole
-from workbench.spark.jobs import spark_job
+from workbench.spark.jobs import batch_limits
 from workbench.spark.jobs.absent import check_settings
 from workbench.spark.jobs.faults import BatchFaults
-from workbench.spark.jobs.spark_job import SparkJob, SparkRun
+from workbench.spark.jobs.query_runner import SparkRun
+from workbench.spark.jobs.spark_job import SparkJob
 
 
 def start_on_spark(
@@ -68,7 +69,7 @@ def start_on_spark(
         max_parallelism=settings.max_parallelism,
     )
     in_batches = bool(interval_us) or faults is not None
-    whole = plan.tier == "native" and not in_batches and is_read_whole(graph.logical, spark_job.REREAD_ROWS)
+    whole = plan.tier == "native" and not in_batches and is_read_whole(graph.logical, batch_limits.REREAD_ROWS)
     session = query_session(spark, partitions, several=carried)
     check_unused(checkpoint_dir, resume)
     if running is not None:

@@ -2,81 +2,29 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from workbench.api.kept.job_record import Cell
 from workbench.api.pictures.status import Status, Table
-from workbench.connectors.contract.base import Held
-from workbench.connectors.tables.tables import Tables
 from workbench.durations import Duration, format_instant, parse_duration
-from workbench.errors import JobError, WorkbenchError, unknown
-from workbench.plan.physical import PhysicalGraph
-from workbench.spark.carried.plan import CarriedPlan
-from workbench.spark.engine.batch import Batch
-from workbench.spark.engine.carried_query import start_carried
-from workbench.spark.engine.directory import Directory
-from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import failure_of, is_impatience
-from workbench.spark.engine.native_query import start_native
+from workbench.errors import JobError, unknown
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, method_missing
-from workbench.spark.jobs.batch_limits import BatchLimits
+from workbench.spark.jobs.batch_limits import limits_told
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.faults import BatchFaults
-from workbench.spark.jobs.figures import Figures
-from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
-from workbench.spark.watching.observation import reports_after
+from workbench.spark.jobs.query_runner import QueryRunner, SparkRun
+from workbench.spark.jobs.savepoints import copy_directory, savepoint_folder, savepoint_names
+from workbench.spark.watching.executors import losses
 from workbench.spark.watching.recording import SparkRecording
 from workbench.spark.watching.watch import SparkWatch
 from workbench.telemetry.whole_file import replaced
 
-if TYPE_CHECKING:
-    from workbench.spark.session import SparkSession
-
-BATCH_ROWS = 200_000
-"""Records of a batch, about: a batch costs a second or so, whatever its size."""
-REREAD_ROWS = 2_000_000
-"""Records of a batch that executors read for themselves, about: nothing of it is held in the driver."""
 _HEAD = "<!DOCTYPE html><meta charset='utf-8'><meta name='color-scheme' content='light dark'>"
-_LOOK_S = 0.05
-_KEEP_S = 3.0
-_EXECUTORS_S = 1.0
-_KEPT = 1_000
-_STARTS = 10
-"""Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine; without a batch
-in between."""
-
-
-@dataclass(frozen=True, slots=True)
-class SparkRun:
-    """What a job on Spark consists of.
-
-    Attributes:
-        cell: of a notebook that started it; None: a call of ``run``.
-        again: runs the pipeline on an engine, with a session or master; or says why that is impossible.
-        faults: that happen to its batches; after each the query is started again.
-    """
-
-    name: str
-    graph: PhysicalGraph
-    plan: SparkPlan
-    session: SparkSession
-    directory: Directory
-    interval_us: int
-    clocked: bool
-    held: tuple[Held, ...] = ()
-    cell: Cell | None = None
-    again: Callable[[str, object | None], Any] | str = "it was not made by a pipeline"
-    faults: BatchFaults = field(default_factory=BatchFaults)
 
 
 class SparkJob:
@@ -93,28 +41,7 @@ class SparkJob:
 
     def __init__(self, run: SparkRun) -> None:
         self._run = run
-        self.tables = Tables()
-        self.failure = ""
-        self.batches: deque[BatchRecord] = deque(maxlen=_KEPT)
-        self.figures = Figures()
-        self._state = "CREATED"
-        self._queries: list[Any] = []
-        self._starts = 0  # since the last batch
-        self._limits = BatchLimits(run.interval_us)
-        self._error: Exception | None = None
-        self._wanted = "RUNNING"
-        self._complete = False
-        self._kept_s = 0.0
-        self._seen_s = 0.0
-        self._began_s, self._ended_s = time.monotonic(), 0.0
-        self._executors: list[ExecutorSeen] = []
-        self._lost_before = {each.number for each in executors_of(run.session) if each.lost}
-        self._ended = threading.Event()
-        self._plan = CarriedPlan(run.graph, run.name, run.directory.run)
-        self._epochs = self._open_epochs()
-        self._watch = threading.Thread(target=self._follow, name=f"{run.name}/spark", daemon=True)
-        self._start()
-        self._watch.start()
+        self._runner = QueryRunner(run)
 
     # observation -------------------------------------------------------------------------------------------------
 
@@ -126,27 +53,27 @@ class SparkJob:
     @property
     def state(self) -> str:
         """Flink's job state, as for jobs in the kernel."""
-        return self._state
+        return self._runner.state
 
     @property
     def over(self) -> bool:
         """Whether the job has ended."""
-        return self._ended.is_set()
+        return self._runner.over
 
     @property
     def complete(self) -> bool:
         """Whether it has ended with everything read and committed."""
-        return self._complete
+        return self._runner.complete
 
     @property
     def query(self) -> Any:
         """Spark's own handle, a ``StreamingQuery``; another one after `resume`."""
-        return self._queries[-1] if self._queries else None
+        return self._runner.query
 
     @property
     def running_s(self) -> float:
         """Seconds from its start to now, or to its end; without those that a new session took."""
-        return (self._ended_s or time.monotonic()) - self._began_s
+        return self._runner.running_s
 
     @property
     def batch_faults(self) -> BatchFaults:
@@ -155,24 +82,25 @@ class SparkJob:
 
     def status(self) -> Status:
         """State, progress and health in one dictionary; what Spark does not measure is absent."""
-        last = self.batches[-1] if self.batches else None
+        runner = self._runner
+        last = runner.batches[-1] if runner.batches else None
         return Status(
             job=self.name,
             engine="spark",
             tier=self._run.plan.tier,
-            state=self._state,
-            paused=self._state == "SUSPENDED",
-            **self._limits.shown,
-            batches=0 if last is None else last.checkpoint_id + 1,
+            state=runner.state,
+            paused=runner.state == "SUSPENDED",
+            **runner.limits.shown,
+            batches=runner.next_batch,
             last_batch_ms=None if last is None else last.duration_ms,
             watermark=self._watermark(),
-            rows_per_second=None if last is None or self._is_carried else last.rows_per_second,
-            committed_rows=dict(self._epochs.rows),
-            late_records=self.figures.late if self._is_carried else None,
+            rows_per_second=None if last is None or self._run.is_carried else last.rows_per_second,
+            committed_rows=dict(runner.epochs.rows),
+            late_records=runner.figures.late if self._run.is_carried else None,
             state_bytes=None if last is None else last.state_bytes,
-            executors=sum(each.active for each in self._executors) or None,
-            executors_lost=losses(self._executors) or None,
-            failure=self.failure or None,
+            executors=sum(each.active for each in runner.executors) or None,
+            executors_lost=losses(runner.executors) or None,
+            failure=runner.failure or None,
         )
 
     def metrics(self) -> Table:
@@ -180,17 +108,17 @@ class SparkJob:
 
         Buffers, back-pressure and load of a subtask are absent: Spark does not measure them.
         """
-        if self._is_carried:
-            return Table(self.figures.rows())
-        return Table([asdict(record) for record in self.batches])
+        if self._run.is_carried:
+            return Table(self._runner.figures.rows())
+        return Table([asdict(record) for record in self._runner.batches])
 
     def checkpoints(self) -> list[BatchRecord]:
         """The most recent micro-batches, oldest first: each is a checkpoint, with its phases."""
-        return list(self.batches)
+        return list(self._runner.batches)
 
     def late_records(self, operator: str | None = None) -> Table:
         """How many records each operator dropped as late; Spark's workers do not keep the records themselves."""
-        rows = [row for row in self.figures.rows() if row["numLateRecordsDropped"]]
+        rows = [row for row in self._runner.figures.rows() if row["numLateRecordsDropped"]]
         if operator is not None:
             rows = [row for row in rows if row["task"].partition("[")[0] == operator]
         return Table([{"task": row["task"], "late": row["numLateRecordsDropped"]} for row in rows])
@@ -201,14 +129,15 @@ class SparkJob:
         Raises:
             JobError: no such table.
         """
-        names = self.tables.names()
+        tables = self._runner.tables
+        names = tables.names()
         if name is None:
             if len(names) != 1:
                 raise JobError(f"the job has {len(names)} tables: name one of {', '.join(names) or 'none'}")
             name = names[0]
         if name not in names:
             raise JobError(unknown("table", name, names))
-        return self.tables.read(name)
+        return tables.read(name)
 
     def graph(self) -> SparkPlan:
         """The operators and the tier of each, as ``pipeline.explain(engine="spark")`` gives them."""
@@ -217,9 +146,10 @@ class SparkJob:
     def dashboard(self) -> SparkWatch:
         """What Spark measures of its query, drawn again every second in a notebook; see `watch`.
 
-        After `resume` there is a picture of each query.
+        Above it stands when batches begin and how large they are, and what was tuned. After `resume` there is a picture
+        of each query.
         """
-        return SparkWatch(self, lambda: self.over, self._run.session)
+        return SparkWatch(self, lambda: self.over, self._run.session, self._told)
 
     def report(self, path: str | Path) -> Path:
         """Write the picture of `dashboard` to one HTML file that needs no network.
@@ -230,7 +160,7 @@ class SparkJob:
         Raises:
             SettingError: the file cannot be written.
         """
-        watched = SparkWatch(self, session=self._run.session)
+        watched = SparkWatch(self, session=self._run.session, told=self._told)
         watched.stop()
         with replaced(Path(path)) as draft:
             draft.write_text(f"{_HEAD}<title>{escape(self.name)}</title>{watched.html()}", encoding="utf-8")
@@ -257,10 +187,10 @@ class SparkJob:
     @property
     def active(self) -> list[Any]:
         """Its queries, of which the last one may be active."""
-        return self._queries
+        return self._runner.queries
 
     def __repr__(self) -> str:
-        return f"<SparkJob {self.name!r}: {self._state}, {self._run.plan.tier}>"
+        return f"<SparkJob {self.name!r}: {self.state}, {self._run.plan.tier}>"
 
     # control -----------------------------------------------------------------------------------------------------
 
@@ -274,12 +204,11 @@ class SparkJob:
             JobError: it failed, or still runs after `timeout`.
         """
         seconds = None if timeout is None else parse_duration(timeout, "timeout") / 1e6
-        if not self._ended.wait(seconds):
-            raise JobError(f"the job {self.name!r} is still {self._state} after {timeout}")
-        if self._state == "FAILED":
-            error = JobError(f"the job {self.name!r} failed on Spark: {self.failure}")
-            raise error from self._error
-        return self._state
+        if not self._runner.ended.wait(seconds):
+            raise JobError(f"the job {self.name!r} is still {self.state} after {timeout}")
+        if self.state == "FAILED":
+            raise JobError(f"the job {self.name!r} failed on Spark: {self._runner.failure}") from self._runner.error
+        return self.state
 
     def tune(self, **settings: object) -> Status:
         """Change the time between two batches or their size; the query starts again from its last batch.
@@ -292,18 +221,14 @@ class SparkJob:
             SettingError: a setting that has no meaning on Spark, or that there is not, or a wrong value.
             JobError: any other; says what to do. Or the job has ended, or reads everything in one batch.
         """
-        limits = self._limits.changed(settings)
+        limits = self._runner.limits.changed(settings)
         if not settings:
             return self.status()
-        if self._run.directory.whole:
+        if self._run.directory.whole and not self.over:
             raise JobError(
                 f"the job {self.name!r} reads everything in one batch: run it with checkpoint_interval to have several"
             )
-        paused = self._state == "SUSPENDED"
-        self.pause()
-        self._limits = limits
-        if not paused:
-            self.resume()
+        self._runner.limit(limits)
         return self.status()
 
     def pause(self) -> None:
@@ -312,11 +237,7 @@ class SparkJob:
         Raises:
             JobError: the job has ended.
         """
-        self._check_running()
-        self._wanted = "SUSPENDED"
-        self._stop_query()
-        if not self.over:  # it may have ended meanwhile
-            self._state = "SUSPENDED"
+        self._runner.pause()
 
     def resume(self) -> None:
         """Start the query again where `pause` stopped it.
@@ -324,14 +245,7 @@ class SparkJob:
         Raises:
             JobError: the job has ended.
         """
-        self._check_running()
-        if self._state == "SUSPENDED":
-            try:
-                self._start()
-            except BaseException:
-                self._state = "SUSPENDED"  # it can be tried again
-                raise
-            self._wanted = "RUNNING"
+        self._runner.resume()
 
     def run_again(self, *, engine: Literal["kernel", "spark"] = "kernel", spark: object | None = None) -> Any:
         """Stop this job and run its pipeline from the beginning in the kernel, or once more on Spark.
@@ -361,181 +275,59 @@ class SparkJob:
         Raises:
             JobError: it failed, or has not ended in time.
         """
-        if not self.over:
-            self._wanted = "FINISHED"
+        self._runner.want("FINISHED")
         if wait:
             self.wait(timeout)
 
     def cancel(self, *, wait: bool = True, timeout: Duration = "60s") -> None:
         """End the job, CANCELED; otherwise as `stop`."""
-        if not self.over:
-            self._wanted = "CANCELED"
+        self._runner.want("CANCELED")
         if wait:
-            self._ended.wait(parse_duration(timeout, "timeout") / 1e6)
+            self._runner.ended.wait(parse_duration(timeout, "timeout") / 1e6)
 
-    def savepoint(self, name: str, timeout: Duration = "60s") -> str:
-        """Not on Spark.
+    def savepoint(self, name: str) -> str:
+        """Stop the query, copy its checkpoint directory, and go on from the last batch.
+
+        A run with the copy as ``checkpoint_dir`` and ``resume=True`` continues where the savepoint was taken.
+
+        Args:
+            name: of the copy's folder: letters, digits, ``_``, ``-`` and ``.``.
+
+        Returns:
+            The folder, in ``savepoints`` in the checkpoint directory.
 
         Raises:
-            JobError: always; says what to do.
+            CheckpointError: the name is not valid as a file name, exists already, or the copy cannot be written.
+            JobError: the job has no checkpoint directory, or has ended.
         """
-        raise JobError(
-            "Spark keeps its last batches in the checkpoint directory and has no savepoints: stop the job, copy "
-            f"{str(self._run.directory.root)!r}, and run from the copy with resume=True"
-        )
+        directory = self._run.directory
+        if not directory.kept:
+            raise JobError(
+                f"the job {self.name!r} has no checkpoint directory, of which a savepoint is a copy: run it with "
+                "checkpoint_dir"
+            )
+        folder = savepoint_folder(directory.root, name)
+        self._runner.while_stopped(lambda: copy_directory(directory.root, folder))
+        return str(folder)
+
+    def savepoints(self) -> list[str]:
+        """The names of the savepoints in its checkpoint directory, oldest first."""
+        return savepoint_names(self._run.directory.root)
 
     def __getattr__(self, name: str) -> Any:
         if name in METHODS:
             raise method_missing(name)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    # the run -----------------------------------------------------------------------------------------------------
-
-    @property
-    def _is_carried(self) -> bool:
-        return self._run.plan.tier == "carried"
-
-    @property
-    def _is_written_whole(self) -> bool:
-        """Whether the only batch of such a query has reached the sinks."""
-        return self._run.directory.whole and self._epochs.committed >= 0
-
     def _watermark(self) -> str | None:
         """As UTC text; None: none yet."""
-        if self._is_carried:
-            known = [row["currentOutputWatermark"] for row in self.figures.rows()]
+        if self._run.is_carried:
+            known = [row["currentOutputWatermark"] for row in self._runner.figures.rows()]
             return format_instant(min(known)) if known and None not in known else None
-        return (self.batches[-1].watermark if self.batches else "") or None
+        return (self._runner.batches[-1].watermark if self._runner.batches else "") or None
 
-    def _open_epochs(self) -> Epochs:
-        directory = self._run.directory
-        folder = directory.root if directory.kept else None
-        return Epochs(self._plan.sinks, self.name, directory.run, folder, self.tables)
-
-    def _start(self) -> None:
-        run = self._run
-        if self._is_written_whole:
-            self._state = "RUNNING"
-            return
-        self._state = "INITIALIZING"
-        where = run.session, self._plan, run.directory.root
-        interval, most = self._limits.trigger, self._limits.size
-        if self._is_carried:
-            query = start_carried(
-                *where, batch_rows=most or BATCH_ROWS, clocked=run.clocked, interval=interval, write=self._write
-            )
-        else:
-            parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
-            query = start_native(
-                *where,
-                batch_rows=most or BATCH_ROWS,
-                reread_rows=most or REREAD_ROWS,
-                parts=parts,
-                interval=interval,
-                whole=run.directory.whole,
-                write=self._write,
-            )
-        self._queries.append(query)
-        self._state = "RUNNING"
-
-    def _write(self, batch: Batch) -> None:
-        """Called by Spark with each batch, on a thread of its own."""
-        try:
-            again = batch.number <= self._epochs.committed
-            if not again:
-                records_before = self._run.directory.records_before
-                self._run.faults.before(records_before(batch.number), records_before(batch.number + 1))
-            self._epochs.write(batch.number, batch.rows)
-            if not again:
-                self.figures.add(batch.figures)
-                first = self._plan.sinks[0][0]
-                self._run.faults.after(sum(len(records) for uid, records in batch.rows if uid == first))
-        except Exception as error:
-            self._error = error
-            raise
-
-    def _follow(self) -> None:
-        """Look at the query until the job is over."""
-        try:
-            while True:
-                time.sleep(_LOOK_S)
-                self._keep_places()
-                if self._wanted in ("FINISHED", "CANCELED"):
-                    self._stop_query()
-                    return self._end(self._wanted)
-                if self._state == "SUSPENDED" or self._wanted == "SUSPENDED":
-                    continue
-                if self.query is None:
-                    return self._complete_as_read()
-                active = self.query.isActive  # before the reports, so that the last one is among them
-                self._note_progress()
-                self._note_executors()
-                if not active:
-                    if self._wanted == "SUSPENDED":
-                        continue
-                    if self._is_written_whole and self.query.exception() is None:
-                        return self._complete_as_read()
-                    if self._run.faults.failed_just_now:
-                        self._start()
-                        continue
-                    error = self.query.exception()
-                    if is_impatience(str(error)) and self._starts < _STARTS:
-                        self._starts += 1
-                        self._start()
-                        continue
-                    self.failure = failure_of(error, self._run.session)
-                    if isinstance(self._error, WorkbenchError):
-                        self.failure = self._error.message
-                    return self._end("FAILED")
-                if self._run.directory.ended:
-                    self.query.processAllAvailable()  # and the batch without rows in which the last windows come out
-                    return self._complete_as_read()
-        except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
-            self._error = error
-            self.failure = failure_of(error, self._run.session)
-            return self._end("FAILED")
-
-    def _complete_as_read(self) -> None:
-        """Everything is read and committed."""
-        self._complete = True
-        if self.query is not None:
-            self._note_progress()
-            self._note_executors(now=True)
-            self._stop_query()
-        self._end("FINISHED")
-
-    def _keep_places(self) -> None:
-        """Every few seconds, as a sink expects."""
-        if time.monotonic() - self._kept_s >= _KEEP_S:
-            self._kept_s = time.monotonic()
-            for place in self._run.held:
-                place.keep()
-
-    def _note_progress(self) -> None:
-        known = self.batches[-1].checkpoint_id if self.batches else -1
-        reports = [BatchRecord.of(progress) for progress in reports_after(self.query, known)]
-        self.batches.extend(reports)
-        self._starts = 0 if reports else self._starts
-
-    def _note_executors(self, *, now: bool = False) -> None:
-        """Every second, those of the cluster, without those that were lost before this job."""
-        if now or time.monotonic() - self._seen_s >= _EXECUTORS_S:
-            self._seen_s = time.monotonic()
-            present = executors_of(self._run.session)
-            self._executors = [each for each in present if each.number not in self._lost_before]
-
-    def _stop_query(self) -> None:
-        if self._queries:
-            self.query.stop()
-
-    def _check_running(self) -> None:
-        if self.over:
-            raise JobError(f"the job {self.name!r} is {self._state}: run the pipeline again")
-
-    def _end(self, state: str) -> None:
-        self._state, self._ended_s = state, time.monotonic()
-        self._epochs.close()
-        for place in self._run.held:
-            place.release()
-        self._run.directory.close()
-        self._ended.set()
+    def _told(self) -> str:
+        """What the picture says of its batches."""
+        if self._run.directory.whole:
+            return "<p>Everything is read in one batch. A run with checkpoint_interval has several.</p>"
+        return limits_told(self.name, self._runner.limits, self._runner.changes)

@@ -89,6 +89,7 @@ class SparkWatch:
         target: the query or the session.
         over: whether no other query will come; None: when those that were seen have ended.
         session: whose executors are shown; None: those of the target.
+        told: HTML to stand above the picture; None: nothing.
 
     Attributes:
         queries: what was seen of each, oldest first.
@@ -97,10 +98,17 @@ class SparkWatch:
     In a notebook it is drawn again while the queries run.
     """
 
-    def __init__(self, target: Any, over: Callable[[], bool] | None = None, session: Any = None) -> None:
+    def __init__(
+        self,
+        target: Any,
+        over: Callable[[], bool] | None = None,
+        session: Any = None,
+        told: Callable[[], str] | None = None,
+    ) -> None:
         self.queries: list[WatchedQuery] = []
         self.executors: list[ExecutorSeen] = []
         self._session = target if session is None else session
+        self._told = told or (lambda: "")
         self._looks = 0
         self._target = target
         self._is_over = over
@@ -151,7 +159,7 @@ class SparkWatch:
         """The picture as it is now."""
         if not self.queries:
             return "<p>no streaming query is active in this session</p>"
-        return "".join([*(query.html() for query in self.queries), cluster(self.executors)])
+        return "".join([self._told(), *(query.html() for query in self.queries), cluster(self.executors)])
 
     def _repr_html_(self) -> str:
         return self.html()
