@@ -49,15 +49,19 @@ class Answer:
         return True
 
     def ask_slowly(
-        self, name: str, action: Callable[[], object], done: str, then: Callable[[Any], None] | None = None
+        self,
+        name: str,
+        action: Callable[[], object],
+        done: str | Callable[[Any], str],
+        then: Callable[[Any], None] | None = None,
     ) -> bool:
-        """Send a slow request to the job; the answer is shown when it arrives."""
+        """Send a slow request to the job; the answer is shown when it arrives, and may depend on the result."""
 
         def answered(result: Any, problem: str | None) -> None:
             if problem is not None:
                 self.refuse(problem)
                 return
-            self._say("good", f"✓ {done}")
+            self._say("good", f"✓ {done if isinstance(done, str) else done(result)}")
             if then is not None:
                 then(result)
 

@@ -1,33 +1,29 @@
-"""Runs the pipeline of a job again on Spark, and shows there what Spark measures of it."""
+"""Runs the pipeline of a job again on Spark."""
 
 from __future__ import annotations
 
-import threading
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.dashboard.contract.actions import Answer, button, choice, group, offer
+from workbench.dashboard.contract.job_on_spark import JobOnSpark
 from workbench.dashboard.contract.part import Easel
 from workbench.spark.masters import OFFERED
 
-_REDRAWN_S = 1.0
-_PICTURE = "the picture of Spark"
-
 
 class OtherEngine:
-    """The choice of a master with its button, and below them the picture of the job on Spark.
-
-    The kernel's job has ended by then, and its frames with it. So the picture is drawn as a slow action of the view,
-    again and again until the job on Spark has ended.
+    """The choice of a master with its button, and the job that runs on Spark then.
 
     Args:
         easel: of the view.
+        instead_of: models that have no meaning for a job on Spark.
 
     Attributes:
         group: the controls.
-        picture: of the job on Spark; empty: there is none.
+        on_spark: the controls and the picture of the job on Spark.
     """
 
-    def __init__(self, easel: Easel) -> None:
+    def __init__(self, easel: Easel, instead_of: Sequence[Any]) -> None:
         self._easel = easel
         self._answer = Answer("run again on", easel.texts, easel.background)
         self.master = choice("Master of Spark", 180)
@@ -36,41 +32,24 @@ class OtherEngine:
             "Run again on Spark", self._run_again, "Stop the job, and run its pipeline from the beginning on Spark"
         )
         self.group = group(self.master, self.run_again, self._answer.div)
-        self.picture = easel.texts.piece("The job on Spark")
-        self._shown: Any = None
+        self.on_spark = JobOnSpark(easel, instead_of)
 
-    def update(self) -> None:
-        """Remove the answer after a while."""
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """The models that a user changes."""
+        return self.master, *self.on_spark.inputs
+
+    def update(self, over: bool) -> None:
+        """Remove the answer after a while, and the job on Spark if the kernel's runs again."""
         self._answer.update()
+        if not over:
+            self.on_spark.leave()
 
     def _run_again(self) -> None:
         job, master = self._easel.job, self.master.value
         self._answer.ask_slowly(
             "run again on Spark",
             lambda: job.run_again(engine="spark", spark=master),
-            f"runs again on Spark, {master}: its picture is below, and job.run_again() returns to the kernel",
-            self._show,
+            f"runs again on Spark, {master}",
+            self.on_spark.show,
         )
-
-    def _show(self, job: Any) -> None:
-        watched = self._shown = job.dashboard()
-
-        def draw() -> tuple[str, bool]:
-            over = watched.over  # before the picture, so that the last one is complete
-            watched.look()
-            return watched.html(), over
-
-        def drawn(found: tuple[str, bool] | None, problem: str | None) -> None:
-            if found is None or watched is not self._shown:  # the session may be gone; what was seen stays
-                return
-            html, over = found
-            self.picture.write(html)
-            if not over:
-                self._easel.background.run(_PICTURE, lambda: _after_a_rest(draw), drawn)
-
-        self._easel.background.run(_PICTURE, draw, drawn)
-
-
-def _after_a_rest(draw: Any) -> Any:
-    threading.Event().wait(_REDRAWN_S)
-    return draw()

@@ -62,49 +62,48 @@ class ControlsPart(Part):
         self._make_failures()
         self._make_slowness()
         self._make_architectures()
-        self.elsewhere = OtherEngine(easel)
         self._in_force = easel.texts.piece("Slowed down and stalled", "controls_in_force", role="note")
-        actions = row(
-            [
-                group(self.pause, self.checkpoint, self.stop, self.answers["run"].div, name="run"),
-                group(
-                    self.savepoint_name,
-                    self.savepoint,
-                    self.savepoints,
-                    self.restore,
-                    self.answers["save"].div,
-                    name="save",
-                ),
-                group(
-                    self.task,
-                    self.fail,
-                    self.taskmanager,
-                    self.fail_taskmanager,
-                    self.fail_coordinator,
-                    self.answers["fail"].div,
-                    name="fail",
-                ),
-                group(
-                    self.operator,
-                    self.how,
-                    self.rest,
-                    self.slow_down,
-                    self.stall,
-                    self._in_force.div,
-                    self.answers["slow"].div,
-                    name="slow",
-                ),
-                group(self.architecture, self.run_again, self.answers["again"].div, name="again"),
-                self.elsewhere.group,
-            ],
-            "controls_actions",
-        )
-        models = [*self.knobs.models, self.timeline.model, actions, self.elsewhere.picture.div]
+        of_kernel = [
+            group(self.pause, self.checkpoint, self.stop, self.answers["run"].div, name="run"),
+            group(
+                self.savepoint_name,
+                self.savepoint,
+                self.savepoints,
+                self.restore,
+                self.answers["save"].div,
+                name="save",
+            ),
+            group(
+                self.task,
+                self.fail,
+                self.taskmanager,
+                self.fail_taskmanager,
+                self.fail_coordinator,
+                self.answers["fail"].div,
+                name="fail",
+            ),
+            group(
+                self.operator,
+                self.how,
+                self.rest,
+                self.slow_down,
+                self.stall,
+                self._in_force.div,
+                self.answers["slow"].div,
+                name="slow",
+            ),
+        ]
+        seek = column([self.timeline.model])
+        self.elsewhere = OtherEngine(easel, [*self.knobs.models, seek, *of_kernel])
+        again = group(self.architecture, self.run_again, self.answers["again"].div, name="again")
+        actions = row([*of_kernel, again, self.elsewhere.group], "controls_actions")
+        on_spark = self.elsewhere.on_spark
+        models = [*self.knobs.models, on_spark.model, seek, actions, on_spark.picture.div]
         self.models = [column(models, spacing=8)]
         self.inputs = (
             *self.knobs.inputs, self.timeline.slider,
             self.savepoint_name, self.savepoints, self.task, self.taskmanager, self.operator, self.how, self.rest,
-            self.architecture, self.elsewhere.master,
+            self.architecture, *self.elsewhere.inputs,
         )  # fmt: skip
 
     def update(self, frame: Frame) -> None:
@@ -122,7 +121,7 @@ class ControlsPart(Part):
         self._offer_savepoints(frame)
         self._slowness.update(frame)
         self._show_slowness(frame)
-        self.elsewhere.update()
+        self.elsewhere.update(over)
         for answer in self.answers.values():
             answer.update()
 
