@@ -201,6 +201,26 @@ def test_linked_rows_are_followed_and_taken_out_by_their_content(rows, wanted):
     assert followed() == [(at, row) for at, code in enumerate(wanted) for row in listed.get(code, ())]
 
 
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=25))
+def test_different_values_are_counted_for_each_condition(rows):
+    groups = np.array([row[0] for row in rows], np.int64)
+    pairs = np.array([4 * row[0] + row[1] for row in rows], np.int64)
+    masks = np.array([row[2] for row in rows], np.int64)
+    weights = np.array([-1 if row[3] else 1 for row in rows], np.int64)
+    marks, once = np.zeros(12, np.int64), np.zeros((3, 2), np.int64)
+    compiled.mark_values(pairs, groups, masks, marks, once)
+    counts, different = np.zeros((12, 2), np.int64), np.zeros((3, 2), np.int64)
+    compiled.count_values(pairs, groups, masks, weights, counts, different)
+    for at in range(2):
+        seen = [(pair, weight) for pair, mask, weight in zip(pairs, masks, weights, strict=True) if mask >> at & 1]
+        left = [sum(weight for other, weight in seen if other == pair) for pair in range(12)]
+        assert counts[:, at].tolist() == left
+        for group in range(3):
+            own = range(4 * group, 4 * group + 4)
+            assert once[group, at] == len({pair for pair, _ in seen if pair in own})
+            assert different[group, at] == sum(left[pair] > 0 for pair in own)
+
+
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, 2)), max_size=20), st.booleans())
 def test_the_best_row_of_each_key_is_picked(rows, last_wins):
     codes = np.array([row[0] for row in rows], np.int64)

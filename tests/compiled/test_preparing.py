@@ -149,6 +149,9 @@ def test_no_kernel_is_called_that_was_not_made_ready_before(
     )
     rise.sink_to(wb.TableSink("rise")).run("rise").wait("30s")
     numbers.key_by("k").latest_by("n").sink_to(wb.TableSink("latest", upsert_key="k")).run("latest").wait("30s")
+    values = numbers.group_by("k").aggregate(values=wb.count_distinct("n"))
+    again = values.group_by("values").aggregate(keys=wb.count_distinct("k"))
+    (values.sink_to(wb.TableSink("values")) + again.sink_to(wb.TableSink("again"))).run("values").wait("30s")
     texts = wb.Stream.from_table(pa.table({"k": ["a", "a"], "v": [2, 3]})).key_by("k").aggregate(s=wb.sum("v"))
     texts.sink_to(wb.TableSink("texts")).run("texts").wait("30s")
     assert unprepared == []

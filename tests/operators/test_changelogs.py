@@ -96,9 +96,11 @@ def test_aggregates_of_some_records_and_of_different_values() -> None:
             few=wb.count().where(wb.col("price") < 6),
             items=wb.count_distinct("item").where("price IS NOT NULL"),
             last=wb.max("item"),
+            sold=wb.count_distinct("item").where("price > 5"),
+            cheap=wb.max("item").where("price < 6"),
         )
     )
-    assert rows(totals) == [("mo", 3, 9, 2, 3, "c"), ("tu", 2, 16, 0, 2, "b")]
+    assert rows(totals) == [("mo", 3, 9, 2, 3, "c", 1, "c"), ("tu", 2, 16, 0, 2, "b", 2, None)]
 
 
 def test_windows_count_different_values_and_take_extremes_of_text() -> None:
@@ -313,7 +315,12 @@ def test_groups_continue_at_another_parallelism() -> None:
     stream = wb.Stream.from_table(table, rate=400)
     counts = stream.group_by("k", "v").aggregate(n=wb.count())
     sinks = {
-        "sizes": counts.group_by("k").aggregate(n=wb.sum("n"), different=wb.count_distinct("v"), most=wb.max("n")),
+        "sizes": counts.group_by("k").aggregate(
+            n=wb.sum("n"),
+            different=wb.count_distinct("v"),
+            most=wb.max("n"),
+            repeated=wb.count_distinct("v").where("n > 1"),
+        ),
         "top": counts.key_by("k").top_n(2, "v", rank="place"),
         "last": stream.key_by("k").latest_by("v"),
         "once": stream.distinct("v"),
@@ -329,9 +336,9 @@ def test_groups_continue_at_another_parallelism() -> None:
     assert job.wait("60s") == "FINISHED"
     pairs = Counter(zip(table["k"].to_pylist(), table["v"].to_pylist(), strict=True))
     values = {k: sorted((v for key, v in pairs if key == k), reverse=True) for k in range(17)}
-    assert {row["k"]: (row["n"], row["different"], row["most"]) for row in job.table("sizes").to_pylist()} == {
-        k: (sum(n for (key, _), n in pairs.items() if key == k), len(of), max(pairs[k, v] for v in of))
-        for k, of in values.items()
+    sizes = {k: [pairs[k, v] for v in of] for k, of in values.items()}
+    assert {row.pop("k"): tuple(row.values()) for row in job.table("sizes").to_pylist()} == {
+        k: (sum(of), len(of), max(of), sum(n > 1 for n in of)) for k, of in sizes.items()
     }
     assert sorted((row["k"], row["place"], row["v"]) for row in job.table("top").to_pylist()) == [
         (k, place, v) for k, of in values.items() for place, v in enumerate(of[:2], start=1)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from workbench.compiled.keys.partition import route, scatter
     from workbench.compiled.keys.selection import choose_rows
     from workbench.compiled.keys.spreading import spread
+    from workbench.compiled.keys.value_counting import count_values, mark_values
     from workbench.compiled.matching.chains import find_bound, list_bound, mark_bound
     from workbench.compiled.matching.stepping import step_matches
 else:
@@ -50,6 +51,7 @@ __all__ = [
     "choose_rows",
     "count_into_waves",
     "count_links",
+    "count_values",
     "distinct_codes",
     "divide_by",
     "find_bound",
@@ -66,6 +68,7 @@ __all__ = [
     "link_rows",
     "list_bound",
     "mark_bound",
+    "mark_values",
     "merge_cells",
     "merge_rows",
     "mix_hashes",

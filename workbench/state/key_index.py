@@ -12,6 +12,7 @@ from workbench.state.key_columns import check_keys, from_ints, is_text, plain, t
 from workbench.state.key_table import KeyTable
 
 _NO_CODE = -1
+_LOOKED_UP = 16  # texts are copied in the time in which one is looked up
 _FEW = 64  # texts that are looked up one by one in the time that a table of distinct ones takes
 
 
@@ -190,11 +191,12 @@ class _NumberColumn:
 class _TextColumn:
     """Codes for the values of one column of strings; only the distinct values of a batch are looked up."""
 
-    __slots__ = ("_code_of", "_values")
+    __slots__ = ("_code_of", "_packed", "_values")
 
     def __init__(self) -> None:
         self._code_of: dict[str | None, int] = {}
         self._values: list[str | None] = []
+        self._packed = pa.array([], pa.large_string())  # the first of the values
 
     def __len__(self) -> int:
         return len(self._values)
@@ -225,7 +227,17 @@ class _TextColumn:
         return codes
 
     def values(self, codes: Int64s, kind: pa.DataType) -> pa.Array:
-        values = [self._values[code] for code in codes.tolist()]
-        if not pa.types.is_dictionary(kind):
-            return pa.array(values, kind)
-        return pa.array(values, kind.value_type).dictionary_encode().cast(kind)
+        text = kind.value_type if pa.types.is_dictionary(kind) else kind
+        values = self._texts(codes)
+        if values.type != text:
+            values = values.cast(text)
+        return values.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else values
+
+    def _texts(self, codes: Int64s) -> pa.Array:
+        """The values of codes; they are packed again when new ones are as often asked for as there are others."""
+        held = len(self._packed)
+        if len(codes) * _LOOKED_UP >= held and len(self._values) > held:
+            self._packed = pa.concat_arrays([self._packed, pa.array(self._values[held:], pa.large_string())])
+        if len(self._packed) < len(self._values) and int(codes.max(initial=-1)) >= held:
+            return pa.array([self._values[code] for code in codes.tolist()], pa.large_string())
+        return self._packed.take(pa.array(codes))

@@ -25,6 +25,7 @@ MODULES = {
     "workbench.compiled.keys.partition": ("route", "scatter"),
     "workbench.compiled.keys.selection": ("choose_rows",),
     "workbench.compiled.keys.spreading": ("spread",),
+    "workbench.compiled.keys.value_counting": ("count_values", "mark_values"),
     "workbench.compiled.matching.chains": ("find_bound", "list_bound", "mark_bound"),
     "workbench.compiled.matching.stepping": ("step_matches",),
 }

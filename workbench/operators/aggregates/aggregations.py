@@ -27,11 +27,13 @@ class Aggregation:
         function: the function.
         column: the column of the values; None only for a count of rows.
         computed: the expression computed into the column for this aggregate, if any.
+        values: the expression of the values before `where`, if there is one.
     """
 
     function: Function
     column: str | None = None
     computed: Expression | None = field(default=None, compare=False)
+    values: str | None = field(default=None, compare=False)
 
     def describe(self) -> str:
         """Such as ``mean(dep_delay)``."""
@@ -54,7 +56,8 @@ class Aggregation:
         """
         value = self.computed if self.computed is not None else self.column
         column, computed = values_where(1 if value is None else value, condition)
-        return replace(self, column=column, computed=computed)
+        values = self.values if value is None else self.values or expression_of(value)
+        return replace(self, column=column, computed=computed, values=values)
 
     def output_type(self, schema: pa.Schema) -> pa.DataType:
         """The type of the result.
@@ -184,6 +187,16 @@ def values_where(value: ColumnName | int, condition: str | Expression) -> tuple[
     given = lit(value) if isinstance(value, int) else col(value) if isinstance(value, str) else value
     made = when(chosen).then(given)
     return made.sql, made
+
+
+def expression_of(values: ColumnName) -> str:
+    """The text of an expression, also of a column, whatever its name.
+
+    Example:
+        >>> expression_of("a + b"), expression_of(col("a") + col("b"))
+        ('`a + b`', 'a + b')
+    """
+    return (col(values) if isinstance(values, str) else values).sql
 
 
 def is_time(kind: pa.DataType) -> bool:

@@ -18,7 +18,7 @@ from workbench.arguments import whole_number
 from workbench.elements import Int64s
 from workbench.errors import ExpressionError, PlanError, unknown
 from workbench.expressions import ColumnName, Expression
-from workbench.operators.aggregates.aggregations import Aggregation, values_of, values_where
+from workbench.operators.aggregates.aggregations import Aggregation, expression_of, values_of, values_where
 from workbench.state.key_columns import POSSIBLE, can_be_key, is_text
 
 _NARROW = 2**15
@@ -35,12 +35,14 @@ class HolisticAggregation:
         column: the column of the values.
         k: the maximum number of values for ``top_k``; 0 for the others.
         computed: the expression computed into the column for this aggregate, if any.
+        values: the expression of the values before `where`, if there is one.
     """
 
     function: Holistic
     column: str
     k: int = 0
     computed: Expression | None = field(default=None, compare=False)
+    values: str | None = field(default=None, compare=False)
 
     def describe(self) -> str:
         """Such as ``median(dep_delay)``."""
@@ -111,7 +113,7 @@ class HolisticAggregation:
     def where(self, condition: str | Expression) -> HolisticAggregation:
         """The same over the records for which a condition is true; see `Aggregation.where`."""
         column, computed = values_where(self.computed if self.computed is not None else self.column, condition)
-        return replace(self, column=column, computed=computed)
+        return replace(self, column=column, computed=computed, values=expression_of_values(self))
 
 
 def by_group(groups: Int64s, count: int) -> Int64s:
@@ -244,4 +246,16 @@ def for_schema(aggregation: AnyAggregation, schema: pa.Schema) -> AnyAggregation
         return aggregation
     if column not in schema.names or not is_text(schema.field(column).type):
         return aggregation
-    return HolisticAggregation(aggregation.function, column, computed=aggregation.computed)
+    return HolisticAggregation(aggregation.function, column, 0, aggregation.computed, aggregation.values)
+
+
+def expression_of_values(aggregation: AnyAggregation) -> str:
+    """The expression of the values that an aggregate looks at, without the condition of `where`.
+
+    Example:
+        >>> expression_of_values(count_distinct("user").where("price > 5"))
+        'user'
+    """
+    if aggregation.values is not None:
+        return aggregation.values
+    return expression_of(aggregation.computed if aggregation.computed is not None else aggregation.column or "")

@@ -20,7 +20,12 @@ from workbench.errors import PlanError
 from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import count
 from workbench.operators.aggregates.grouping import all_groups_table, one_key, output_fields, owned_groups
-from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation, aggregate_types
+from workbench.operators.aggregates.window_functions import (
+    AnyAggregation,
+    HolisticAggregation,
+    aggregate_types,
+    expression_of_values,
+)
 from workbench.operators.changelogs.expiring import Expiring
 from workbench.operators.changelogs.row_kinds import (
     DELETE,
@@ -34,7 +39,7 @@ from workbench.operators.changelogs.row_kinds import (
     with_kinds,
 )
 from workbench.operators.changelogs.touched_groups import TouchedGroups
-from workbench.operators.changelogs.value_counts import ValueCounts
+from workbench.operators.changelogs.value_counts import MOST_COLUMNS, ValueCounts
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.snapshots.keyed_snapshot import key_rows, owned_table
@@ -107,6 +112,40 @@ class GroupAggregate:
         return Expiring(make, self.keys, schema, self.ttl_us, not self.aggregates and not is_changelog(schema))
 
 
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """An aggregate that is folded into accumulators, at this place."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class _OfValues:
+    """An aggregate of the values that each group has.
+
+    Attributes:
+        function: the function.
+        values: the place of its `ValueCounts` among all.
+        at: the place of its column in there.
+    """
+
+    function: str
+    values: int
+    at: int
+
+
+def _shared(item: AnyAggregation, tables: list[tuple[str, list[AnyAggregation]]]) -> _OfValues:
+    """Let an aggregate share a table of values with others that look at the same ones."""
+    values = expression_of_values(item)
+    sharing = [at for at, (other, items) in enumerate(tables) if other == values and len(items) < MOST_COLUMNS]
+    if not sharing:
+        tables.append((values, []))
+    at = sharing[0] if sharing else len(tables) - 1
+    items = tables[at][1]
+    items.append(item)
+    return _OfValues(item.function, at, len(items) - 1)
+
+
 class _Groups(Operator):
     """State: the accumulators of each group, at the group's code; a group without records has a count of 0."""
 
@@ -116,16 +155,19 @@ class _Groups(Operator):
         self._index = KeyIndex(spec.keys, schema)
         self._touched = TouchedGroups()
         back = is_changelog(schema)
-        folded, self._columns = [count()], cast("list[tuple[str, int]]", [])
-        self._values: list[ValueCounts] = []
+        folded, self._columns = [count()], cast("list[_Folded | _OfValues]", [])
+        tables: list[tuple[str, list[AnyAggregation]]] = []
         for _, item in spec.aggregates:
             if isinstance(item, HolisticAggregation) or (back and item.function in ("min", "max")):
-                self._columns.append((item.function, len(self._values)))
-                self._values.append(ValueCounts(item.column or "", schema, back, item.function != "count_distinct"))
+                self._columns.append(_shared(item, tables))
             else:
-                self._columns.append(("", len(folded)))
+                self._columns.append(_Folded(len(folded)))
                 folded.append(item)
         self._accumulators = Accumulators(folded, schema)
+        self._values: list[ValueCounts] = []
+        for _, items in tables:
+            extremes = any(item.function != "count_distinct" for item in items)
+            self._values.append(ValueCounts([item.column or "" for item in items], schema, back, extremes))
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -157,13 +199,15 @@ class _Groups(Operator):
         """The number of records of each group, and its row."""
         folded = self._accumulators.results(groups)
         columns: list[pa.Array] = []
-        for function, at in self._columns:
-            if not function:
-                columns.append(folded[at])
-            elif function == "count_distinct":
-                columns.append(pa.array(self._values[at].distinct(groups)))
+        for column in self._columns:
+            if isinstance(column, _Folded):
+                columns.append(folded[column.at])
+                continue
+            values = self._values[column.values]
+            if column.function == "count_distinct":
+                columns.append(pa.array(values.distinct(groups, column.at)))
             else:
-                columns.append(self._values[at].extremes(groups, function == "max"))
+                columns.append(values.extremes(groups, column.at, column.function == "max"))
         arrays = [
             column if column.type == field.type else column.cast(field.type)
             for column, field in zip([*(keys.columns if self._keys else ()), *columns], self._schema, strict=True)
@@ -186,7 +230,8 @@ class _Groups(Operator):
         pieces: dict[str, pa.Table | Json | DelayedEncoding] = {
             "groups": all_groups_table(self._index, self._accumulators)
         }
-        pieces |= {f"values-{at}": values.saved(self._index) for at, values in enumerate(self._values)}
+        for name, column in self._pieces():
+            pieces[name] = self._values[column.values].saved(self._index, column.at)
         return cast("Snapshot", pieces)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -195,11 +240,17 @@ class _Groups(Operator):
             codes = codes_in(self._index, key_rows(groups, self._keys))
             self._accumulators.grow(len(self._index))
             self._accumulators.load(codes, groups)
-        for at, values in enumerate(self._values):
-            table = owned_table(snapshots, f"values-{at}", self._keys, self._context)
+        for name, column in self._pieces():
+            table = owned_table(snapshots, name, self._keys, self._context)
             if table is not None:
                 codes = codes_in(self._index, key_rows(table, self._keys))
-                values.load(codes, table.column("value").combine_chunks(), numbers_in(table, "count", 1))
+                values, counts = table.column("value").combine_chunks(), numbers_in(table, "count", 1)
+                self._values[column.values].load(column.at, codes, values, counts)
+
+    def _pieces(self) -> list[tuple[str, _OfValues]]:
+        """The pieces of a snapshot that hold values, one for each aggregate that looks at them."""
+        columns = [column for column in self._columns if isinstance(column, _OfValues)]
+        return [(f"values-{at}", column) for at, column in enumerate(columns)]
 
 
 class _DistinctKeys(Operator):

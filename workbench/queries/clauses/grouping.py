@@ -15,7 +15,7 @@ from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
 from workbench.operators.changelogs.row_kinds import is_changelog
-from workbench.queries.reading.binding import AGGREGATES, bound, key_of
+from workbench.queries.reading.binding import AGGREGATES, bound, bound_condition, key_of
 from workbench.queries.reading.dialect import WINDOWS
 from workbench.queries.reading.event_time import window_times
 from workbench.queries.reading.places import Text
@@ -239,22 +239,22 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
         if function == "count":
             function = "count_distinct"
     counted = isinstance(operand, exp.Star) or (isinstance(operand, exp.Literal) and function == "count")
-    if counted and where is None:
-        return aggregations.count()
-    if where is not None:
-        operand = exp.Case(ifs=[exp.If(this=where, true=exp.Literal.number(1) if counted else operand)])
-    make = count_distinct if function == "count_distinct" else getattr(aggregations, function)
     if any(isinstance(part, exp.AggFunc) for part in operand.walk()):
         raise text.error(tree, "an aggregate of an aggregate needs a query of its own in FROM for the inner one")
-    value = bound(operand, rows, text)
-    made: AnyAggregation = make(value)
-    kind = compile_expression(value, rows.records.schema).type
-    try:
-        schema = pa.schema([(made.column, kind)])
-        for_schema(made, schema).output_type(schema)
-    except PlanError as error:
-        raise text.error(tree, error.message) from None
-    return made
+    made: AnyAggregation
+    if counted:
+        made = aggregations.count()
+    else:
+        make = count_distinct if function == "count_distinct" else getattr(aggregations, function)
+        value = bound(operand, rows, text)
+        made = make(value)
+        kind = compile_expression(value, rows.records.schema).type
+        try:
+            schema = pa.schema([(made.column, kind)])
+            for_schema(made, schema).output_type(schema)
+        except PlanError as error:
+            raise text.error(tree, error.message) from None
+    return made if where is None else made.where(bound_condition(where, rows, text))
 
 
 def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
