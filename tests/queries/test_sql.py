@@ -434,6 +434,12 @@ _ERRORS = [
     ("SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)", "COUNT(*)", "an aggregate in a condition"),
     ("SELECT 1 AS a FROM bid WHERE price > (SELECT MAX(price) FROM bid)", "MAX(price)", "join with it in FROM"),
     ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
+    (
+        "SELECT auction, SUMM(price) AS n FROM bid GROUP BY auction",
+        "SUMM(price",
+        "unknown function 'summ': did you mean 'sum'?",
+    ),
+    ("SELECT SUM(price) FILTER (WHERE auction) FROM bid", "auction", "the condition is of the type bigint"),
     ("SELECT price FROM bid a, bid b WHERE a.auction = b.auction AND a.ts = b.ts", "price", "a.price or b.price"),
     ("SELECT price > 'x' FROM bid", "price > 'x'", "cannot compare price (bigint) and 'x' (string)"),
     ("SELECT ts FROM bid WHERE price", "price", "the condition is of the type bigint: compare it with a value"),

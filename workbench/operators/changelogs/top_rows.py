@@ -152,8 +152,9 @@ class _TopRows(Operator):
         weights = weights_of(records.batch)
         batch, times = plain_rows(records.batch), records.timestamps
         codes = self._index.codes(batch)
-        if self._bounded:
-            batch, codes, times = self._possible(batch, codes, times)
+        possible = self._possible(batch, codes) if self._bounded else None
+        if possible is not None:
+            codes, times = codes[possible], None if times is None else times[possible]
             if not len(codes):
                 return
         groups, of_rows = self._touched.of(codes, len(self._index))
@@ -161,7 +162,7 @@ class _TopRows(Operator):
         if self._back:
             before, after = self._changed(batch, codes, weights, groups)
         else:
-            before, after = self._added(batch, codes, of_rows, groups)
+            before, after = self._added(batch, possible, codes, of_rows, groups)
         changes, places = self._changes(before, after)
         if changes is not None and changes.num_rows:
             last = self._touched.last_rows(of_rows, len(groups))
@@ -181,12 +182,23 @@ class _TopRows(Operator):
             self._rows.remove_equal(batch.filter(pa.array(~added)), codes[~added])
         return before.first(self._spec.limit), self._ranked(groups).first(self._spec.limit)
 
-    def _added(self, batch: pa.RecordBatch, codes: Int64s, of_rows: Int64s, groups: Int64s) -> tuple[_Ranked, _Ranked]:
-        """Compare new rows with the top rows, and keep only those that become top rows themselves."""
+    def _added(
+        self, batch: pa.RecordBatch, possible: Int64s | None, codes: Int64s, of_rows: Int64s, groups: Int64s
+    ) -> tuple[_Ranked, _Ranked]:
+        """Compare new rows with the top rows, and keep only those that become top rows themselves.
+
+        Args:
+            batch: with the new rows.
+            possible: which of its rows these are; None: all.
+            codes, of_rows: of the new rows.
+            groups: the codes of their keys.
+        """
         of, rows = self._rows.follow(groups)
         held, limit = len(rows), self._spec.limit
-        stored = self._rows.take(rows, self._ordering)
-        both = pa.concat_batches([stored, batch.select(self._ordering)]) if self._ordering else stored
+        both = stored = self._rows.take(rows, self._ordering)
+        if self._ordering:
+            values = batch.select(self._ordering)
+            both = pa.concat_batches([stored, values if possible is None else values.take(pa.array(possible))])
         of = np.concatenate([of, of_rows])
         order = self._order(both, of)
         of = of[order]
@@ -196,7 +208,8 @@ class _TopRows(Operator):
         come = np.flatnonzero(new & (places < limit))
         chosen = order[come] - held
         first = self._rows.count
-        self._rows.add(batch.take(pa.array(chosen)), codes[chosen])
+        places_in_batch = chosen if possible is None else possible[chosen]
+        self._rows.add(batch.take(pa.array(places_in_batch)), codes[chosen])
         numbers = np.empty(len(order), np.int64)
         numbers[~new], numbers[come] = rows[old], first + np.arange(len(come))
         after = _Ranked(numbers, of, places)
@@ -205,19 +218,15 @@ class _TopRows(Operator):
         self._note_bounds(groups, after)
         return before, after
 
-    def _possible(
-        self, batch: pa.RecordBatch, codes: Int64s, times: Int64s | None
-    ) -> tuple[pa.RecordBatch, Int64s, Int64s | None]:
-        """The records that do not come behind a full key's last row by the first column alone."""
+    def _possible(self, batch: pa.RecordBatch, codes: Int64s) -> Int64s | None:
+        """The records that do not come behind a full key's last row by the first column alone; None: all."""
         held = len(self._bounds)
         if len(self._index) > held:
             more = np.full(max(len(self._index), 2 * held) - held, -(2**63))
             self._bounds = np.concatenate([self._bounds, more])
         order = self._spec.order[0]
         chosen = ranks(batch.column(order.column), order) >= self._bounds[codes]
-        if chosen.all():
-            return batch, codes, times
-        return batch.filter(pa.array(chosen)), codes[chosen], None if times is None else times[chosen]
+        return None if chosen.all() else np.flatnonzero(chosen)
 
     def _note_bounds(self, groups: Int64s, after: _Ranked) -> None:
         if self._bounded:

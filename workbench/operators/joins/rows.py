@@ -2,7 +2,8 @@
 
 Rows are in *runs*, each sorted by key code and time. A new batch becomes a run; runs of similar size are merged, so
 there are few of them, a row is moved a logarithmic number of times, and a small batch costs little even if many rows
-are kept. Expired rows are dropped when runs are merged, and whole runs as soon as all of their rows have expired.
+are kept. Expired rows are dropped when runs are merged, their content when it is half of a run's, and whole runs as
+soon as all of their rows have expired.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from workbench.operators.joins.columns import pairs_of
 from workbench.operators.snapshots.saved_rows import saved_rows, together
 
 _CODES_PER_ROW = 4  # with more codes than that, counting them all costs more than comparing the rows
+_CONTENT_PER_ROW = 2  # to put text in order costs ten times as much as to keep as much of it that has expired
 _MOVES_PER_ROW = 32  # with more moves than that, rows are far from sorted
 
 
@@ -29,7 +31,7 @@ class Run:
     """Rows by key code, then by time.
 
     Attributes:
-        batch: the columns, in the order of arrival.
+        batch: the columns, in the order of arrival; some rows may have expired.
         rows: shape (n,), where each row is in the batch.
         starts: shape (groups + 1,), where each code's rows begin; empty if there are few rows for the codes.
         codes, times: shape (n,).
@@ -169,12 +171,14 @@ class TimedRows:
         if len(order):
             content = pa.concat_batches([former.batch, last.batch])
             rows = np.concatenate([former.rows, last.rows + len(former.batch)])
-            batch = content.take(pa.array(rows[order]))
+            rows = rows[order]
+            if _CONTENT_PER_ROW * len(rows) < len(content):
+                content, rows = content.take(pa.array(rows)), np.arange(len(rows))
             codes = np.concatenate([former.codes, last.codes])
             times = np.concatenate([former.times, last.times])
             matched = np.concatenate([former.matched, last.matched])
-            made = _run(batch, codes, times, times if ends is None else ends, matched, order)
-            made.rows = np.arange(len(order))  # the content is in this order already
+            made = _run(content, codes, times, times if ends is None else ends, matched, order)
+            made.rows = rows
             self._runs.append(made)
 
 

@@ -15,7 +15,7 @@ from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
 from workbench.operators.changelogs.row_kinds import is_changelog
-from workbench.queries.reading.binding import AGGREGATES, bound, bound_condition, key_of
+from workbench.queries.reading.binding import AGGREGATES, bound, bound_condition, check_part, key_of
 from workbench.queries.reading.dialect import WINDOWS
 from workbench.queries.reading.event_time import window_times
 from workbench.queries.reading.places import Text
@@ -272,8 +272,10 @@ def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
 
 
 def _check_grouped(tree: Tree, rows: Relation, after: Relation, computed: Mapping[str, str], text: Text) -> None:
-    """Reject columns that are neither keys nor inside an aggregate."""
+    """Reject columns that are neither keys nor inside an aggregate, also of one that does not exist."""
     for part in tree.walk(prune=lambda node: key_of(node) in computed):
+        if isinstance(part, exp.Anonymous):
+            check_part(part, text)
         if isinstance(part, exp.Column) and key_of(part) not in computed and not isinstance(part.this, exp.Star):
             column = rows.of(part, text)
             if not any((item.table, item.name) == (column.table, column.name) for item in after.columns):

@@ -94,8 +94,9 @@ def check_part(part: Tree, text: Text) -> None:
         )
     if isinstance(part, exp.Anonymous):
         name = str(part.name)
-        if name.upper().partition("_")[0] in WINDOWS:
-            raise text.error(part, f"{name} is about windows: it belongs in FROM, or with GROUP BY {name}(...)")
+        window = name.upper().partition("_")[0]
+        if window in WINDOWS:
+            raise text.error(part, f"{name} is about windows: it belongs in FROM, or with GROUP BY {window}(...)")
         if name.lower() not in FUNCTIONS:
             raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
 
