@@ -73,19 +73,79 @@ def test_a_bounded_end_is_kept_by_the_checkpoint(server: RedisProcess) -> None:
     assert rows_of(first.poll(2)) == [0, 4]
     saved = first.snapshot()
     first.close()
-    assert saved == {"positions": {"a": "5-1"}, "ends": {"a": "17-1"}}
+    assert saved == {"positions": {"a": "5-1"}, "ends": {"a": "17-1"}, "behind": {"a": 2}}
     with client_of(server) as client:
         client.xadd("a", {"n": 100})
         client.xdel("a", "17-1")
-    (second,) = readers(wb.RedisSource(server.url, "a", SCHEMA, bounded=True), 1)
-    second.restore([{**saved, "positions": {"a": "17-0"}}])
-    with pytest.raises(SourceError, match=r"was trimmed up to 17-1, after the position 17-0 to restore"):
-        second.poll(10)
+    (second,) = readers(source, 1)
+    second.restore([saved])
+    assert rows_of(second.poll(10)) == [8, 12]  # what was deleted by name is skipped
+    second._clock.advance_to(1_000_000)
+    assert second.poll(10) == Exhausted()
     second.close()
-    (third,) = readers(source, 1)
-    third.restore([saved | {"positions": {"a": "17-1"}}])
-    assert third.poll(10) == Exhausted()
-    third.close()
+
+
+def test_entries_that_were_trimmed_before_they_were_read_are_named(server: RedisProcess) -> None:
+    """By MAXLEN, of which the server tells no ID: in a restored reader, and in one that was too slow."""
+    source = wb.RedisSource(server.url, "a", SCHEMA)
+    (slow,) = readers(source, 1)
+    assert rows_of(slow.poll(2)) == [0, 4]
+    saved = slow.snapshot()
+    with client_of(server) as client:
+        client.xtrim("a", maxlen=3, approximate=False)
+        (fine,) = readers(source, 1)
+        fine.restore([saved])
+        assert rows_of(fine.poll(1)) == [8]  # what was trimmed had been read
+        client.xtrim("a", maxlen=1, approximate=False)
+    for reader, lost in ((slow, 2), (fine, 1), (readers(source, 1)[0], 2)):
+        if reader not in (slow, fine):
+            reader.restore([saved])
+        with pytest.raises(SourceError, match=rf"'a' of unix://\S* was trimmed: {lost} entries after .* are gone before"):
+            reader.poll(9)
+        reader.close()
+
+
+def test_the_lag_is_what_the_server_counts(server: RedisProcess) -> None:
+    (reader,) = readers(wb.RedisSource(server.url, "a", SCHEMA), 1)
+    (middle,) = readers(wb.RedisSource(server.url, "a", SCHEMA, start="5-0"), 1)
+    assert [rows_of(each.poll(1)) for each in (reader, middle)] == [[0], [4]]
+    assert [lag_of(reader), lag_of(middle)] == [4, None]  # how many entries lie before an ID is not told
+    assert [rows_of(each.poll(9)) for each in (reader, middle)] == [[4, 8, 12, 16], [8, 12, 16]]
+    assert [lag_of(reader), lag_of(middle)] == [0, 0]
+    with client_of(server) as client:
+        for n in range(3):
+            client.xadd("a", {"n": n}, id=f"{100 + n}-0")
+        client.xdel("a", "17-1")  # has been read
+        reader._clock.advance_to(1_000_000)
+        middle._clock.advance_to(1_000_000)
+        assert [rows_of(each.poll(1)) for each in (reader, middle)] == [[0], [0]]
+        assert [lag_of(reader), lag_of(middle)] == [2, 2]
+        client.xdel("a", "101-0")
+    assert rows_of(reader.poll(1)) == [2]
+    assert lag_of(reader) == 0
+    reader.close()
+    middle.close()
+
+
+def lag_of(reader: Any) -> int | None:
+    lag: int | None = reader.progress()["a"].lag
+    return lag
+
+
+def test_a_stream_that_is_deleted_and_begun_again(server: RedisProcess) -> None:
+    (reader,) = readers(wb.RedisSource(server.url, "a", SCHEMA), 1)
+    assert rows_of(reader.poll(9)) == [0, 4, 8, 12, 16]
+    with client_of(server) as client:
+        client.delete("a")
+        reader._clock.advance_to(1_000_000)
+        assert isinstance(reader.poll(9), WaitUntil)
+        assert lag_of(reader) is None
+        client.xadd("a", {"n": 7})
+        client.xadd("a", {"n": 8})
+    reader._clock.advance_to(2_000_000)
+    assert rows_of(reader.poll(1)) == [7]
+    assert lag_of(reader) == 1
+    reader.close()
 
 
 def test_the_starts(server: RedisProcess) -> None:
@@ -192,7 +252,7 @@ def test_a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named() ->
         server.start()
         assert rows_of(reader.poll(9)) == [8, 12, 16]
         assert reader.outage is None
-        assert reader.progress() == {"a": SplitProgress("17-1")}
+        assert reader.progress() == {"a": SplitProgress("17-1", 0, clock.now_us())}
         server.stop()
         for _ in range(3):
             waiting = reader.poll(2)

@@ -111,11 +111,13 @@ class SplitFrame:
         position: of the last record, as the source writes it: an offset, an ID.
         lag: records that are there and not read; None: not known.
         records: that were read in this attempt.
+        lag_ms: how long ago the server told what `lag` is counted from.
     """
 
     position: str
     lag: int | None = None
     records: int = 0
+    lag_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +126,14 @@ class OutageFrame:
 
     Attributes:
         error: of the last attempt.
-        attempts, attempts_max: that have failed in a row, and after how many the task fails.
+        attempts, attempts_max: that have failed in a row, and after how many the task fails; None: never.
         retry_ms: until the next attempt.
         lasts_ms: since the first failure.
     """
 
     error: str
     attempts: int
-    attempts_max: int
+    attempts_max: int | None
     retry_ms: int
     lasts_ms: int
 

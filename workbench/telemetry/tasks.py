@@ -133,7 +133,7 @@ class TaskSampler:
             holder = None if task.valve.holder is None else task.valve.holder.channel.source
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
-            progress = _progress_of(task)
+            progress = _progress_of(task, now_us)
             if (outage := _outage_of(task, now_us)) is not None:
                 metrics["connectionAttempts"] = outage.attempts
                 metrics["connectionRetryInMs"] = outage.retry_ms
@@ -261,10 +261,13 @@ _SPLITS_MAX = 200
 """Splits whose place is told: a table of more is not read."""
 
 
-def _progress_of(task: SourceTask) -> dict[str, SplitFrame]:
+def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:
     rows = task.split_rows
-    known = islice(task.reader.progress().items(), _SPLITS_MAX)
-    return {split: SplitFrame(each.position, each.lag, rows.get(split, 0)) for split, each in known}
+    found = {}
+    for split, each in islice(task.reader.progress().items(), _SPLITS_MAX):
+        lag_ms = 0 if each.told_us is None else max(now_us - each.told_us, 0) // 1_000
+        found[split] = SplitFrame(each.position, each.lag, rows.get(split, 0), lag_ms)
+    return found
 
 
 def _outage_of(task: SourceTask, now_us: int) -> OutageFrame | None:

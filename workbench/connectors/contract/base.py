@@ -72,10 +72,12 @@ class SplitProgress:
     Attributes:
         position: as the source writes it: an offset, an ID.
         lag: records that are there and not read; None: not known.
+        told_us: processing time when the server told what `lag` is counted from; None: it is always up to date.
     """
 
     position: str
     lag: int | None = None
+    told_us: int | None = None
 
 
 class SourceReader(Protocol):

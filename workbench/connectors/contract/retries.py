@@ -14,14 +14,14 @@ class Outage:
     Attributes:
         error: what the last attempt met.
         attempts: that failed in a row.
-        attempts_max: after so many the task fails.
+        attempts_max: after so many the task fails; None: it tries forever.
         retry_us: processing time of the next attempt.
         since_us: processing time of the first failure.
     """
 
     error: str
     attempts: int
-    attempts_max: int
+    attempts_max: int | None
     retry_us: int
     since_us: int
 

@@ -18,6 +18,7 @@ from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.messages.sorting import refused, sorted_out
 from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, records, shown, written_id
 from workbench.connectors.redis.server import RedisServer
+from workbench.connectors.redis.stream_facts import StreamFacts
 from workbench.errors import SettingError, SourceError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
@@ -37,7 +38,8 @@ class RedisSource(Source):
 
     Each stream is a split with its own watermark, and its position is the ID of the last entry that was read. Positions
     are part of the checkpoint and not of the server (there is no consumer group), so a recovery loses and repeats
-    nothing. A stream that was trimmed beyond a restored position is an error.
+    nothing. Entries that were trimmed (``MAXLEN``, ``MINID``) before they were read are an error; those that somebody
+    deletes by name (``XDEL``) are skipped.
 
     When the server is away, the source tries again after 100 ms, then after twice as long, up to 5 s.
 
@@ -61,7 +63,8 @@ class RedisSource(Source):
         SettingError: an invalid URL, key, start or number.
         PlanError: no such event-time column, or an unknown `on_error`.
         MissingPackageError: the package redis is not installed.
-        SourceError: while running: no connection, a refused login, no such stream, or an entry that is not a record.
+        SourceError: while running: no connection, a refused login, no such stream, lost entries, or an entry that is
+            not a record.
 
     Example::
 
@@ -134,7 +137,8 @@ class RedisSource(Source):
 class RedisReader(SourceReader):
     """Reads the streams of one subtask with one call for all, and delivers what came stream by stream.
 
-    A position counts what was delivered, so entries that were fetched and not delivered are fetched again.
+    A position counts what was delivered, so entries that were fetched and not delivered are fetched again. In the same
+    transaction as entries the server tells of their streams, so that none is trimmed unnoticed.
     """
 
     shares_event_time = False
@@ -143,6 +147,9 @@ class RedisReader(SourceReader):
         self._source = source
         self._client: Any = None
         self._positions: dict[str, Id] = {}
+        self._behind: dict[str, int] = {}  # how many entries lie behind a position, where that is known
+        self._facts: dict[str, StreamFacts] = {}
+        self._told_us = 0
         self._ends: dict[str, Id] = {}
         self._fetched: dict[str, list[Entry]] = {}
         self._restored: set[str] = set()
@@ -165,7 +172,12 @@ class RedisReader(SourceReader):
         return self._retries.outage
 
     def progress(self) -> Mapping[str, SplitProgress]:
-        return {stream: SplitProgress(written_id(position)) for stream, position in self._positions.items()}
+        found = {}
+        for stream, position in self._positions.items():
+            facts = self._facts.get(stream)
+            lag = None if facts is None else facts.lag(position, self._behind.get(stream))
+            found[stream] = SplitProgress(written_id(position), lag, self._told_us)
+        return found
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         if not self._positions:
@@ -178,7 +190,7 @@ class RedisReader(SourceReader):
             if not self.splits():
                 return Exhausted()
             if not any(self._fetched.values()):
-                self._fetch(max_records)
+                self._fetch(max_records, now_us)
             self._retries.succeeded()
         except self._source.server.errors as error:
             return self._failed(error, now_us)
@@ -195,6 +207,7 @@ class RedisReader(SourceReader):
         return {
             "positions": {stream: written_id(self._positions[stream]) for stream in sorted(known)},
             "ends": {stream: written_id(end) for stream, end in self._ends.items()},
+            "behind": {stream: self._behind[stream] for stream in sorted(known) if stream in self._behind},
         }
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -206,6 +219,9 @@ class RedisReader(SourceReader):
                     if stream in self._positions:
                         into[stream] = parsed_id(written)
                         self._restored.add(stream)
+            if "behind" in snapshot:
+                counts = value_in(snapshot, "behind", dict[str, int])
+                self._behind |= {stream: count for stream, count in counts.items() if stream in self._positions}
 
     def close(self) -> None:
         if self._client is not None:
@@ -226,29 +242,53 @@ class RedisReader(SourceReader):
                 raise SourceError(
                     f"there is no stream {stream!r} at {source.server}: check its name, or add its first entry (XADD)"
                 )
-            info = self._client.xinfo_stream(stream)
-            last = parsed_id(info["last-generated-id"].decode())
+            facts = StreamFacts.of(self._client.xinfo_stream(stream))
             if stream not in self._restored:
-                begin = {"earliest": BEGINNING, "latest": last}.get(source.start)
+                begin = {"earliest": BEGINNING, "latest": facts.last}.get(source.start)
                 self._positions[stream] = parsed_id(source.start) if begin is None else begin
-            deleted = info.get("max-deleted-entry-id")
-            if (
-                stream in self._restored
-                and deleted is not None
-                and parsed_id(deleted.decode()) > self._positions[stream]
-            ):
-                raise SourceError(
-                    f"the stream {stream!r} of {source.server} was trimmed up to {deleted.decode()}, after the position"
-                    f" {written_id(self._positions[stream])} to restore, so entries are lost: keep more of them"
-                    " (MAXLEN, MINID), or start afresh"
-                )
+            self._note(stream, facts)
             if source.bounded:
-                self._ends.setdefault(stream, last)
+                self._ends.setdefault(stream, facts.last)
         self._located = True
 
-    def _fetch(self, count: int) -> None:
+    def _note(self, stream: str, facts: StreamFacts) -> None:
+        """Take in what the server tells of a stream, before entries are read.
+
+        Raises:
+            SourceError: it was trimmed beyond the position.
+        """
+        position, behind = self._positions[stream], self._behind.get(stream)
+        if lost := facts.lost(position, behind):
+            raise SourceError(
+                f"the stream {stream!r} of {self._source.server} was trimmed: {lost:,} entries after the position"
+                f" {written_id(position)} are gone before they were read; keep more of them (MAXLEN, MINID), or start"
+                " afresh"
+            )
+        self._facts[stream] = facts
+        self._count(stream, facts.behind(position, behind))
+
+    def _count(self, stream: str, behind: int | None) -> None:
+        """Keep how many entries lie behind the position."""
+        if behind is None:
+            self._behind.pop(stream, None)
+        else:
+            self._behind[stream] = behind
+
+    def _fetch(self, count: int, now_us: int) -> None:
         wanted = {stream: written_id(self._positions[stream]) for stream in self.splits()}
-        answer = self._client.xread(wanted, count=count)
+        with self._client.pipeline(transaction=True) as transaction:
+            transaction.xread(wanted, count=count)
+            for stream in wanted:
+                transaction.xinfo_stream(stream)
+            answer, *told = transaction.execute(raise_on_error=False)
+        if isinstance(answer, Exception):
+            raise answer
+        for stream, info in zip(wanted, told, strict=True):
+            if isinstance(info, Exception):  # the stream was deleted
+                self._facts.pop(stream, None)
+            else:
+                self._note(stream, StreamFacts.of(info))
+        self._told_us = now_us
         found = {stream.decode(): entries for stream, entries in answer}
         self._fetched = {}
         for stream in wanted:
@@ -258,6 +298,7 @@ class RedisReader(SourceReader):
                 entries = [entry for entry in entries if parsed_id(entry[0].decode()) <= end]
                 if not entries:  # those up to the end were deleted
                     self._positions[stream] = end
+                    self._count(stream, None)
             self._fetched[stream] = entries
 
     def _deliver(self, stream: str, count: int) -> Fetched:
@@ -265,7 +306,9 @@ class RedisReader(SourceReader):
         entries = self._fetched.pop(stream)
         self._fetched[stream] = entries[count:]  # the next one is another stream's turn
         taken = entries[:count]
-        self._positions[stream] = parsed_id(taken[-1][0].decode())
+        position = self._positions[stream] = parsed_id(taken[-1][0].decode())
+        behind = self._behind.get(stream)
+        self._count(stream, self._facts[stream].behind(position, None if behind is None else behind + len(taken)))
 
         def place(at: int) -> str:
             return f"{stream} of {source.server}, entry {taken[at][0].decode()}"
