@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from source_readers import readers
 from waiting import until
 
 import workbench as wb
-from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress
 from workbench.connectors.feeds.event_stream import EventParser
 from workbench.connectors.feeds.link import FeedMessage
 from workbench.errors import PlanError, SettingError, SourceError
@@ -126,6 +128,79 @@ def test_a_web_socket_that_is_none_is_named() -> None:
         reader.close()
 
 
+def test_a_connection_without_messages_is_none_that_is_lost() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pytest.importorskip("websockets")
+    reader: Any = readers(wb.WebSocketSource(f"ws://127.0.0.1:{port}/feed", SCHEMA, subscribe=["x"], retries=90), 1)[0]
+    clock = reader._clock
+
+    def waits() -> bool:
+        clock.advance_to(max(reader.poll(9).time_us, clock.now_us()))
+        return True
+
+    until(lambda: waits() and reader.outage is not None and reader.outage.attempts > 1)
+    assert not reader.outage.keeps
+    assert list(reader.progress().values()) == [SplitProgress("0 messages", None, 0)]
+    with web_socket_server([], port, keeps=True) as url:
+        until(lambda: waits() and reader.outage is None)
+        assert reader.progress() == {url: SplitProgress("0 messages", 0, reader._told_us)}
+        assert reader._retries.outage is not None  # it may be lost at once, and would count in a row with the others
+        clock.advance_to(clock.now_us() + 6_000_000)
+        assert waits()
+        assert reader._retries.outage is None
+        reader.close()
+
+
+@pytest.mark.parametrize("kind", [wb.ServerEventSource, wb.WebSocketSource, wb.MqttSource])
+def test_a_server_that_says_nothing_is_named(kind: Any) -> None:
+    for package in ("h11", "websockets", "paho.mqtt.client"):
+        pytest.importorskip(package)
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        place = f"{min(kind.schemes, key=len)}://127.0.0.1:{silent.getsockname()[1]}"
+        reader: Any = readers(kind(place, SCHEMA, retries=0), 1)[0]
+        for _ in range(2):
+            reader.poll(1)
+            reader._clock.advance_to(reader._clock.now_us() + 6_000_000)
+        with pytest.raises(SourceError, match=r"no messages from .*: it does not answer"):
+            reader.poll(1)
+        reader.close()
+
+
+def test_a_topic_of_mqtt_that_is_refused() -> None:
+    """By hand: the lists of rights of Mosquitto let each topic be subscribed to, and then send nothing."""
+    pytest.importorskip("paho.mqtt.client")
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        url = f"mqtt://127.0.0.1:{listener.getsockname()[1]}"
+        reader: Any = readers(wb.MqttSource(url, SCHEMA, topic="secret/#"), 1)[0]
+        reader.poll(1)
+        broker, _ = listener.accept()
+        with broker:
+            broker.setblocking(False)
+            asked = b""
+
+            def told(count: int) -> bool:
+                nonlocal asked
+                reader._clock.advance_to(reader.poll(1).time_us)
+                with suppress(BlockingIOError):
+                    asked += broker.recv(1_000)
+                return len(asked) >= count
+
+            until(lambda: told(14) and asked[0] == 0x10)
+            asked = b""
+            broker.sendall(b"\x20\x02\0\0")  # accepts the connection
+            until(lambda: told(4) and asked[0] == 0x82)
+            broker.sendall(b"\x90\x03" + asked[2:4] + b"\x80")  # and no subscription
+            with pytest.raises(SourceError, match=r"it refuses the topic 'secret/#': "):
+                until(lambda: told(1_000))
+        reader.close()
+
+
 def test_messages_of_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
     with mqtt_server.running() as server:
         monkeypatch.setenv("WB_MQTT_PASSWORD", mqtt_server.PASSWORD)
@@ -153,6 +228,8 @@ def test_messages_of_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: wb.ServerEventSource("ws://h", SCHEMA), r"url is 'ws://h': write https://host or http://host"),
         (lambda: wb.WebSocketSource("ws://", SCHEMA), "write wss://host or ws://host"),
         (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic=""), "topic is ''"),
+        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a/#/b"), "topic is 'a/#/b': the wildcards"),
+        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a+/b"), "stand alone between two"),
         (lambda: wb.ServerEventSource("http://h", SCHEMA, format="arrow"), "write 'json', 'csv' or 'raw'"),
         (lambda: wb.ServerEventSource("http://h", SCHEMA, headers="x"), "headers is 'x'"),  # type: ignore[arg-type]
         (lambda: wb.ServerEventSource("http://h", SCHEMA, retries=-1), "retries"),

@@ -274,7 +274,7 @@ def test_how_far_it_has_come_is_told(broker: KafkaProcess) -> None:
     broker.send(topic, values(5), 1)
     (reader,) = readers(source(broker, topic, group="shown"), 1)
     assert rows_of(next_of(reader, 2)) == [0, 1]
-    assert reader.progress() == {f"{topic}/0": SplitProgress("2", 3)}
+    assert reader.progress() == {f"{topic}/0": SplitProgress("2", 3, reader._clock.now_us())}
     reader.snapshot()
     from confluent_kafka import TopicPartition
 

@@ -177,7 +177,8 @@ def test_nobody_there_is_an_error_unless_the_source_may_wait(server: Server) -> 
 def test_a_connection_that_ended_is_made_again(server: Server) -> None:
     clock = VirtualClock()
     reader = opened(SocketSource("127.0.0.1", server.port, retries=None), clock)
-    for word in ("one", "two", "three"):
+    for count, word in enumerate(("one", "two", "three")):
+        assert [each.position for each in reader.progress().values()] == [f"{count} lines"]
         wait = reader.poll(1)
         assert isinstance(wait, WaitUntil)
         assert wait.time_us is not None
@@ -187,6 +188,8 @@ def test_a_connection_that_ended_is_made_again(server: Server) -> None:
         server.send(word.encode())
         server.hang_up()
         assert rows(reader, clock) == [{"line": word}]
+        assert reader.outage is not None
+        assert (reader.outage.error, reader.outage.attempts_max) == ("the server has closed the connection", None)
     reader.close()
 
 

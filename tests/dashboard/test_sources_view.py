@@ -17,7 +17,7 @@ from workbench.dashboard.contract.view_table import dashboard_views
 from workbench.dashboard.views.sources.sources_part import html
 from workbench.elements import Records
 from workbench.telemetry.diagnosis import cut_off
-from workbench.telemetry.frames import OutageFrame
+from workbench.telemetry.frames import OutageFrame, SplitFrame
 
 SCHEMA = pa.schema({"n": pa.int64()})
 
@@ -63,7 +63,7 @@ class LostReader(SourceReader):
 
     def progress(self) -> dict[str, SplitProgress]:
         first, second = self.splits()
-        return {first: SplitProgress("1526919030474-55", 1234), second: SplitProgress("7")}
+        return {first: SplitProgress("1526919030474-55", 1234, self._clock.now_us()), second: SplitProgress("7")}
 
     def snapshot(self) -> Any:
         return {}
@@ -87,13 +87,27 @@ def test_it_shows_places_and_lost_connections(job: Any) -> None:
     assert [each.records for each in task.progress.values()] == [3, 3]
     assert task.outage.error == "<i>refused</i>"
     shown = html(frame, {(task.name, "orders/0", task.attempt): 1500.0})
-    assert "<td>orders/0</td><td class='n'>1526919030474-55</td><td class='n'>1,234</td>" in shown
-    assert "<td class='n'>1,234</td><td class='n'>1.5k</td>" in shown
+    assert "<td class='n'>1526919030474-55</td><td class='n'>1,234</td><td class='n'>1.5k</td>" in shown
     assert "&lt;b&gt;orders/1&lt;/b&gt;" in shown
     assert "<td class='n'>not known</td><td class='n'>–</td>" in shown
-    lost = replace(task, outage=OutageFrame("<i>refused</i>", 2, 8, 800, 1_500))
-    shown = html(replace(frame, tasks=(lost,)), {})
-    assert "has had no connection for 1.5 s: &lt;i&gt;refused&lt;/i&gt;; attempt 3 of 9 is due in 800 ms</p>" in shown
+
+
+def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
+    frame = job.recorder.latest()
+    [task] = [task for task in frame.tasks if task.progress]
+    split = SplitFrame("7", 1234, lag_ms=1_500)
+
+    def shown(outage: OutageFrame | None, split: SplitFrame = split) -> str:
+        return html(replace(frame, tasks=(replace(task, progress={"orders/0": split}, outage=outage),)), {})
+
+    assert "<td>orders/0</td><td>connected</td><td class='n'>7</td><td class='n'>1,234</td>" in shown(None)
+    assert "<td class='n'>1,234, 40.0 s ago</td>" in shown(None, replace(split, lag_ms=40_000))  # a job that is paused
+    lost = shown(OutageFrame("<i>refused</i>.", 2, 8, 800, 1_500))
+    assert "<td>✗ lost, tries again in 800 ms</td><td class='n'>7</td><td class='n'>1,234, 1.5 s ago</td>" in lost
+    assert "for 1.5 s: &lt;i&gt;refused&lt;/i&gt;. It tries again in 800 ms, attempt 3 of 9; after the last" in lost
+    assert "What comes meanwhile waits at the server, and is read from the position on.</p>" in lost
+    feed = shown(OutageFrame("refused", 2, None, 0, 1_500, keeps=False))
+    assert "It tries again now, attempt 3. What comes meanwhile is lost, unless the server sends it again.</p>" in feed
 
 
 def test_the_headline_tells_of_a_connection_that_stays_lost(job: Any) -> None:

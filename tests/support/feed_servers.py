@@ -52,16 +52,26 @@ def event_server() -> Iterator[EventServer]:
 
 
 @contextmanager
-def web_socket_server(messages: list[str]) -> Iterator[str]:
-    """Echoes the first message that it receives, sends these, and closes the connection; yields its URL."""
+def web_socket_server(messages: list[str], port: int = 0, *, keeps: bool = False) -> Iterator[str]:
+    """Echoes the first message that it receives, sends these, and closes the connection; yields its URL.
+
+    Args:
+        messages: to send.
+        port: to listen at; 0: any.
+        keeps: send nothing, and keep the connection open until the client closes it.
+    """
     sync = pytest.importorskip("websockets.sync.server", reason="the package websockets is not installed")
 
     def handle(connection: Any) -> None:
+        if keeps:
+            for _ in connection:
+                pass
+            return
         connection.send(connection.recv())
         for message in messages:
             connection.send(message)
 
-    with sync.serve(handle, "127.0.0.1", 0) as server:
+    with sync.serve(handle, "127.0.0.1", port) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}/feed"
         server.shutdown()

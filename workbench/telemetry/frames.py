@@ -129,6 +129,7 @@ class OutageFrame:
         attempts, attempts_max: that have failed in a row, and after how many the task fails; None: never.
         retry_ms: until the next attempt.
         lasts_ms: since the first failure.
+        keeps: what comes meanwhile waits at the server; otherwise it may be lost.
     """
 
     error: str
@@ -136,6 +137,7 @@ class OutageFrame:
     attempts_max: int | None
     retry_ms: int
     lasts_ms: int
+    keeps: bool = True
 
 
 @dataclass(frozen=True, slots=True)

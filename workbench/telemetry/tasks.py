@@ -274,13 +274,13 @@ def _outage_of(task: SourceTask, now_us: int) -> OutageFrame | None:
     if (outage := task.reader.outage) is None:
         return None
     due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
-    return OutageFrame(outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms)
+    return OutageFrame(outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms, outage.keeps)
 
 
 def _pending(task: SourceTask) -> int | None:
     pending: Callable[[], int | None] | None = getattr(task.reader, "pending_records", None)
-    if pending is not None:
-        return pending()
+    if pending is not None and (count := pending()) is not None:
+        return count
     lags = [split.lag for split in task.reader.progress().values() if split.lag is not None]
     return sum(lags) if lags else None
 

@@ -17,6 +17,7 @@ class Outage:
         attempts_max: after so many the task fails; None: it tries forever.
         retry_us: processing time of the next attempt.
         since_us: processing time of the first failure.
+        keeps: what comes meanwhile waits at the server; otherwise it may be lost.
     """
 
     error: str
@@ -24,6 +25,7 @@ class Outage:
     attempts_max: int | None
     retry_us: int
     since_us: int
+    keeps: bool = True
 
 
 class Retries:
@@ -31,6 +33,7 @@ class Retries:
 
     Args:
         most: attempts in a row after the first failure.
+        keeps: as in `Outage`.
 
     Attributes:
         outage: the present one; None: the last attempt succeeded.
@@ -41,10 +44,10 @@ class Retries:
         [100000, 300000, None]
     """
 
-    __slots__ = ("_most", "outage")
+    __slots__ = ("_keeps", "_most", "outage")
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int, *, keeps: bool = True) -> None:
+        self._most, self._keeps = most, keeps
         self.outage: Outage | None = None
 
     @property
@@ -60,7 +63,7 @@ class Retries:
             return None
         retry_us = now_us + min((PAUSE_US_MIN << min(attempts - 1, 16)), PAUSE_US_MAX)
         since_us = now_us if past is None else past.since_us
-        self.outage = Outage(error, attempts, self._most, retry_us, since_us)
+        self.outage = Outage(error, attempts, self._most, retry_us, since_us, self._keeps)
         return retry_us
 
     def succeeded(self) -> None:

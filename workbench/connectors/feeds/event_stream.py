@@ -57,6 +57,9 @@ class EventWire:
         host: of the request.
         target: path and query.
         headers: further ones of the request.
+
+    Attributes:
+        is_ready: the response has begun.
     """
 
     wants_tls = False
@@ -67,6 +70,7 @@ class EventWire:
         self._host, self._target, self._headers = host, target, headers
         self._parser = EventParser()
         self._outgoing = b""
+        self.is_ready = False
 
     def opened(self, position: str) -> None:
         self._parser = EventParser(position)
@@ -110,3 +114,4 @@ class EventWire:
         kind = next((value for name, value in response.headers if name == b"content-type"), b"")
         if not kind.startswith(b"text/event-stream"):
             raise LinkError(f"it answers with {kind.decode('latin-1')!r}, not with text/event-stream", fatal=True)
+        self.is_ready = True

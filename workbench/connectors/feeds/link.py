@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+ANSWER_US = 10_000_000
+"""How long a server may take to answer a new connection."""
+
 
 @dataclass(frozen=True, slots=True)
 class FeedMessage:
@@ -33,7 +36,14 @@ class LinkError(Exception):
 
 
 class Link(Protocol):
-    """One connection after the other to the server of a feed."""
+    """One connection after the other to the server of a feed.
+
+    Attributes:
+        is_ready: the server has accepted this one, so messages come as soon as there are some.
+    """
+
+    @property
+    def is_ready(self) -> bool: ...
 
     def start(self, position: str) -> None:
         """Begin to connect.

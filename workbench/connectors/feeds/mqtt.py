@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import unquote, urlsplit
 
-from workbench.arguments import text_of
+from workbench.arguments import as_given, text_of
 from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
 from workbench.connectors.feeds.source import FeedSource
@@ -51,6 +51,13 @@ class MqttSource(FeedSource):
     def __post_init__(self) -> None:
         if not text_of(self.topic, "topic", "sensors/#"):
             raise SettingError("topic is '': write a topic, such as 'sensors/#'")
+        *levels, last = self.topic.split("/")
+        mixed = any(len(level) > 1 and set(level) & set("+#") for level in (*levels, last))
+        if mixed or "#" in levels:
+            raise SettingError(
+                f"topic is {as_given(self.topic)}: the wildcards '+' and '#' stand alone between two '/', and '#' only "
+                "at the end, as in 'sensors/+/room/#'"
+            )
         super().__post_init__()
 
     def describe(self) -> str:
@@ -68,6 +75,9 @@ class MqttLink:
         url: with secrets looked up.
         port: of the broker.
         topic: to subscribe to.
+
+    Attributes:
+        is_ready: the broker has accepted the subscription.
     """
 
     def __init__(self, url: str, port: int, topic: str) -> None:
@@ -77,6 +87,7 @@ class MqttLink:
         self._client: Any = None
         self._found: list[FeedMessage] = []
         self._refused: LinkError | None = None
+        self.is_ready = False
 
     def start(self, position: str) -> None:
         package = needed("paho.mqtt.client", "reading MQTT")
@@ -88,6 +99,7 @@ class MqttLink:
             client.tls_set()
         client.connect_timeout = _CONNECT_S
         client.on_connect = self._connected
+        client.on_subscribe = self._subscribed
         client.on_message = lambda _client, _data, message: self._found.append(FeedMessage(message.payload))
         self._client = client
         try:
@@ -121,3 +133,9 @@ class MqttLink:
             self._refused = LinkError(f"it refuses the connection: {reason}", fatal=True)
         else:
             client.subscribe(self._topic, qos=1)
+
+    def _subscribed(self, _client: Any, _data: Any, _number: int, reasons: Sequence[Any], _properties: Any) -> None:
+        if any(reason.is_failure for reason in reasons):
+            self._refused = LinkError(f"it refuses the topic {self._topic!r}: {reasons[0]}", fatal=True)
+        else:
+            self.is_ready = True

@@ -11,14 +11,17 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
-from workbench.connectors.contract.retries import Outage, Retries
-from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
+from workbench.connectors.contract.retries import PAUSE_US_MAX, Outage, Retries
+from workbench.connectors.feeds.link import ANSWER_US, FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.snapshots.pieces import value_in
+
+_STEADY_US = PAUSE_US_MAX
+"""A connection that has lasted so long is not one of a row of failures, though it may have brought no message."""
 
 
 class Feed(Protocol):
@@ -51,9 +54,10 @@ class FeedReader(SourceReader):
         self._feed = feed
         self._make = link
         self._link: Link | None = None
+        self._begun_us = self._told_us = 0
         self._waiting: deque[FeedMessage] = deque()
         self._position = self._received = ""
-        self._retries = Retries(feed.retries)
+        self._retries = Retries(feed.retries, keeps=False)
         self._looks = Looks()
         self._is_own = False
         self._count = 0
@@ -68,13 +72,15 @@ class FeedReader(SourceReader):
 
     @property
     def outage(self) -> Outage | None:
-        return self._retries.outage
+        link = self._link  # another thread asks
+        return None if link is not None and link.is_ready else self._retries.outage
 
     def progress(self) -> Mapping[str, SplitProgress]:
         if not self._is_own:
             return {}
         where = self._position or f"{self._count:,} messages"
-        return {self._feed.describe(): SplitProgress(where, len(self._waiting))}
+        lag = len(self._waiting) if self._told_us else None
+        return {self._feed.describe(): SplitProgress(where, lag, self._told_us)}
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         if not self._is_own:
@@ -82,7 +88,7 @@ class FeedReader(SourceReader):
         now_us = self._clock.now_us()
         if not self._waiting and now_us >= self._retries.retry_us:
             try:
-                self._receive()
+                self._receive(now_us)
             except LinkError as error:
                 self._failed(error, now_us)
         if self._waiting:
@@ -106,13 +112,20 @@ class FeedReader(SourceReader):
             self._link = None
         self._waiting.clear()
 
-    def _receive(self) -> None:
-        if self._link is None:
-            self._link = self._make()
-            self._link.start(self._received)
-        messages = self._link.receive()
-        if messages:
+    def _receive(self, now_us: int) -> None:
+        """Take what has arrived, and connect first if need be."""
+        if (link := self._link) is None:
+            link = self._link = self._make()
+            self._begun_us = now_us
+            link.start(self._received)
+        messages = link.receive()
+        if link.is_ready:
+            self._told_us = now_us
+        elif now_us > self._begun_us + ANSWER_US:
+            raise LinkError("it does not answer")
+        if messages or (link.is_ready and now_us > self._begun_us + _STEADY_US):
             self._retries.succeeded()
+        if messages:
             self._waiting.extend(messages)
             self._received = messages[-1].position or self._received
 

@@ -42,9 +42,13 @@ class Wire(Protocol):
 
     Attributes:
         wants_tls: the open connection is to be encrypted before anything else is sent; the link sets it to False then.
+        is_ready: the server has accepted what was asked for.
     """
 
     wants_tls: bool
+
+    @property
+    def is_ready(self) -> bool: ...
 
     def opened(self, position: str) -> None:
         """The connection is open; the first bytes to send may be waiting now."""
@@ -75,6 +79,11 @@ class TcpLink:
         self._state = "closed"
         self._outgoing = b""
         self._position = ""
+
+    @property
+    def is_ready(self) -> bool:
+        """See `Link`."""
+        return self._state == "open" and self._wire.is_ready
 
     def start(self, position: str) -> None:
         self._position = position

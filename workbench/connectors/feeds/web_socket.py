@@ -17,6 +17,9 @@ class WebSocketWire:
         url: of the server, with secrets looked up.
         headers: further ones of the handshake.
         subscribe: messages to send when the connection is open.
+
+    Attributes:
+        is_ready: the handshake is complete.
     """
 
     wants_tls = False
@@ -31,6 +34,7 @@ class WebSocketWire:
         self._headers = headers
         self._subscribe = subscribe
         self._parts: list[bytes] = []
+        self.is_ready = False
 
     def opened(self, position: str) -> None:
         request = self._protocol.connect()
@@ -56,6 +60,7 @@ class WebSocketWire:
                     )
                 for message in self._subscribe:
                     protocol.send_text(message.encode())
+                self.is_ready = True
             elif event.opcode in self._text:
                 self._parts.append(bytes(event.data))
                 if event.fin:

@@ -30,6 +30,8 @@ _FETCHED_MAX = 2_000
 """Messages that are taken from the client at once. They are decoded while the processor's cache holds them:
 of 50,000, each takes half as long again."""
 _PROBE_S = 0.5
+_LOOK_US = 1_000_000
+"""How often to look at the ends of partitions that bring no messages."""
 
 
 class KafkaReader(SourceReader):
@@ -46,7 +48,7 @@ class KafkaReader(SourceReader):
         self._positions: dict[Partition, tuple[int, int]] = {}
         self._ends: dict[Partition, int] = {}
         self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position when all are delivered
-        self._highs: dict[Partition, int] = {}  # the ends that the brokers last told
+        self._highs: dict[Partition, tuple[int, int]] = {}  # the ends that the brokers last told, and when
         self._own: list[Partition] = []
         self._located = False
         self._late_ones_are_new = False
@@ -54,6 +56,7 @@ class KafkaReader(SourceReader):
         self._retries = Retries(source.retries)
         self._looks = Looks()
         self._discover_us = MAX_TIME
+        self._looked_us = 0
         self._splits: tuple[str, ...] | None = None
 
     def open(self, context: OperatorContext) -> None:
@@ -75,8 +78,11 @@ class KafkaReader(SourceReader):
         found = {}
         for partition in self._own:  # of which another thread asks, so the client is not called
             position = self._positions[partition][0]
-            end = self._ends.get(partition, self._highs.get(partition))
-            found[str(partition)] = SplitProgress(str(position), None if end is None else max(end - position, 0))
+            end, told_us = self._ends.get(partition), None  # which does not move
+            if end is None and partition in self._highs:
+                end, told_us = self._highs[partition]
+            lag = None if end is None else max(end - position, 0)
+            found[str(partition)] = SplitProgress(str(position), lag, told_us)
         return found
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
@@ -95,7 +101,7 @@ class KafkaReader(SourceReader):
             if now_us >= self._discover_us:
                 self._discover(now_us)
             if not self._fetched:
-                self._fetch(max_records)
+                self._fetch(max_records, now_us)
         except exceptions() as error:
             return self._failed(kafka_error(error), now_us)
         while self._fetched:
@@ -165,6 +171,7 @@ class KafkaReader(SourceReader):
     def _begin(self, partition: Partition, *, is_new: bool) -> None:
         """Determine where to read a partition, and where to end."""
         low, high = self._topics.bounds(partition)
+        self._highs[partition] = high, self._clock.now_us()
         restored = self._positions.get(partition)
         if restored is not None and restored[0] < low:
             raise self._expired(partition, restored[0], f"its first message is now {low}")
@@ -184,12 +191,21 @@ class KafkaReader(SourceReader):
             self._splits = None
             self._consumer.incremental_assign([self._place(partition) for partition in new])
 
-    def _fetch(self, max_records: int) -> None:
+    def _fetch(self, max_records: int, now_us: int) -> None:
         wanted = min(max_records * max(len(self._own), 1), _FETCHED_MAX)
         with collector_at_rest():  # the client makes an object of each message, which this releases again
             found = self._take(wanted)
         if not found:
             self._probe()
+            if now_us >= self._looked_us + _LOOK_US:
+                self._look(self._own, now_us)
+                self._looked_us = now_us
+
+    def _look(self, partitions: Sequence[Partition], now_us: int) -> None:
+        """Keep the ends of partitions, as the client knows them from the last answers of connected brokers."""
+        for partition in partitions:
+            if (end := self._topics.known_end(partition)) is not None:
+                self._highs[partition] = end, now_us
 
     def _take(self, count: int) -> bool:
         """Take messages from the client, if it has any."""
@@ -209,8 +225,7 @@ class KafkaReader(SourceReader):
         tombstone = b"{}" if source.format == "json" else b""
         for run in runs_of(messages, source.topics, source.rows.metadata.values(), tombstone):
             self._keep(run, run.offsets[-1] + 1)
-            if (end := self._topics.known_end(run.partition)) is not None:
-                self._highs[run.partition] = end
+            self._look([run.partition], self._clock.now_us())
 
     def _keep(self, run: Run, after: int) -> None:
         """Keep messages to be delivered, up to the end of a bounded partition.

@@ -56,7 +56,7 @@ class Topics:
     def known_end(self, partition: Partition) -> int | None:
         """The offset after the last message, as the brokers last told it; None: they have not."""
         known = self._consumer.get_watermark_offsets(place_of(partition), cached=True)
-        return None if known is None else known[1]
+        return None if known is None or known[1] < 0 else known[1]
 
     def first(self, partition: Partition, low: int, high: int) -> int:
         """The offset to begin with, without a checkpoint.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
-from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.rate import Rated
+from workbench.connectors.contract.retries import Outage
 from workbench.connectors.replay.pace import Pace
 from workbench.connectors.replay.source import ReplaySource
 from workbench.elements import Records
@@ -120,9 +121,17 @@ class HybridReader(SourceReader):
         phase = "live" if self._is_live else "history"
         return [f"{phase} {split}" for split in self._current.splits()]
 
+    @property
+    def outage(self) -> Outage | None:
+        return self._current.outage
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        phase = "live" if self._is_live else "history"
+        return {f"{phase} {split}": each for split, each in self._current.progress().items()}
+
     def pending_records(self) -> int | None:
-        """Records of the history not yet read, if known."""
-        pending = getattr(self.history, "pending_records", None)
+        """Records of the history not yet read, if known; None once live data is read."""
+        pending = None if self._is_live else getattr(self.history, "pending_records", None)
         return None if pending is None else cast("int | None", pending())
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import select
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal
@@ -13,8 +13,9 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.arguments import text_of, whole_number
-from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.retries import Outage
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
@@ -118,6 +119,8 @@ class SocketReader(SourceReader):
         self._ready: pa.RecordBatch | None = None
         self._failures = 0
         self._retry_us: int | None = None
+        self._lost: Outage | None = None
+        self._count = self._told_us = 0
         self._silence_us = _REST_US_MIN
         self._letters: list[DeadLetter] = []
 
@@ -138,6 +141,15 @@ class SocketReader(SourceReader):
     def splits(self) -> Sequence[str]:
         return [] if self._state == "ended" and self._ready is None else [f"{self._source.host}:{self._source.port}"]
 
+    @property
+    def outage(self) -> Outage | None:
+        return None if self._state == "connected" else self._lost
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        ready = self._ready  # another thread asks
+        lag = None if not self._told_us else 0 if ready is None else ready.num_rows
+        return {split: SplitProgress(f"{self._count:,} lines", lag, self._told_us) for split in self.splits()}
+
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         now_us = self._clock.now_us()
         if self._ready is None:
@@ -155,6 +167,7 @@ class SocketReader(SourceReader):
             return WaitUntil(now_us + rest_us)
         self._silence_us = _REST_US_MIN
         rows = batch.slice(0, max_records)
+        self._count += rows.num_rows
         self._ready = batch.slice(max_records) if batch.num_rows > max_records else None
         column = self._source.event_time
         times = None if column is None else event_times(rows.column(column), column)
@@ -181,6 +194,7 @@ class SocketReader(SourceReader):
         if self._state == "connecting":
             self._look_whether_connected(now_us)
         if self._state == "connected":
+            self._told_us = now_us
             self._take(now_us)
 
     def _connect(self) -> None:
@@ -244,7 +258,7 @@ class SocketReader(SourceReader):
         if self._source.retries is not None and self._failures >= self._source.retries:
             self._state = "ended"
         else:
-            self._try_again(now_us)
+            self._try_again(now_us, "the server has closed the connection")
 
     def _failed(self, now_us: int, reason: str) -> None:
         self.close()
@@ -255,12 +269,14 @@ class SocketReader(SourceReader):
                 f"no connection to {self._place}{tries}: {reason}; start the server first, or let the source wait for"
                 f" it with retries=None (it would try again every {format_duration(self._source.retry_delay_us)})"
             )
-        self._try_again(now_us)
+        self._try_again(now_us, reason)
 
-    def _try_again(self, now_us: int) -> None:
+    def _try_again(self, now_us: int, reason: str) -> None:
+        since_us = now_us if self._lost is None or self._state == "connected" else self._lost.since_us
         self._failures += 1
         self._state = "closed"
         self._retry_us = now_us + self._source.retry_delay_us
+        self._lost = Outage(reason, self._failures, self._source.retries, self._retry_us, since_us, keeps=False)
 
     @property
     def _place(self) -> str:

@@ -67,6 +67,11 @@ class AnswerWire:
         self.protocol.subscribe(f"{self._inbox}.*", _ANSWERS)
 
     @property
+    def is_ready(self) -> bool:
+        """See `Wire`."""
+        return self.protocol.greeted
+
+    @property
     def wants_tls(self) -> bool:
         """See `Wire`."""
         return self.protocol.wants_tls

@@ -13,7 +13,7 @@ from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader,
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.contract.secrets import hidden
-from workbench.connectors.feeds.link import LinkError
+from workbench.connectors.feeds.link import ANSWER_US, LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
 from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.connectors.nats.stream_wire import NatsMessage, StreamWire, Wanted
@@ -24,9 +24,6 @@ from workbench.redaction import redacted
 
 if TYPE_CHECKING:
     from workbench.connectors.nats.source import NatsSource
-
-_ANSWER_US = 10_000_000
-"""How long a server may take to answer a new connection."""
 
 
 @dataclass(slots=True)
@@ -41,6 +38,7 @@ class _Split:
         received: the sequence number of the last message that was received; None: not known.
         waiting: messages that are received and not delivered.
         pending: how many messages follow those that are received.
+        told_us: when the server told that.
         link, wire: of the connection; None: there is none.
         started_us: when it was begun.
     """
@@ -52,6 +50,7 @@ class _Split:
     received: int | None = None
     waiting: deque[NatsMessage] = field(default_factory=deque)
     pending: int | None = None
+    told_us: int = 0
     link: TcpLink | None = None
     wire: StreamWire | None = None
     started_us: int = 0
@@ -95,13 +94,12 @@ class NatsReader(SourceReader):
         return max(outages, key=lambda outage: outage.attempts, default=None)
 
     def progress(self) -> Mapping[str, SplitProgress]:
-        return {
-            stream: SplitProgress(
-                str(split.position), None if split.pending is None else split.pending + len(split.waiting)
-            )
-            for stream, split in self._splits.items()
-            if split.position is not None
-        }
+        found = {}
+        for stream, split in self._splits.items():
+            if split.position is not None:
+                lag = None if split.pending is None else split.pending + len(split.waiting)
+                found[stream] = SplitProgress(str(split.position), lag, split.told_us)
+        return found
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         now_us = self._clock.now_us()
@@ -158,7 +156,7 @@ class NatsReader(SourceReader):
         messages = cast("Sequence[NatsMessage]", split.link.receive())
         located = split.wire.located
         if located is None:
-            if now_us > split.started_us + _ANSWER_US:
+            if now_us > split.started_us + ANSWER_US:
                 raise LinkError("it does not answer")
             return
         if not was_located:
@@ -169,6 +167,8 @@ class NatsReader(SourceReader):
             if self._source.bounded and split.end is None:
                 split.end = max(located.last, split.position)
             self._end_of(split)
+        if messages or not split.pending:  # it sends each message at once
+            split.told_us = now_us
         if messages:
             split.received, split.pending = messages[-1].sequence, messages[-1].pending
             split.waiting.extend(each for each in messages if split.end is None or each.sequence <= split.end)

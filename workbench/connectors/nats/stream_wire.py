@@ -126,6 +126,11 @@ class StreamWire:
         self.located: Located | None = None
 
     @property
+    def is_ready(self) -> bool:
+        """See `Wire`."""
+        return self.located is not None
+
+    @property
     def wants_tls(self) -> bool:
         """See `Wire`."""
         return self._protocol.wants_tls

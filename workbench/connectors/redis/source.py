@@ -176,7 +176,8 @@ class RedisReader(SourceReader):
         for stream, position in self._positions.items():
             facts = self._facts.get(stream)
             lag = None if facts is None else facts.lag(position, self._behind.get(stream))
-            found[stream] = SplitProgress(written_id(position), lag, self._told_us)
+            where = "the beginning" if position == BEGINNING else written_id(position)
+            found[stream] = SplitProgress(where, lag, self._told_us)
         return found
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
@@ -246,9 +247,10 @@ class RedisReader(SourceReader):
             if stream not in self._restored:
                 begin = {"earliest": BEGINNING, "latest": facts.last}.get(source.start)
                 self._positions[stream] = parsed_id(source.start) if begin is None else begin
-            self._note(stream, facts)
             if source.bounded:
                 self._ends.setdefault(stream, facts.last)
+            if self._is_open(stream):
+                self._note(stream, facts)
         self._located = True
 
     def _note(self, stream: str, facts: StreamFacts) -> None:

@@ -157,6 +157,7 @@ class SqlReader(SourceReader):
         self._notices = None if source.notify is None else Notices(source.url, source.notify)
         self._look_us = 0
         self._unsettled = False
+        self._is_behind, self._told_us = True, 0
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -173,7 +174,7 @@ class SqlReader(SourceReader):
         if not self.splits():
             return {}
         last = "the beginning" if self._last == _LEAST else f"{self._source.key} {self._last}"
-        return {self._source.table: SplitProgress(last)}
+        return {self._source.table: SplitProgress(last, None if self._is_behind else 0, self._told_us)}
 
     @property
     def _ended(self) -> bool:
@@ -193,6 +194,7 @@ class SqlReader(SourceReader):
                 self._end = self._largest()
                 return WaitUntil(now_us + 1)  # it may have no rows
             table = self._fetch(max_records)
+            self._is_behind, self._told_us = self._unsettled or table.num_rows == max_records, now_us
             self._retries.succeeded()
         except PostgreSQL().errors as error:
             return self._failed(error, now_us)

@@ -8,13 +8,16 @@ from collections.abc import Iterator, Mapping
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import CLASS_NUMBER, none, scrolled, table
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.telemetry.frames import Frame, OutageFrame, TaskFrame
+from workbench.telemetry.frames import Frame, OutageFrame, SplitFrame, TaskFrame
 
-HEADS = ("source", "split", "position", "lag", "records/s", "watermark", "nothing to read for")
+HEADS = ("source", "split", "connection", "position", "lag", "records/s", "watermark", "nothing to read for")
 _RIGHT = ("position", "lag", "records/s")
 _RATED_US = 2_000_000
 """Rates are means of this long."""
 _POSITION_LETTERS = 40
+_FRESH_MS = 5_000
+"""A lag that was told longer ago says so; while a connection is lost, each does."""
+_GONE = "is lost, unless the server sends it again"
 
 Counts = Mapping[tuple[str, str, int], int]
 """Records that were read, by task, split and attempt."""
@@ -43,12 +46,30 @@ def counts_of(frame: Frame) -> Counts:
 
 
 def _lost(task: str, outage: OutageFrame) -> str:
-    due = wording.milliseconds(outage.retry_ms) if outage.retry_ms else "now"
+    lasts, error, most = wording.milliseconds(outage.lasts_ms), outage.error.rstrip("."), outage.attempts_max
+    ending = "." if most is None else f" of {most + 1}; after the last the task fails and the restart strategy decides."
+    meanwhile = "waits at the server, and is read from the position on" if outage.keeps else _GONE
     text = (
-        f"{task} has had no connection for {wording.milliseconds(outage.lasts_ms)}: {outage.error.rstrip('.')}; "
-        f"attempt {outage.attempts + 1} of {outage.attempts_max + 1} is due {'in ' if outage.retry_ms else ''}{due}"
+        f"{task} has had no connection for {lasts}: {error}. It tries again {_due(outage)}, attempt "
+        f"{outage.attempts + 1}{ending} What comes meanwhile {meanwhile}."
     )
     return f"<p class='bad'><b>✗</b> {wording.html_text(text)}</p>"
+
+
+def _due(outage: OutageFrame) -> str:
+    return f"in {wording.milliseconds(outage.retry_ms)}" if outage.retry_ms else "now"
+
+
+def _connection(outage: OutageFrame | None) -> str:
+    return "connected" if outage is None else f"✗ lost, tries again {_due(outage)}"
+
+
+def _lag(split: SplitFrame, *, is_lost: bool) -> str:
+    """The lag, and how old it is where it may have changed since."""
+    if split.lag is None:
+        return "not known"
+    old = split.lag_ms >= _FRESH_MS or (is_lost and split.lag_ms)
+    return f"{split.lag:,}{f', {wording.milliseconds(split.lag_ms)} ago' if old else ''}"
 
 
 def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Iterator[str]:
@@ -56,8 +77,8 @@ def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Itera
         rate = rates.get((task.name, split, task.attempt))
         quiet_ms = task.quiet_ms.get(split)
         cells = (
-            *(task.name, split, wording.plain(each.position, _POSITION_LETTERS)),
-            "not known" if each.lag is None else f"{each.lag:,}",
+            *(task.name, split, _connection(task.outage), wording.plain(each.position, _POSITION_LETTERS)),
+            _lag(each, is_lost=task.outage is not None),
             "–" if rate is None else wording.short(rate),
             wording.instant(task.splits.get(split)),
             "–" if quiet_ms is None else wording.milliseconds(quiet_ms),
