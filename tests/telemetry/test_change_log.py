@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
+from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog, timeout_idle
+from workbench.telemetry.effects.in_force import InForce
 
 SECOND_US = 1_000_000
-BEFORE = Measured(48, 90, 99, 1_000, 20, 100, 60)
+BEFORE = Measured(48, 90, 99, 1_000, 20, 100, 120)
 
 
 class Told:
@@ -35,7 +38,7 @@ def test_within_three_seconds_a_sentence_tells_before_and_after() -> None:
     told.change("buffer_timeout", "100ms", "5ms")
     told.run(0.5, Measured(None, None, None, 1_000, 30, 100, 0))
     assert told.log.changes[-1].state == "measuring"
-    told.run(2, Measured(4, 7, 8, 1_000, 180, 11, 60))
+    told.run(2, Measured(4, 7, 8, 1_000, 180, 11, 120))
     [change] = told.log.changes
     assert change.state == "holds"
     assert change.sentence == (
@@ -59,10 +62,57 @@ def test_it_is_measured_until_there_are_enough_markers() -> None:
     told = Told()
     told.run(3, BEFORE)
     told.change("buffer_timeout", "100ms", "2s")
-    told.run(2.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=90))
+    told.run(2.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=130))
     assert told.log.changes[-1].state == "measuring"  # a second beyond what the slowest take
-    told.run(0.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=90))
+    told.run(0.5, replace(BEFORE, p50_ms=1_000, p99_ms=1_950, markers=130))
     assert told.log.changes[-1].state == "holds"
+
+
+@pytest.mark.parametrize(
+    ("markers", "latency"),
+    [
+        (100, "latency p50 48 → 4.0 ms, p99 99 → 342 ms"),
+        (99, "latency p50 48 → 4.0 ms, p95 90 → 7.0 ms"),
+        (20, "latency p50 48 → 4.0 ms, p95 90 → 7.0 ms"),
+        (19, "latency p50 48 → 4.0 ms"),
+    ],
+)
+def test_a_percentile_of_too_few_markers_is_not_told(markers: int, latency: str) -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "1s", "5ms")
+    told.run(2.9, Measured(4, 7, 342, 1_000, 20, markers=markers))
+    assert told.log.changes[-1].sentence == f"buffer_timeout 1s → 5ms: {latency}, throughput unchanged"
+
+
+def test_what_was_sent_before_every_task_had_the_change_is_no_effect_of_it() -> None:
+    earlier, later = Settings(buffer_timeout_us=1_000_000), Settings(buffer_timeout_us=5_000)
+    source, end = (SimpleNamespace(settings=earlier, finished=False) for _ in range(2))
+    in_force = InForce()
+    in_force.look([source, end], earlier, 4_900_000)
+    assert in_force.since_us == 0
+    in_force.changed(5_000_000)
+    end.settings = later
+    in_force.look([source, end], later, 5_100_000)
+    in_force.look([source, end], later, 5_340_000)
+    source.settings = later
+    in_force.look([source, end], later, 5_440_000)
+    source.settings = earlier  # such as of a task that is restored
+    in_force.look([source, end], later, 5_500_000)
+    assert in_force.since_us == 5_340_000
+
+
+def test_a_task_that_has_ended_or_does_not_step_is_not_waited_for() -> None:
+    earlier, later = Settings(buffer_timeout_us=1_000_000), Settings(buffer_timeout_us=5_000)
+    in_force = InForce()
+    in_force.changed(5_000_000)
+    in_force.look([SimpleNamespace(settings=earlier, finished=True)], later, 5_100_000)
+    assert in_force.since_us == 5_000_000
+    stuck = SimpleNamespace(settings=earlier, finished=False)
+    in_force.changed(6_000_000)
+    for now_us in range(6_100_000, 8_000_000, 100_000):
+        in_force.look([stuck], later, now_us)
+    assert in_force.since_us == 6_900_000
 
 
 def test_while_nothing_arrives_it_says_so_instead_of_the_old_latency() -> None:
@@ -185,7 +235,7 @@ def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_wit
     """As while a page is opened."""
     told = Told()
     told.run(8, BEFORE)
-    told.run(1.5, Measured(480, 900, 990, 300, 6, 300, 60))
+    told.run(1.5, Measured(480, 900, 990, 300, 6, 300, 120))
     told.change("buffer_timeout", "100ms", "5ms")
     told.run(3, replace(BEFORE, p50_ms=4, p95_ms=7, p99_ms=8, buffers_per_second=180))
     assert told.log.changes[-1].sentence == (

@@ -29,6 +29,7 @@ from workbench.telemetry.diagnosis import NONE, cut_off, explain, idle_split, sk
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
+from workbench.telemetry.effects.in_force import InForce
 from workbench.telemetry.effects.interruptions import Interruptions
 from workbench.telemetry.frames import (
     AuditFrame,
@@ -146,7 +147,7 @@ class Sampler(JobObserver):
         self._sequence = 0
         self._told = 0
         self._restarting_us = 0
-        self._tuned_us = 0
+        self._tuned = InForce()
         self._changes = ChangeLog()
         self._interruptions = Interruptions()
         self._acting = Acting()
@@ -170,7 +171,7 @@ class Sampler(JobObserver):
         if self.master is not None:
             self._interruptions.event(self.master, time_us, kind, text)
         if kind == "tune":
-            self._tuned_us = time_us
+            self._tuned.changed(time_us)
             if self.master is not None:
                 settings: dict[str, object] = dict(self.master.shown())
                 self._changes.change(time_us, self._in_force, settings, text)
@@ -222,7 +223,10 @@ class Sampler(JobObserver):
         vertices = vertex_frames(master.graph, tasks)
         edges = edge_frames(master.graph, execution, channels)
         running = master.state == "RUNNING"
-        latency = latency_frames(execution, now, self._tuned_us) if execution is not None else ()
+        if execution is not None:
+            self._tuned.look(execution.tasks, master.settings, now)
+        tuned_us = self._tuned.since_us
+        latency = latency_frames(execution, now, tuned_us) if execution is not None else ()
         backpressure = explain(vertices, edges) if running else told(master.state, master.restart_due_us)
         metrics = self._job_metrics(master, now)
         settings = master.shown()
@@ -233,8 +237,8 @@ class Sampler(JobObserver):
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
             size = int(str(settings["buffer_size"]))
-            state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, self._tuned_us)
-            effects = self._acting.sample(master, now, state.fill_ms, self._tuned_us)
+            state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, tuned_us)
+            effects = self._acting.sample(master, now, state.fill_ms, tuned_us)
             self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
             findings = self._findings(master, vertices, edges, tasks)
         elif master.over:

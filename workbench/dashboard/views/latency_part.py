@@ -39,7 +39,8 @@ def _cells(change: ChangeFrame) -> str:
     rate = wording.NOTHING if change.before is None else wording.short(before.records_per_second)
     return (
         f"<td class='n'>{wording.milliseconds(before.p50_ms)} → <b>{wording.milliseconds(after.p50_ms)}</b></td>"
-        f"<td class='n'>{wording.milliseconds(before.p99_ms)} → <b>{wording.milliseconds(after.p99_ms)}</b></td>"
+        f"<td class='n'>{wording.milliseconds(before.sure_ms('p99'))} → "
+        f"<b>{wording.milliseconds(after.sure_ms('p99'))}</b></td>"
         f"<td class='n'>{rate} → <b>{wording.short(after.records_per_second)}</b></td>"
     )
 
@@ -63,7 +64,8 @@ class LatencyPart(Part):
         )  # fmt: skip
         self._changes = easel.texts.piece("Before and after each tuning", "latency")
         self._most = LISTED_ALONE if easel.alone else LISTED
-        self.models = [self._changes.div, *self._latency.models, *self._rates.models]  # what changed is by the sliders
+        # The chart is by the sliders: below the table, which grows, it would leave the screen.
+        self.models = [*self._latency.models, self._changes.div, *self._rates.models]
 
     def remember(self, frame: Frame) -> None:
         self._latency.append(frame.time_us, percentiles(frame))

@@ -7,6 +7,9 @@ from typing import Literal
 
 ChangeState = Literal["measuring", "holds", "superseded"]
 
+LEAST_FOR = {"p99": 100, "p95": 20}
+"""Markers on which a percentile rests at least: with fewer, it is that of the slowest one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -36,6 +39,17 @@ class Measured:
     alignment_ms: float | None = None
     checkpoint_ms: float | None = None
     checkpoint_gap_ms: float | None = None
+
+    def sure_ms(self, name: str) -> float | None:
+        """A percentile; None where too few markers have arrived to tell it.
+
+        Example:
+            >>> few = Measured(4, 7, 8, markers=60)
+            >>> few.sure_ms("p50"), few.sure_ms("p95"), few.sure_ms("p99")
+            (4, 7, None)
+        """
+        value: float | None = getattr(self, f"{name}_ms")
+        return value if self.markers >= LEAST_FOR.get(name, 0) else None
 
 
 @dataclass(frozen=True, slots=True)

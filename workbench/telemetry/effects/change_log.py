@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from workbench.durations import parse_duration
-from workbench.telemetry.effects.change_frames import ChangeFrame, Measured
+from workbench.telemetry.effects.change_frames import LEAST_FOR, ChangeFrame, Measured
 
 KEPT = 20
 """Changes."""
@@ -15,8 +15,8 @@ RATES_FROM_US = 1_100_000
 """Rates are means over a second: earlier ones still hold some of the time before the change."""
 HOLDS_AFTER_US = 1_500_000
 LATEST_US = 2_900_000
-ENOUGH, FEW = 30, 8
-"""Markers: enough for percentiles at once, and so few must do where not many come."""
+ENOUGH, FEW = LEAST_FOR["p99"], 8
+"""Markers: enough for all percentiles, and so few must do where not many come."""
 FOLLOWED_US = 10_000_000
 """The time after a change during which its figures follow the job, and the time before it that they cover."""
 SAME, SAME_MS = 0.1, 1.0
@@ -43,12 +43,12 @@ class ChangeLog:
     Example:
         >>> log = ChangeLog()
         >>> for at_us in range(0, 1_000_000, 100_000):
-        ...     log.sample(at_us, Measured(48, 90, 99, 1_000, 20, 100, 60))
+        ...     log.sample(at_us, Measured(48, 90, 99, 1_000, 20, 100, 120))
         >>> log.change(1_000_000, {"buffer_timeout": "1s"}, {"buffer_timeout": "5ms"}, "")
         >>> log.changes[-1].state
         'measuring'
         >>> for at_us in range(1_100_000, 4_000_000, 100_000):
-        ...     log.sample(at_us, Measured(4, 7, 8, 1_000, 180, 11, 60))
+        ...     log.sample(at_us, Measured(4, 7, 8, 1_000, 180, 11, 120))
         >>> log.changes[-1].sentence
         'buffer_timeout 1s → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers'
     """
@@ -161,9 +161,12 @@ class ChangeLog:
         return "; ".join(filter(None, (*checkpoints, told, self._reason(before, after, same, limit))))
 
     def _latency(self, before: Measured, after: Measured) -> list[str]:
+        pairs = {name: (before.sure_ms(name), after.sure_ms(name)) for name in ("p50", "p99", "p95")}
+        if None not in pairs["p99"]:
+            del pairs["p95"]
         parts = [
             f"{name} {_ms(one)} → {_ms(other)} ms"
-            for name, one, other in (("p50", before.p50_ms, after.p50_ms), ("p99", before.p99_ms, after.p99_ms))
+            for name, (one, other) in pairs.items()
             if one is not None and other is not None and not self._is_same(f"{name}_ms", one, other, SAME_MS / 2)
         ]
         if not parts and after.p50_ms is not None:
