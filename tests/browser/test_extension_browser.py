@@ -513,7 +513,7 @@ def test_a_dashboard_whose_kernel_was_restarted_does_not_say_that_its_job_runs(f
     front.restart_kernel("ended.ipynb")
     badge.wait_for(state="hidden")
     front.appears(".silent", "not connected last seen RUNNING")
-    front.appears(".wb-silence", "The kernel was restarted, which ended this job")
+    front.appears(".silence", "The kernel was restarted, which ended this job")
 
 
 def test_a_second_view_stands_below_the_first_and_hides_nothing(front):

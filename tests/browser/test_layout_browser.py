@@ -45,13 +45,27 @@ KNOBS = f"""() => {{ {EVERY}
         const inside = every(knob).filter(one => one.checkVisibility())
         const parts = one => [...one.shadowRoot.children].filter(part => part.tagName === "DIV")
         const [words, moved] = parts(knob)
-        const [said, told] = parts(words).map(box)
+        const [line, below] = parts(words)
+        const told = box(below ?? inside.find(one => one.classList.contains("wb-answer")))
+        const [named, inForce] = [...line.shadowRoot.children].filter(part => part.tagName === "DIV").map(box)
         const [slider, field] = [".wb-slider", "input"].map(name => box(inside.find(one => one.matches(name))))
         const beside = slider.right <= field.left && field.right <= box(knob).right + 1
         const apart = Math.abs(slider.top + slider.bottom - field.top - field.bottom) / 2
         const over = told.right <= box(moved).left || told.bottom <= box(moved).top + 1
-        return {{ said: said.height, beside, apart, over, told: told.top >= said.bottom - 1 }} }}) }}"""
+        const isFree = told.top >= box(line).bottom - 1 || told.left >= inForce.right - 1
+        return {{ said: box(line).height, beside, apart, over, told: isFree && named.right <= inForce.left }} }}) }}"""
 """How high the line over each slider is, and whether the slider, its field and what is told have their own places."""
+FRAMES = """() => new Promise(done => {
+    let left = 3
+    const next = () => left-- > 0 ? requestAnimationFrame(next) : done()
+    next()
+})"""
+"""Three pictures of the page later."""
+FALL_SILENT = """() => {
+    const root = Bokeh.documents[0].roots()[0]
+    root.setv({ css_classes: [...root.css_classes, "wb-quiet"] }, { sync: false })
+}"""
+"""What the page's script does when it has heard nothing for a while."""
 WIDER = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"
 """By how many pixels the page is wider than its window."""
 
@@ -155,24 +169,39 @@ def test_a_served_page_follows_the_system_between_light_and_dark(page):
 
 
 def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url):
+    """Whether one view or all are shown, in a wide window and in a narrow one, and when the kernel falls silent."""
     job = start_job("eventful")
     page.goto(url.replace("layout", job.name))
     page.get_by_text("Half of them reach a sink within").first.wait_for()
-    slider = page.get_by_label("Buffer timeout", exact=True).first
-    before = slider.bounding_box()
+    timeout = page.get_by_label("Buffer timeout", exact=True).first
+
+    def places():
+        """Where the slider is in windows of several widths."""
+        found = []
+        for width in (700, 900, 1440):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(FRAMES)
+            found.append(timeout.bounding_box())
+        return found
+
+    before = places()
     alone = browser.new_page(viewport={"width": 560, "height": 900})
     alone.set_default_timeout(60_000)
     alone.goto(f"{url.replace('layout', job.name)}&view=checkpoints")
     alone.get_by_text("is told here").first.wait_for()
     mode = alone.get_by_label("Checkpoint mode", exact=True).first
     there = mode.bounding_box()
+    alone.get_by_text("of the time of").first.wait_for()  # what checkpoints cost, above the slider
+    assert mode.bounding_box() == there
     job.tune(buffer_size=512)
     page.get_by_text("buffer_size 262144 → 512").first.wait_for()
-    assert slider.bounding_box() == before
+    assert timeout.bounding_box() == before[-1]
     job.faults.fail(task="hourly[0]")
     page.get_by_text("records read again").first.wait_for()
-    assert slider.bounding_box() == before
+    assert places() == before
     alone.get_by_text("records read again").first.wait_for()
-    # A head of one view is as high with news, but for a part of a line: the slider stays under the pointer.
-    assert abs(mode.bounding_box()["y"] - there["y"]) < there["height"] / 2
+    assert mode.bounding_box() == there
     alone.close()
+    page.evaluate(FALL_SILENT)
+    page.get_by_text("The kernel has been silent").first.wait_for()
+    assert places() == before

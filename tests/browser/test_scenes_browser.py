@@ -30,9 +30,14 @@ WITHIN_MS = 10_000
 EVERY = """const every = node => [...(node.shadowRoot ?? node).querySelectorAll("*")].flatMap(one =>
     [one, ...(one.shadowRoot ? every(one) : [])])"""
 NEWS = f"""() => {{ {EVERY}
-    return every(document.body).filter(one => one.matches("p.news, p.pressure") && one.checkVisibility())
-        .map(one => one.textContent) }}"""
-"""The sentences of the head."""
+    const isWithin = one => {{
+        const [own, place] = [one, one.parentNode].map(each => each.getBoundingClientRect())
+        return own.bottom <= place.bottom + 1 && own.right <= place.right + 1
+            && one.scrollHeight <= one.clientHeight + 1
+    }}
+    return every(document.body).filter(one => one.matches("p.news, p.pressure"))
+        .filter(one => one.checkVisibility() && isWithin(one)).map(one => one.textContent) }}"""
+"""The sentences of the head of which everything can be read."""
 
 
 @pytest.fixture(scope="module")

@@ -77,17 +77,24 @@ def test_a_view_alone_tells_why_the_job_has_failed() -> None:
     assert "boom" not in header.slim_html(replace(failed, state="RUNNING"), "delays")
 
 
-def test_a_view_alone_tells_all_to_whom_moves_the_focus_there_in_a_place_that_is_always_there() -> None:
+def test_a_head_tells_all_to_whom_moves_the_focus_there_in_a_place_that_is_always_there() -> None:
     calm = replace(FRAME, backpressure=NONE)
     assert re.search(
-        f"<span class='calm'>{NONE}</span>.*<div class='brief'><p class='past'>", header.slim_html(calm, "")
+        f"<span class='calm'>{NONE}</span>.*<div class='brief'><span class='silence'.*</span><p class='past'>",
+        header.slim_html(calm, ""),
     )
-    told = header.slim_html(replace(changed(10_000_000), findings=("sum[1] does 83 % of the work.",)), "")
-    assert "calm" not in told
-    [whole] = re.findall("<div class='brief' tabindex='0' title='(.*?)'>", told, re.DOTALL)
-    assert re.sub(r"[\d:]+ UTC", "then", whole) == (
-        f"then: rate 1 → 2: latency p50 &lt;b&gt;\n{FRAME.backpressure}\nsum[1] does 83 % of the work."
-    )
+    happened = replace(changed(10_000_000), findings=("sum[1] does 83 % of the work.",))
+    assert "calm" not in header.slim_html(happened, "")
+    change = "then: rate 1 → 2: latency p50 &lt;b&gt;"
+    found = "sum[1] does 83 % of the work."
+    for told, order in (
+        (header.slim_html, (change, FRAME.backpressure, found)),
+        (header.html, (FRAME.backpressure, found, change)),
+    ):
+        [whole] = re.findall(
+            "<div class='(?:brief|happens)' tabindex='0' title='(.*?)'>", told(happened, ""), re.DOTALL
+        )
+        assert re.sub(r"[\d:]+ UTC", "then", whole) == "\n".join(order)
 
 
 def changed(ago_us: int, sentence: str = "rate 1 → 2: latency p50 <b>") -> Frame:

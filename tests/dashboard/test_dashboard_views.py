@@ -137,7 +137,7 @@ def test_forty_tasks_are_drawn_without_writing_on_every_channel():
 
 
 def test_the_table_of_tunings_shows_what_was_measured_newest_first():
-    before, after = Measured(10.0, 40.0, 50.0, 100.0), Measured(2.0, 8.0, 9.0, 250.0)
+    before, after = Measured(10.0, 40.0, 50.0, 100.0, markers=120), Measured(2.0, 8.0, 9.0, 250.0, markers=100)
     found = [
         ChangeFrame("speed 1x → 2x", 1_000_000, before, None, "superseded", "speed 1x → 2x: another change came"),
         ChangeFrame("buffer_timeout 1s → 5ms", 20_000_000, before, after, "holds", "buffer_timeout 1s → 5ms: p50 less"),
@@ -150,6 +150,8 @@ def test_the_table_of_tunings_shows_what_was_measured_newest_first():
     assert "10 ms → 2.0 ms" in rows[1]
     assert "50 ms → 9.0 ms" in rows[1]
     assert "100 → 250" in rows[1]
+    few = [replace(found[1], after=replace(after, markers=99))]
+    assert "50 ms → – " in text_of(changes_html(few, 4)), "the slowest of a few is no percentile"
     assert "another change came" in rows[2]
     assert "00:00:20 UTC: buffer_timeout 1s → 5ms: p50 less" in html
     assert "rate 9" not in changes_html(found[:2], 4)
@@ -502,7 +504,8 @@ def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_we
 def test_beside_a_slider_stands_what_its_setting_does_now():
     job = Job(replace(FRAME, effects={"checkpoint_interval": "costs 0.8 % of the time of sum[0]"}))
     knobs = {**shown(job, "checkpoints").view.knobs, **shown(job, "latency").view.knobs}
-    told = {name: (knob._note.html, re.sub("<[^>]*>", "", knob._effect.html)) for name, knob in knobs.items()}
+    effects = {name: knob._effect.html for name, knob in knobs.items() if knob._effect is not None}
+    told = {name: (knobs[name]._note.html, re.sub("<[^>]*>", "", effect)) for name, effect in effects.items()}
     assert told["checkpoint_interval"] == ("in force: <b>5s</b>", "costs 0.8 % of the time of sum[0]")
     assert told["buffer_timeout"] == ("in force: <b>50ms</b>", "")
     interval = knobs["checkpoint_interval"]

@@ -307,3 +307,13 @@ def test_an_effect_is_told_anew_once_a_second() -> None:
         told.run(0.1, replace(BEFORE, p50_ms=p50_ms / 10))
         sentences.append(told.log.changes[-1].sentence)
     assert 4 <= len(set(sentences)) <= 7
+
+
+def test_a_percentile_that_has_moved_is_told_anew_sooner() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "500ms")
+    told.run(2.5, replace(BEFORE, p50_ms=155))
+    assert "p50 48 → 155 ms" in told.log.changes[-1].sentence
+    told.run(0.4, replace(BEFORE, p50_ms=128))
+    assert "p50 48 → 128 ms" in told.log.changes[-1].sentence

@@ -23,6 +23,8 @@ from workbench.telemetry.effects.acting import TOLD
 PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the value in force again."""
 
+LONG = ("checkpoint_interval",)
+"""The settings of which more than a line can be told: two are kept for it, so that the slider stays where it is."""
 
 KNOBS = (
     *sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"),
@@ -83,12 +85,17 @@ class StepSlider:
         self.exact = field(f"{knob.title}: any value", "other value", 92)
         self.exact.on_change("value", self._typed)
         self._note = texts.piece(f"{knob.title} in force", "knob_note", role="note")
-        self._effect = texts.piece(f"What {knob.title} does", "knob_effect", role="note")
+        self._effect = texts.piece(f"What {knob.title} does", "knob_effect", role="note") if knob.name in TOLD else None
         name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
-        said, moved = row([name.div, self._note.div], "knob_said"), row([self.slider, self.exact], "knob_moved")
-        told = row([self._effect.div, answer.div], "knob_told", *["knob_acts"] * (knob.name in TOLD))
-        self.model = column([column([said, told]), moved], "knob", css_classes=["wb-knob"])
+        said = [name.div, self._note.div]
+        if self._effect is None:
+            words = [row([*said, answer.div], "knob_said")]
+        else:
+            told = [self._effect.div, answer.div]
+            words = [row(said, "knob_said"), row(told, "knob_told", *["knob_long"] * (knob.name in LONG))]
+        moved = row([self.slider, self.exact], "knob_moved")
+        self.model = column([column(words), moved], "knob", css_classes=["wb-knob"])
 
     @property
     def inputs(self) -> tuple[Slider, Any]:
@@ -104,8 +111,9 @@ class StepSlider:
             self._note.write(self._knob.absent)
             return
         self._note.write(f"in force: <b>{wording.html_text(in_force)}</b>")
-        effect = wording.html_text(effect)
-        self._effect.write(f"<span title='{effect}'>{effect}</span>" if effect and self.answer.is_empty else "")
+        if self._effect is not None:
+            effect = wording.html_text(effect)
+            self._effect.write(f"<span title='{effect}'>{effect}</span>" if effect and self.answer.is_empty else "")
         if self._asked is not None:
             arrived = same_value(self._knob, in_force, self._asked)
             if not arrived and monotonic() - self._asked_at < PATIENCE_S:

@@ -24,6 +24,13 @@ NEW_US = 60_000_000
 """So long what has happened stands out."""
 HINT = "<p class='past'>What a changed setting, a failure or unusual input does to the job is told here.</p>"
 """Where nothing has happened: the place stays, so that the sliders below do not move when something does."""
+SILENT = (
+    "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
+    "earlier session. Run the cell again to see the live job.</span><span style='display:var(--wb-if-ended,none)'>The "
+    "kernel was restarted, which ended this job: this view shows its last state. Run the cell that starts it.</span>"
+)
+"""What a page says that has heard nothing for a while, or knows that nothing more will come."""
+SILENCE = f"<span class='silence' role='status'>{SILENT}</span>"
 
 
 def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
@@ -173,7 +180,10 @@ LECTURE = (
 
 
 def html(frame: Frame, name: str) -> str:
-    """The full header."""
+    """The full header: always as high, whatever is told.
+
+    A person who points at what has happened, or moves the focus there, is shown all of it.
+    """
     numbers = "".join(
         f"<span class='fig{' minor' * _minor(label, value)}'><b>{value}<i>{unit}</i></b>"
         f"<small>{wording.html_text(label)}</small></span>"
@@ -187,11 +197,12 @@ def html(frame: Frame, name: str) -> str:
         failure = told if not failure_html(frame) else failure + told
     name = wording.html_text(name)
     happens = f"{pressure_html(frame)}{findings_html(frame)}{_in_order(frame, failure)}"
+    said = f"<span class='heard'>{wording.html_text(headline(frame))}</span>{SILENCE}"
     return (
         f"<div class='top'><span class='who'><b title='{name}'>{name}</b>{_state(frame)}{LECTURE}</span>"
         f"<span class='figs'>{numbers}</span></div>"
-        f"<div class='next'><span class='said'>{wording.html_text(headline(frame))}</span>{replay}</div>"
-        f"<div class='happens'>{happens or HINT * (frame.state == 'RUNNING')}</div>"
+        f"<div class='next'><span class='said'>{said}</span>{replay}</div>"
+        f"<div class='happens'{_read(happens)}>{happens or HINT * (frame.state == 'RUNNING')}</div>"
     )
 
 
@@ -200,8 +211,8 @@ def waiting_html(name: str) -> str:
     return (
         f"<div class='top'><span class='who'><b>{wording.html_text(name)}</b>"
         "<span class='badge muted'>○ waiting for data</span></span></div>"
-        "<div class='next'><span class='pressure'>The job has not reported yet. This view updates when it "
-        "does.</span></div>"
+        "<div class='next'><span class='said'><span class='heard'>The job has not reported yet. This view updates when "
+        f"it does.</span>{SILENCE}</span></div>"
     )
 
 
@@ -214,10 +225,9 @@ def slim_html(frame: Frame, name: str) -> str:
     calm = f"<span class='calm'>{NONE}</span>" if frame.backpressure == NONE else ""
     news = _in_order(frame, interruption_html(frame))
     happens = f"{failure_html(frame)}{news}{pressure_html(frame)}{findings_html(frame)}"
-    read = f" tabindex='0' title='{_plain(happens)}'" if happens else ""
     return (
         f"<div class='line'><b class='name' title='{name}'>{name}</b>{_state(frame)}{calm}{LECTURE}</div>"
-        f"<div class='brief'{read}>{happens or HINT * (frame.state == 'RUNNING')}</div>"
+        f"<div class='brief'{_read(happens)}>{SILENCE}{happens or HINT * (frame.state == 'RUNNING')}</div>"
     )
 
 
@@ -227,6 +237,11 @@ def _in_order(frame: Frame, interrupted: str) -> str:
     is_later = bool(frame.changes) and frame.changes[-1].time_us > last_us
     changed = change_html(frame)
     return changed + interrupted if is_later else interrupted + changed
+
+
+def _read(sentences: str) -> str:
+    """Attributes of the place of these paragraphs, which has no room for many: all of them can be read there."""
+    return f" tabindex='0' title='{_plain(sentences)}'" if sentences else ""
 
 
 def _plain(sentences: str) -> str:

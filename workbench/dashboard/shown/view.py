@@ -21,15 +21,9 @@ from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
 from workbench.dashboard.lecture.lecture_mode import LectureMode, lecture_share
 from workbench.dashboard.page.page import Pulse, page_script, page_supplement
-from workbench.dashboard.shown.header import HeaderView
+from workbench.dashboard.shown.header import SILENT, HeaderView
 from workbench.dashboard.shown.stage import Stage
 from workbench.telemetry.frames import Frame
-
-SILENT = (
-    "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
-    "earlier session. Run the cell again to see the live job.</span><span style='display:var(--wb-if-ended,none)'>The "
-    "kernel was restarted, which ended this job: this view shows its last state. Run the cell that starts it.</span>"
-)
 
 COMING = "wb-coming"
 """The CSS class of a card whose part is still to be made."""
@@ -224,7 +218,7 @@ class View:
 
     def _lay_out(self, header: Div, cards: Mapping[str, Any]) -> Column:
         head = column([header], "card", css_classes=["wb-card", "wb-header"])
-        quiet = Div(
+        quiet = Div(  # in lecture mode, which shows no head
             text=SILENT, css_classes=["wb-silence"], sizing_mode="stretch_width", margin=0,
             html_attributes={"role": "status"},
         )  # fmt: skip

@@ -22,7 +22,7 @@ def changes_html(found: Sequence[ChangeFrame], most: int, over: bool = False) ->
     if not found and over:
         return none("No setting was changed.")
     if not found:
-        return none("Change a setting to compare latency and throughput before and after the change.")
+        return none("Change a setting: latency before and after is listed here.")
     lines = []
     for change in reversed(found[-most:]):
         title = wording.html_text(f"{wording.clock(change.time_us)} UTC: {change.sentence}")
@@ -52,7 +52,7 @@ class LatencyPart(Part):
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
-        pixels = 200 if easel.alone else 128
+        pixels = 200 if easel.alone else 120
         self._latency = TimeChart(
             easel.paint, easel.texts, easel.window, PERCENTILES, ticks="shortMilliseconds",
             label="Latency percentiles over time", unit="{0.0} ms", pixels=pixels,

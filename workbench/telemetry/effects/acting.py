@@ -32,7 +32,7 @@ class Acting:
             return self._told
         self._at_us, self._told = now_us, {}
         if full := timeout_idle(str(master.settings.shown()["buffer_timeout"]), fill_ms):
-            self._told["buffer_timeout"] = full
+            self._told["buffer_timeout"] = full.removeprefix("buffers are ")  # it stands by the slider
         tasks = () if master.execution is None else master.execution.tasks
         if master.settings.periodic_interval_us is not None:
             sources = {task.name for task in (() if master.execution is None else master.execution.sources)}

@@ -26,8 +26,8 @@ OUTER = 5
 stays within that span has not changed."""
 AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
-TOLD_US = 1_000_000
-"""An effect is told anew so often: nobody reads faster."""
+TOLD_US, MOVED_US = 1_000_000, 300_000
+"""An effect is told anew so often, as nobody reads faster, and so soon where a percentile is another one by now."""
 
 PACE = {"parallelism", "rate", "speed"}
 """Settings that are about throughput."""
@@ -127,7 +127,8 @@ class ChangeLog:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
-        if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < TOLD_US):
+        again_us = MOVED_US if _has_moved(last.after, measured) else TOLD_US
+        if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < again_us):
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
             return
@@ -242,6 +243,14 @@ def _label(name: str, before: object, after: object) -> str:
 
 def _ms(value: float) -> str:
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def _has_moved(told: Measured | None, measured: Measured) -> bool:
+    """Whether a percentile differs from what was told of it."""
+    pairs = () if told is None else ((told.sure_ms(name), measured.sure_ms(name)) for name in ("p50", "p99"))
+    return any(
+        one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one) for one, other in pairs
+    )
 
 
 def _mean(samples: list[Measured]) -> Measured:
