@@ -203,5 +203,5 @@ def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url
     assert mode.bounding_box() == there
     alone.close()
     page.evaluate(FALL_SILENT)
-    page.get_by_text("The kernel has been silent").first.wait_for()
+    page.locator(".silence").first.wait_for()
     assert places() == before
