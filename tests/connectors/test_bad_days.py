@@ -34,6 +34,7 @@ AWAY: dict[str, Callable[[], Source]] = {
     "nats": lambda: wb.NatsSource("nats://127.0.0.1:1", "a", SCHEMA),
     "postgresql": lambda: wb.SqlSource("postgresql://127.0.0.1:1/d", "a", SCHEMA),
     "server-sent events": lambda: wb.ServerEventSource("http://127.0.0.1:1", SCHEMA),
+    "websocket": lambda: wb.WebSocketSource("ws://127.0.0.1:1", SCHEMA),
     "mqtt": lambda: wb.MqttSource("mqtt://127.0.0.1:1", SCHEMA),
 }
 
@@ -41,7 +42,7 @@ AWAY: dict[str, Callable[[], Source]] = {
 @pytest.mark.parametrize("name", AWAY)
 def test_a_server_may_be_away_for_half_a_minute(name: str) -> None:
     """No task fails meanwhile; the pauses grow, and the one that is due is told."""
-    for package in ("redis", "h11", "paho.mqtt.client", "adbc_driver_postgresql"):
+    for package in ("redis", "h11", "websockets", "paho.mqtt.client", "adbc_driver_postgresql"):
         pytest.importorskip(package)
     reader: Any = readers(AWAY[name](), 1)[0]
     pauses, clock = [], reader._clock

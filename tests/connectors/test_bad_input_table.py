@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from workbench.public import names
+
 CASES = (
     "wrong address",
     "refused login",
@@ -21,6 +23,11 @@ NEVER = "-"
 """It cannot happen: a source fills no disk, a sink decodes no records, and so on."""
 AWAY = "bad_days: a_server_may_be_away_for_half_a_minute"
 CHANGED = "bad_days: a_schema_of_messages_that_changes"
+POISON = "feeds: an_event_that_is_no_record"
+"""One reader decodes the messages of all feeds."""
+LOOKUP = "lookups: what_cannot_be_looked_up_is_a_sentence"
+NOBODY = "lookups: an_address_without_a_server_is_named"
+LOOKED_UP = (NEVER, "lookups: a_server_that_comes_back_answers_later", LOOKUP, LOOKUP, NEVER, NEVER)
 TABLE: dict[str, tuple[str, ...]] = {
     "KafkaSource": (
         "kafka_source: a_broker_that_stays_away_is_named",
@@ -49,7 +56,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         AWAY,
         CHANGED,
         "redis_source: an_entry_that_is_no_record",
-        "redis_source: a_bounded_end_is_kept_by_the_checkpoint",
+        "redis_source: entries_that_were_trimmed_before_they_were_read_are_named",
         NEVER,
     ),
     "RedisSink": (
@@ -107,22 +114,53 @@ TABLE: dict[str, tuple[str, ...]] = {
         "feeds: what_a_server_refuses_is_named",
         "feeds: what_a_server_refuses_is_named",
         AWAY,
-        "feeds: an_event_that_is_no_record",
-        "feeds: an_event_that_is_no_record",
+        POISON,
+        POISON,
         NEVER,
         NEVER,
     ),
+    "WebSocketSource": (
+        "feeds: a_connection_without_messages_is_none_that_is_lost",
+        "feeds: a_web_socket_that_is_none_is_named",
+        "feeds: a_web_socket_that_is_none_is_named",
+        AWAY,
+        POISON,
+        POISON,
+        NEVER,
+        NEVER,
+    ),
+    "SocketSource": (
+        "socket_source: nobody_there_is_an_error_unless_the_source_may_wait",
+        NEVER,  # it has no logins and no topics
+        NEVER,
+        "socket_source: a_connection_that_ended_is_made_again",
+        "socket_source: a_line_that_cannot_be_read_is_shown",
+        "socket_source: a_line_that_cannot_be_read_is_shown",
+        NEVER,
+        NEVER,
+    ),
+    "RedisLookup": (NOBODY, "redis_source: a_refused_login_names_no_password", *LOOKED_UP),
+    "SqlLookup": (NOBODY, "bad_days: a_refused_login_of_postgresql", *LOOKED_UP),
     "MqttSource": (
         AWAY,
         "feeds: messages_of_mqtt",
-        NEVER,  # a topic is there when somebody sends to it
+        "feeds: a_topic_of_mqtt_that_is_refused",  # each other one is there when somebody sends to it
         AWAY,
-        "feeds: an_event_that_is_no_record",  # one reader decodes the messages of all feeds
-        "feeds: an_event_that_is_no_record",
+        POISON,
+        POISON,
         NEVER,
         NEVER,
     ),
 }
+
+
+LOCAL = {"CallbackSink", "DiscardSink", "FileSink", "ParquetSink", "PrintSink", "TableSink"}
+"""They have no server."""
+
+
+def test_no_connector_is_forgotten() -> None:
+    public = {name for name in names.__all__ if name.endswith(("Source", "Sink", "Lookup"))}
+    assert public - LOCAL - set(TABLE) == set()
 
 
 @pytest.mark.parametrize("connector", TABLE)

@@ -173,6 +173,20 @@ def test_what_cannot_be_looked_up_is_a_sentence(
         rows.close()
 
 
+@pytest.mark.parametrize("name", ["redis", "sql"])
+def test_an_address_without_a_server_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("redis" if name == "redis" else "adbc_driver_postgresql")
+    monkeypatch.setattr(f"workbench.connectors.{name}.lookup._PAUSES_S", ())
+    made: Any = {
+        "redis": lambda: wb.RedisLookup("redis://127.0.0.1:1", "ad", NAMES),
+        "sql": lambda: wb.SqlLookup("postgresql://127.0.0.1:1/d", "ads", NAMES, key="ad"),
+    }
+    rows = made[name]().open()
+    with pytest.raises(SourceError, match=r"(no connection to redis|cannot look up rows in 'ads' of).*127.*refused"):
+        rows.find(7)
+    rows.close()
+
+
 def test_arguments_that_cannot_be_meant_are_refused() -> None:
     pytest.importorskip("redis")
     pytest.importorskip("adbc_driver_postgresql")

@@ -101,9 +101,9 @@ def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
         return html(replace(frame, tasks=(replace(task, progress={"orders/0": split}, outage=outage),)), {})
 
     assert "<td>orders/0</td><td>connected</td><td class='n'>7</td><td class='n'>1,234</td>" in shown(None)
-    assert "<td class='n'>1,234, 40.0 s ago</td>" in shown(None, replace(split, lag_ms=40_000))  # a job that is paused
+    assert "<td class='n'>1,234 (40.0 s ago)</td>" in shown(None, replace(split, lag_ms=40_000))  # a job that is paused
     lost = shown(OutageFrame("<i>refused</i>.", 2, 8, 800, 1_500))
-    assert "<td>✗ lost, tries again in 800 ms</td><td class='n'>7</td><td class='n'>1,234, 1.5 s ago</td>" in lost
+    assert "<td>✗ lost, tries again in 800 ms</td><td class='n'>7</td><td class='n'>1,234 (1.5 s ago)</td>" in lost
     assert "for 1.5 s: &lt;i&gt;refused&lt;/i&gt;. It tries again in 800 ms, attempt 3 of 9; after the last" in lost
     assert "What comes meanwhile waits at the server, and is read from the position on.</p>" in lost
     feed = shown(OutageFrame("refused", 2, None, 0, 1_500, keeps=False))

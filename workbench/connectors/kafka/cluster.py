@@ -134,6 +134,12 @@ class KafkaCluster:
             return kind(f"no connection to {self}: {fact}; start the broker, or check host and port")
         return kind(f"cannot {what} at {self}: {fact}")
 
+    def outage(self, error: Any) -> str:
+        """What is wrong with a cluster that may return, for displays."""
+        kinds = kafka_package().KafkaError
+        silent = error.code() in (kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT)
+        return f"{self} does not answer ({self.fact(error)})" if silent else self.fact(error)
+
     def fact(self, error: Any) -> str:
         """What an error of the client says, on one line and without secrets."""
         return hidden(one_line(error.str(), _FACT_MAX), *self._templates())

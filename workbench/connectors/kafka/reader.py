@@ -356,7 +356,7 @@ class KafkaReader(SourceReader):
             self._consumer.consume(1, 0)  # has no partition to read, but calls `_note`
         if self._down is not None and not cluster.may_return(self._down):
             error = self._down  # the client goes on trying, and says nothing but that a call takes too long
-        retry_us = self._retries.failed(now_us, cluster.fact(error)) if cluster.may_return(error) else None
+        retry_us = self._retries.failed(now_us, cluster.outage(error)) if cluster.may_return(error) else None
         if retry_us is None:
             raise cluster.error(error, f"read {', '.join(self._source.topics)}", SourceError)
         return WaitUntil(retry_us)

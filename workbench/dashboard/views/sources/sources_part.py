@@ -47,7 +47,7 @@ def counts_of(frame: Frame) -> Counts:
 
 def _lost(task: str, outage: OutageFrame) -> str:
     lasts, error, most = wording.milliseconds(outage.lasts_ms), outage.error.rstrip("."), outage.attempts_max
-    ending = "." if most is None else f" of {most + 1}; after the last the task fails and the restart strategy decides."
+    ending = "." if most is None else f" of {most + 1}; after the last the task fails, and the job restarts or ends."
     meanwhile = "waits at the server, and is read from the position on" if outage.keeps else _GONE
     text = (
         f"{task} has had no connection for {lasts}: {error}. It tries again {_due(outage)}, attempt "
@@ -69,7 +69,7 @@ def _lag(split: SplitFrame, *, is_lost: bool) -> str:
     if split.lag is None:
         return "not known"
     old = split.lag_ms >= _FRESH_MS or (is_lost and split.lag_ms)
-    return f"{split.lag:,}{f', {wording.milliseconds(split.lag_ms)} ago' if old else ''}"
+    return f"{split.lag:,}{f' ({wording.milliseconds(split.lag_ms)} ago)' if old else ''}"
 
 
 def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Iterator[str]:
@@ -93,7 +93,7 @@ def _cell(head: str, text: str) -> str:
 class SourcesPart(Part):
     """A line for each lost connection, and a table of splits."""
 
-    hint = "offsets as the source writes them; records/s over two seconds"
+    hint = "lag: records that are there and not read; records/s over two seconds"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
