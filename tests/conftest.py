@@ -12,7 +12,10 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path, PurePath
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -38,6 +41,11 @@ process starts a Spark of its own and prepares the flights for itself."""
 
 SLOW_FOLDERS = {"browser", "simulation", "spark", "system"}
 """Folders whose tests play a whole system each, so that `make test` leaves them to `make test-all`."""
+
+MARKED_SLOW = ("mark.slow", "mark.spark", "kernel_sources")
+"""One of these words stands in a file of another folder that has slow tests. A collection that meets others fails."""
+
+TESTS = Path(__file__).parent
 
 MEMORY = Path("/dev/shm")
 """A disk in memory for the folders of tests: half of the time of the sinks' tests, a disk would sync files."""
@@ -98,16 +106,53 @@ def _set_apart() -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Whoever wants no slow tests need not import them, unless a folder of them is named."""
-    if config.option.markexpr != "not slow" or collection_path.name not in SLOW_FOLDERS:
+    """Whoever wants no slow tests need not import them, nor the other files who wants only them, unless they are
+    named."""
+    if any(collection_path.name in PurePath(arg.partition("::")[0]).parts for arg in config.args):
         return None
-    return None if any(collection_path.name in PurePath(arg).parts for arg in config.args) else True
+    return True if _is_left_out(collection_path, config.option.markexpr) else None
+
+
+def _is_left_out(path: Path, wanted: str) -> bool:
+    """Whether a folder, or a file, has no test of those that are wanted."""
+    if wanted == "not slow":
+        return path.name in SLOW_FOLDERS
+    return wanted == "slow" and path.match("test_*.py") and not _may_be_slow(path)
+
+
+def _may_be_slow(path: Path) -> bool:
+    if path.parent.name in SLOW_FOLDERS:
+        return True
+    text = path.read_text(encoding="utf-8")
+    return any(word in text for word in MARKED_SLOW)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Where several processes test, import all tests first, each process in an order of its own: pytest compiles those
+    that no process has imported before, for nine seconds, and each process finds what others have compiled."""
+    config = session.config
+    own = getattr(config, "workerinput", None)
+    if own is None or [Path(arg).resolve() for arg in config.args] != [TESTS]:
+        return
+    rooms = [room for room in sorted(TESTS.iterdir()) if not _is_left_out(room, config.option.markexpr)]
+    files = [path for room in rooms for path in sorted(room.glob("test_*.py"))]
+    files = [path for path in files if not _is_left_out(path, config.option.markexpr)]
+    Random(own["workerid"]).shuffle(files)
+    for path in files:
+        if str(path.parent) not in sys.path:
+            sys.path.insert(0, str(path.parent))
+        with suppress(Exception, pytest.skip.Exception):  # pytest imports it again, and says what is wrong
+            import_module(path.stem)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.parent.name in SLOW_FOLDERS or item.get_closest_marker("spark"):
             item.add_marker(pytest.mark.slow)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    if unseen := [str(path) for path in slow if not _may_be_slow(path)]:
+        raise pytest.UsageError(f"{unseen} would not be searched for slow tests: see MARKED_SLOW in {__file__}")
 
 
 def pytest_configure() -> None:
