@@ -35,7 +35,7 @@ from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
 from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory
-from workbench.lab.bench.works.ad_events import expected_views
+from workbench.lab.bench.works.ad_events import CAMPAIGN_OF, expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
     BLOCK,
@@ -47,7 +47,7 @@ from workbench.lab.bench.works.blocks import (
     continued_text,
     events,
 )
-from workbench.lab.bench.works.campaigns import CAMPAIGN_OF, Campaigns
+from workbench.lab.bench.works.campaigns import Campaigns
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
 from workbench.lab.bench.works.connectors.postgresql_speed import postgresql_speeds
 from workbench.lab.bench.works.connectors.redis_campaigns import RedisCampaigns

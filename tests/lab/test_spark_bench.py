@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from workbench.cli.entry import main
@@ -58,7 +59,7 @@ def test_campaigns_are_counted_in_the_kernel_as_the_events_say(monkeypatch: pyte
     ]
     assert "join, micro-batches" in found[1].describe()
     assert told == ["E6: 20,000 events as a history"]
-    monkeypatch.setattr(campaigns, "_counts", lambda table: campaigns.events().ads[:0].reshape(0, 100))
+    monkeypatch.setattr(campaigns, "_counts", lambda table: np.zeros((0, 100), np.int64))
     assert not next(campaigns.lanes(1, told.append, rows=20_000)).exact
 
 

@@ -23,19 +23,8 @@ import pyarrow.compute as pc
 import workbench as wb
 from workbench.connectors.replay.log import write_log
 from workbench.elements import Int64s
-from workbench.lab.bench.works.ad_events import are_expected
-from workbench.lab.bench.works.blocks import (
-    BASE_MS,
-    BLOCK,
-    BLOCK_MS,
-    CAMPAIGNS,
-    DELAY_MS,
-    TYPES,
-    WINDOW_MS,
-    Emitted,
-    events,
-)
-from workbench.lab.bench.works.campaigns import CAMPAIGN_OF
+from workbench.lab.bench.works.ad_events import CAMPAIGN_OF, DELAY, WINDOW, AdEvents, are_expected, counts_of
+from workbench.lab.bench.works.blocks import BASE_MS, BLOCK, BLOCK_MS, DELAY_MS, Emitted
 from workbench.spark.session import session
 
 EVENTS = 3 * BLOCK
@@ -110,14 +99,13 @@ def lanes(rounds: int, tell: Callable[[str], None], rows: int = EVENTS) -> Itera
 
 
 def _history(folder: Path, rows: int) -> None:
-    block = events()
-    number = np.arange(rows)
-    repetition, row = np.divmod(number, BLOCK)
-    times_us = (block.times_ms[row] + repetition * BLOCK_MS) * 1_000
-    arrived_us = (BASE_MS + DELAY_MS) * 1_000 + number * BLOCK_MS * 1_000 // BLOCK
-    instants = [pa.array(each).cast(pa.timestamp("us", "UTC")) for each in (times_us, arrived_us)]
-    kinds = pa.DictionaryArray.from_arrays(pa.array(block.types[row], pa.int8()), pa.array(TYPES)).cast(pa.string())
-    table = pa.table({"ad": block.ads[row], "type": kinds, "time": instants[0], "arrived": instants[1]})
+    ads = AdEvents()
+    events = pa.Table.from_batches([ads.batch(first, min(BLOCK, rows - first)) for first in range(0, rows, BLOCK)])
+    arrived_us = (BASE_MS + DELAY_MS) * 1_000 + np.arange(rows) * BLOCK_MS * 1_000 // BLOCK
+    times = [each.cast(pa.timestamp("us", "UTC")) for each in (events["time"], pa.array(arrived_us))]
+    table = pa.table(
+        {"ad": events["ad"], "type": events["type"].cast(pa.string()), "time": times[0], "arrived": times[1]}
+    )
     write_log(table, folder / "ads.log", event_time="time", arrival_time="arrived", channels=2)
 
 
@@ -128,13 +116,13 @@ def _database(folder: Path) -> None:
 
 
 def _pipeline(folder: Path, campaigns: str) -> wb.types.Pipeline:
-    views = wb.Stream.replay(folder / "ads.log", out_of_orderness=f"{DELAY_MS}ms").filter("type = 'view'")
+    views = wb.Stream.replay(folder / "ads.log", out_of_orderness=DELAY).filter("type = 'view'")
     if campaigns == "join":
         joined = views.join(CAMPAIGN_OF, on="ad")
     else:
         table = wb.SqlLookup(f"sqlite:///{folder}/campaigns.db", "campaigns", {"campaign": pa.int64()}, key="ad")
         joined = views.lookup_async(table, key="ad", how="inner", cache="10min")
-    counted = joined.key_by("campaign").window(wb.tumbling(f"{WINDOW_MS}ms")).aggregate(views=wb.count())
+    counted = joined.key_by("campaign").window(wb.tumbling(WINDOW)).aggregate(views=wb.count())
     return counted.sink_to(wb.TableSink("views"))
 
 
@@ -156,12 +144,8 @@ def _run(folder: Path, engine: str, architecture: str, campaigns: str, number: i
 
 
 def _counts(found: pa.Table) -> Int64s:
-    """Shape (windows, CAMPAIGNS)."""
-    starts = pc.cast(found["window_start"], pa.int64()).to_numpy()
-    window = (starts // 1_000 - BASE_MS) // WINDOW_MS
-    counts: Int64s = np.zeros((int(window.max(initial=0)) + 1, CAMPAIGNS), np.int64)
-    counts[window, found["campaign"].to_numpy()] = found["views"].to_numpy()
-    return counts
+    starts_ms = pc.cast(found["window_start"], pa.int64()).to_numpy() // 1_000
+    return counts_of(starts_ms, found["campaign"].to_numpy(), found["views"].to_numpy())
 
 
 def _all(rows: int) -> Emitted:

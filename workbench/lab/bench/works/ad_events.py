@@ -22,6 +22,10 @@ from workbench.lab.bench.works.blocks import (
     events,
 )
 
+CAMPAIGN_OF = pa.table({"ad": np.arange(ADS), "campaign": np.arange(ADS) // (ADS // CAMPAIGNS)})
+"""The campaign of each ad."""
+DELAY, WINDOW = f"{DELAY_MS}ms", f"{WINDOW_MS}ms"
+"""How late an event may be, and the length of a window."""
 _SCHEMA = pa.schema([("ad", pa.int64()), ("type", pa.dictionary(pa.int8(), pa.string())), ("time", pa.int64())])
 
 
@@ -40,22 +44,36 @@ class AdEvents:
         self._types = pa.DictionaryArray.from_arrays(codes, pa.array(TYPES))
         self._times_us: Int64s = continued(block.times_ms, BLOCK_MS) * 1_000
 
+    def batch(self, first: int, count: int) -> pa.RecordBatch:
+        """The events [first, first + count), from at most two repetitions: ad, type, and time in microseconds."""
+        repetition, start = divmod(first, BLOCK)
+        times = self._times_us[start : start + count] + repetition * BLOCK_MS * 1_000
+        columns = [self._ads.slice(start, count), self._types.slice(start, count), pa.array(times)]
+        return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
     def views(self, limit: int | None, rate: float | None = None) -> wb.Stream:
         """The views among `limit` events, or among events without end, at a rate per second."""
-        ads, types, times_us, emitted = self._ads, self._types, self._times_us, self.emitted
 
         def rows(first: int, count: int) -> pa.RecordBatch:
-            emitted.add(first, count)
-            repetition, start = divmod(first, BLOCK)
-            times = times_us[start : start + count] + repetition * BLOCK_MS * 1_000
-            columns = [ads.slice(start, count), types.slice(start, count), pa.array(times)]
-            return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+            self.emitted.add(first, count)
+            return self.batch(first, count)
 
-        delay = f"{DELAY_MS}ms"
         source = wb.Stream.from_generator(
-            rows, _SCHEMA, event_time="time", out_of_orderness=delay, limit=limit, rate=rate
+            rows, _SCHEMA, event_time="time", out_of_orderness=DELAY, limit=limit, rate=rate
         )
         return source.filter(col("type") == "view")
+
+
+def counts_of(starts_ms: Int64s, campaigns: Int64s, views: Int64s) -> Int64s:
+    """Shape (windows, CAMPAIGNS): results, one for each window and campaign, as a table.
+
+    Args:
+        starts_ms, campaigns, views: of each result.
+    """
+    window = (starts_ms - BASE_MS) // WINDOW_MS
+    counts: Int64s = np.zeros((int(window.max(initial=0)) + 1, CAMPAIGNS), np.int64)
+    counts[window, campaigns] = views
+    return counts
 
 
 def expected_views(emitted: Emitted) -> Int64s:

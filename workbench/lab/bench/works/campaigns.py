@@ -10,15 +10,12 @@ from pathlib import Path
 from weakref import finalize
 
 import numpy as np
-import pyarrow as pa
 
 import workbench as wb
 from workbench.elements import Int64s
-from workbench.lab.bench.works.ad_events import AdEvents, are_expected
-from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
+from workbench.lab.bench.works.ad_events import CAMPAIGN_OF, WINDOW, AdEvents, are_expected, counts_of
 from workbench.lab.bench.works.work import Work
 
-CAMPAIGN_OF = pa.table({"ad": np.arange(ADS), "campaign": np.arange(ADS) // (ADS // CAMPAIGNS)})
 TABLE = "views"
 
 
@@ -50,7 +47,7 @@ class Campaigns(Work):
             self._events.views(limit, self._rate)
             .join(CAMPAIGN_OF, on="ad")
             .key_by("campaign")
-            .window(wb.tumbling(f"{WINDOW_MS}ms"), trigger=wb.triggers.early("1s"))
+            .window(wb.tumbling(WINDOW), trigger=wb.triggers.early("1s"))
             .aggregate(views=wb.count())
             .sink_to(sink)
         )
@@ -60,10 +57,7 @@ class Campaigns(Work):
         query = f"SELECT CAST(strftime('%s', window_start) AS INTEGER), campaign, views FROM {TABLE}"
         with closing(sqlite3.connect(self.path)) as database:
             found: Int64s = np.array(database.execute(query).fetchall(), np.int64).reshape(-1, 3)
-        window = (found[:, 0] * 1_000 - BASE_MS) // WINDOW_MS
-        counts: Int64s = np.zeros((int(window.max(initial=0)) + 1, CAMPAIGNS), np.int64)
-        counts[window, found[:, 1]] = found[:, 2]
-        return counts
+        return counts_of(found[:, 0] * 1_000, found[:, 1], found[:, 2])
 
     def exact(self) -> bool:
         return are_expected(self.counts(), self.emitted)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.elements import Int64s
-from workbench.lab.bench.works.ad_events import AdEvents, are_expected
+from workbench.lab.bench.works.ad_events import WINDOW, AdEvents, are_expected
 from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
 from workbench.lab.bench.works.work import Work
 
@@ -31,7 +31,7 @@ class Windows(Work):
             self._events.views(limit)
             .select(campaign=f"ad DIV {ADS // CAMPAIGNS}")
             .key_by("campaign")
-            .window(wb.tumbling(f"{WINDOW_MS}ms"))
+            .window(wb.tumbling(WINDOW))
             .aggregate(views=wb.count())
             .sink_to(wb.CallbackSink(self._add, name="add"))
         )

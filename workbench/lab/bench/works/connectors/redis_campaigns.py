@@ -18,12 +18,11 @@ from workbench.clock import rest
 from workbench.connectors.redis.server import RedisServer
 from workbench.elements import Int64s
 from workbench.errors import SettingError
-from workbench.lab.bench.works.ad_events import AdEvents, are_expected
-from workbench.lab.bench.works.blocks import ADS, BASE_MS, CAMPAIGNS, WINDOW_MS
+from workbench.lab.bench.works.ad_events import CAMPAIGN_OF, WINDOW, AdEvents, are_expected, counts_of
 from workbench.lab.bench.works.work import Work
 
 COUNTS = "views"
-_CAMPAIGN_OF = "campaign"
+_OF_AD = "campaign"
 _WAIT_S, _LOOK_S = 30.0, 0.02
 
 
@@ -47,8 +46,7 @@ class RedisCampaigns(Work):
         self.emitted = self._events.emitted
         self.url, end = _started()
         self._client = RedisServer(self.url).connect()
-        campaigns = np.arange(ADS) // (ADS // CAMPAIGNS)
-        self._client.hset(_CAMPAIGN_OF, mapping={str(ad): int(campaign) for ad, campaign in enumerate(campaigns)})
+        self._client.hset(_OF_AD, mapping={str(row["ad"]): row["campaign"] for row in CAMPAIGN_OF.to_pylist()})
         finalize(self, end)
 
     def config(self) -> dict[str, object]:
@@ -58,13 +56,13 @@ class RedisCampaigns(Work):
         client = self._client
 
         def campaign_of(ad: int) -> dict[str, int]:
-            return {"campaign": int(client.hget(_CAMPAIGN_OF, ad))}
+            return {"campaign": int(client.hget(_OF_AD, ad))}
 
         return (
             self._events.views(limit, self._rate)
             .lookup_async(campaign_of, key="ad", schema={"campaign": pa.int64()}, how="inner", cache="10min")
             .key_by("campaign")
-            .window(wb.tumbling(f"{WINDOW_MS}ms"), trigger=wb.triggers.early("1s"))
+            .window(wb.tumbling(WINDOW), trigger=wb.triggers.early("1s"))
             .aggregate(views=wb.count())
             .sink_to(wb.RedisSink(self.url, COUNTS, upsert_key=["campaign", "window_start"], value="views"))
         )
@@ -73,9 +71,7 @@ class RedisCampaigns(Work):
         """Shape (windows, CAMPAIGNS): the present content of the hash, as another program reads it."""
         rows = [_row(field.decode(), int(views)) for field, views in self._client.hgetall(COUNTS).items()]
         found: Int64s = np.array(rows, np.int64).reshape(-1, 3)
-        counts: Int64s = np.zeros((int(found[:, 0].max(initial=0)) + 1, CAMPAIGNS), np.int64)
-        counts[found[:, 0], found[:, 1]] = found[:, 2]
-        return counts
+        return counts_of(found[:, 0], found[:, 1], found[:, 2])
 
     def exact(self) -> bool:
         return are_expected(self.counts(), self.emitted)
@@ -84,7 +80,7 @@ class RedisCampaigns(Work):
 def _row(field: str, views: int) -> tuple[int, int, int]:
     campaign, _, start = field.partition(":")
     ms = np.datetime64(unquote(start).rstrip("Z"), "ms").astype(np.int64)
-    return int(ms - BASE_MS) // WINDOW_MS, int(campaign), views
+    return int(ms), int(campaign), views
 
 
 def _started() -> tuple[str, Callable[[], object]]:
