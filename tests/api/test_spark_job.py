@@ -312,6 +312,10 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
             "x\nExecutorLostFailure (executor 1 exited)\n at org.apache",
             "an executor was lost: ExecutorLostFailure (exec",
         ),
+        (
+            "[STREAM_FAILED] x\norg.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n at org",
+            "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out",
+        ),
         ("[STREAM_FAILED] x\nTraceback\nKeyError: 'k'\n at org.apache", "KeyError: 'k'"),
         ("[STREAM_FAILED] the first line\n at org.apache", "[STREAM_FAILED] the first line"),
     ],

@@ -13,12 +13,17 @@ _GONE = re.compile(
     r"connect to the Java server|Answer from Java side is empty|SparkContext\.dagScheduler\(\)\" is null"
 )
 """A JVM that runs out of memory takes its context apart first."""
+_CRASHED = "Python worker exited unexpectedly"
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
 _SHORT_OF_MEMORY = (
     "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g in the environment, more megabytes in "
     "local-cluster[...], or spark.driver.memory and spark.executor.memory of your own), or records with less in them"
+)
+_ENDED_PYTHON = (
+    "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out, so let "
+    "functions hold less at once; or code that is not Python crashed"
 )
 _AGAIN = "run the pipeline again with resume=True, without the former session"
 _OUT_OF_MEMORY = 52
@@ -46,6 +51,8 @@ def sentence_of(text: str) -> str:
         return str(ours[-1])
     if _MEMORY.search(text):
         return _SHORT_OF_MEMORY
+    if _CRASHED in text:
+        return _ENDED_PYTHON
     if lost := _LOST.search(text):
         return f"an executor was lost: {lost[1]}"
     if python := _PYTHON.findall(text):

@@ -124,16 +124,11 @@ class BatchLimits:
         )
 
 
-def limits_told(job: str, limits: BatchLimits, changes: Sequence[str]) -> str:
-    """When batches begin, how large they are, how to change that, and what was changed, as HTML.
-
-    Args:
-        job: its name.
-        limits: in force.
-        changes: each a sentence, oldest first.
+def limits_told(job: str, limits: BatchLimits) -> str:
+    """When batches begin, how large they are, and how to change that, as HTML.
 
     Example:
-        >>> limits_told("delays", BatchLimits(2_000_000), ())
+        >>> limits_told("delays", BatchLimits(2_000_000))
         '<p>A batch begins every 2s ...
     """
     every = f"every {limits.shown['checkpoint_interval']}"
@@ -142,8 +137,17 @@ def limits_told(job: str, limits: BatchLimits, changes: Sequence[str]) -> str:
     size = f"about {limits.size or BATCH_ROWS:,} records"
     if limits.size is None:
         size += f", or {REREAD_ROWS:,} of a history that executors read for themselves"
-    changed = "".join(f"<br>Tuned: {escape(change)}." for change in changes)
     return (
         f"<p>A batch begins {every}, and has {size}. To change that, run <code>%stream set {escape(job)} "
-        f"checkpoint_interval=2s batch_size=50000</code>: {NOT_AT_ONCE}.{changed}</p>"
+        f"checkpoint_interval=2s batch_size=50000</code>: {NOT_AT_ONCE}.</p>"
     )
+
+
+def changes_told(changes: Sequence[str]) -> str:
+    """What was tuned, oldest first, as HTML.
+
+    Example:
+        >>> changes_told(["trigger interval disabled → 2s, from batch 7 on"])
+        '<p>Tuned: trigger interval disabled → 2s, from batch 7 on.</p>'
+    """
+    return "".join(f"<p>Tuned: {escape(change)}.</p>" for change in changes)

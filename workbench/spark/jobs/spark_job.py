@@ -14,7 +14,7 @@ from workbench.durations import Duration, format_instant, parse_duration
 from workbench.errors import JobError, unknown
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.absent import METHODS, method_missing
-from workbench.spark.jobs.batch_limits import limits_told
+from workbench.spark.jobs.batch_limits import changes_told, limits_told
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.query_runner import QueryRunner, SparkRun
@@ -327,7 +327,12 @@ class SparkJob:
         return (self._runner.batches[-1].watermark if self._runner.batches else "") or None
 
     def _told(self) -> str:
-        """What the picture says of its batches."""
-        if self._run.directory.whole:
-            return "<p>Everything is read in one batch. A run with checkpoint_interval has several.</p>"
-        return limits_told(self.name, self._runner.limits, self._runner.changes)
+        """What stands above the picture: how its batches are cut, and what was tuned."""
+        runner = self._runner
+        if self.over:
+            now = ""
+        elif self._run.directory.whole:
+            now = "<p>Everything is read in one batch. A run with checkpoint_interval has several.</p>"
+        else:
+            now = limits_told(self.name, runner.limits)
+        return now + changes_told(runner.changes)
