@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli.entry import main
+from workbench.spark.watching.event_time import event_time
 from workbench.spark.watching.observation import BatchSeen, slow_batch, sources_of, states_of
 from workbench.spark.watching.watch import SparkWatch, WatchedQuery
 
@@ -108,6 +110,26 @@ def test_a_failed_query_tells_the_cause_in_a_sentence() -> None:
     watched.look()
     assert (watched.state, watched.error) == ("FAILED", "ZeroDivisionError: division by zero")
     assert "division by zero" in watched.html()
+
+
+def at(number: int, watermark: str, newest: str) -> BatchSeen:
+    return BatchSeen(number, "", 5, 90, {}, watermark, newest)
+
+
+def test_the_watermark_is_drawn_below_the_newest_event_time() -> None:
+    batches = [at(n, f"2026-01-01T00:00:{10 * n:02}.000Z", f"2026-01-01T00:00:{10 * n + 20:02}.000Z") for n in range(3)]
+    html = event_time(batches)
+    newest, watermark = re.findall(r"polyline points='([^']+)'", html)
+    assert newest == "65,40.0 79,22.0 93,4.0"  # 20, 30 and 40 seconds of 40 in a height of 72
+    assert watermark == "65,76.0 79,58.0 93,40.0"
+    assert "The watermark is <b>2026-01-01 00:00:20</b> UTC" in html
+    assert "the newest event time is <b>2026-01-01 00:00:40</b> UTC" in html
+    ended = event_time([*batches, at(3, "9999-12-31T00:00:00.000Z", "")])
+    assert "The source has ended, so the watermark has passed all windows" in ended
+    assert re.findall(r"polyline points='([^']+)'", ended) == [newest, watermark]
+    assert "polyline" not in event_time([at(0, "soon", "<b>"), at(1, "soon", "<b>")])
+    assert "the newest event time is <b>&lt;b&gt;</b>" in event_time([at(0, "soon", "<b>")])
+    assert "the query has no watermark" in event_time([at(0, "", "")])
 
 
 def test_something_else_is_rejected_with_what_can_be_watched() -> None:

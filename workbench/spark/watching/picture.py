@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from workbench.spark.watching.event_time import event_time
 from workbench.spark.watching.executors import ExecutorSeen, losses
 from workbench.spark.watching.observation import PHASES, BatchSeen, SourceSeen, StateSeen
 
@@ -61,7 +62,7 @@ def page(
             ],
         ),
         "<h4>Event time</h4>",
-        _event_time(batches),
+        event_time(batches[-_SHOWN:]),
     ]
     if states:
         rows = [
@@ -147,15 +148,6 @@ def _bars(batches: Sequence[BatchSeen]) -> str:
         for phase, colour in _COLOURS.items()
     ]
     return "".join([*drawn, "</div>"])
-
-
-def _event_time(batches: Sequence[BatchSeen]) -> str:
-    known = [batch for batch in batches if batch.watermark]
-    if not known:
-        return "<p class='note'>the query has no watermark</p>"
-    newest = next((batch.newest for batch in reversed(known) if batch.newest), "")
-    rows = [("watermark", known[-1].watermark), ("newest event time", newest or "no rows yet")]
-    return _table(("", "UTC"), rows)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
