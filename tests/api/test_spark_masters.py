@@ -78,6 +78,19 @@ def test_a_process_has_one_master(monkeypatch: pytest.MonkeyPatch) -> None:
         session("spark://127.0.0.1:7077")
 
 
+def test_a_pipeline_shows_that_spark_is_being_started(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session_is(monkeypatch, None)
+    monkeypatch.setattr(spark_session, "_started", lambda master, quick: SimpleNamespace(master=master.url))
+    told: list[tuple[str, int, int]] = []
+    session("local[2]", progress=lambda *step: told.append(step))
+    assert told == [("starting Spark, local[2]", 0, 0), ("starting Spark, local[2]", 1, 1)]
+    with pytest.raises(SettingError, match="pass a SparkSession of classic PySpark"):
+        wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("x", engine="spark", spark="local[2]")
+    assert "starting Spark, local[2]" in capsys.readouterr().err
+
+
 def test_preparing_a_data_set_leaves_the_choice_of_a_master(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Otherwise whoever prepares the flights first is told that Spark already runs with another master."""
     session_is(monkeypatch, None)

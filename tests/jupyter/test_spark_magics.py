@@ -25,7 +25,7 @@ CELL = "%%stream counts --engine spark\nnumbers.map(lambda row: row)"
 
 @pytest.fixture
 def gate(shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Semaphore]:
-    monkeypatch.setattr("workbench.spark.session.session", lambda master: None)
+    monkeypatch.setattr("workbench.spark.session.session", lambda master, progress: None)
     shell.user_ns.update(numbers=wb.Stream.from_table(pa.table({"n": list(range(500))})), wb=wb)
     yield run_here(monkeypatch)
     for job in wb.jobs().values():

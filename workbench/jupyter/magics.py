@@ -189,7 +189,7 @@ class StreamMagics(Magics):
         elsewhere = is_for_spark(options)
         if elsewhere:
             # Slow where none is active, and interruptible.
-            needed("workbench.spark.session", "Spark").session(options.master)
+            needed("workbench.spark.session", "Spark").session(options.master, progress=True)
         else:
             prepare_kernels(pipeline.logical_graph)  # slow on a machine's first run, and interruptible
         running = wb.jobs().get(options.name)

@@ -10,12 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.connectors.replay.log import Progress
 from workbench.errors import SettingError
 from workbench.packages import needed
 from workbench.spark import jvm
 from workbench.spark.cluster_home import cluster_home, environment
 from workbench.spark.java import find_java, java_for_spark
 from workbench.spark.masters import Master
+from workbench.spark.progress import shown
 
 if TYPE_CHECKING:
     # Exported under these names for modules that may not import PySpark themselves.
@@ -30,7 +32,7 @@ _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _QUIET = "--sun-misc-unsafe-memory-access=allow"
 
 
-def session(master: str | None = None, *, quick_start: bool = True) -> SparkSession:
+def session(master: str | None = None, *, quick_start: bool = True, progress: bool | Progress = False) -> SparkSession:
     """The Spark session of this process: the active one if there is one, else a new one.
 
     If the JVM of the former one has ended, as when it ran out of memory, a new one is started.
@@ -43,6 +45,7 @@ def session(master: str | None = None, *, quick_start: bool = True) -> SparkSess
         master: ``local[*]`` (threads of one JVM), ``local-cluster[2,1,1024]`` (2 executors, each a JVM of 1 core and
             1024 MB) or ``spark://HOST:7077`` (a standalone cluster); None: the active one's, else ``local[*]``.
         quick_start: compile less of Spark, and use the collector of garbage that starts first.
+        progress: show that Spark is being started, which takes some seconds, or tell that to a function.
 
     Raises:
         HistoryError: there is no Java of version 17 or newer.
@@ -58,7 +61,12 @@ def session(master: str | None = None, *, quick_start: bool = True) -> SparkSess
     wanted = None if master is None else Master.of(master)
     present = _present()
     if present is None:
-        return _started(wanted or Master.of("local[*]"), quick_start)
+        chosen = wanted or Master.of("local[*]")
+        with shown(progress) as told:
+            told(stage := f"starting Spark, {chosen.url}", 0, 0)
+            started = _started(chosen, quick_start)
+            told(stage, 1, 1)
+        return started
     if wanted is not None:
         _check_master(present, wanted)
     _passing.clear()  # whoever takes it now may keep it

@@ -52,7 +52,7 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     needed("pyspark.sql", "Spark")
     from pyspark.sql import SparkSession as Session
 
-    base = session(given) if given is None or isinstance(given, str) else given
+    base = session(given, progress=True) if given is None or isinstance(given, str) else given
     if not isinstance(base, Session):
         kind = f"{type(base).__module__}.{type(base).__name__}"
         connect = "; with Spark Connect it would run in another process" if "connect" in kind else ""
