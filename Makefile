@@ -114,8 +114,9 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka, NATS and MQTT, which also restart (KILLS=300 RESTARTS=50)
 	@WORKBENCH_KILLS=$(KILLS) WORKBENCH_RESTARTS=$(RESTARTS) $(BIN)/python -m pytest tests/system/test_connector_kills.py $(ARGS)
 
-clusters: install-dev  ## run pipelines on each kind of Spark cluster while an executor is killed; also by a standalone master
-	@WORKBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/spark/test_cluster_spark.py $(ARGS)
+clusters: install-dev  ## kill Spark executors, let JVMs run out of memory, and run more random pipelines on Spark
+	@WORKBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/spark/test_cluster_spark.py tests/spark/test_engine_spark.py \
+		tests/browser/test_watch_browser.py $(ARGS)
 
 simulate: install  ## run deterministic simulations (SEEDS=200)
 	@$(BIN)/workbench simulate $(if $(SEEDS),--seeds $(SEEDS)) $(ARGS)

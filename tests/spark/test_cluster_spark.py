@@ -1,4 +1,4 @@
-"""Pipelines on executors that are processes of their own: one is killed, and nothing is lost or doubled.
+"""Executors that are processes of their own, and JVMs without memory: nothing is lost or doubled.
 
 A process has one JVM of Spark, so each cluster has a process of its own.
 """
@@ -18,13 +18,13 @@ import pytest
 from spark_master import standalone
 
 pytestmark = pytest.mark.spark
-PROGRAM = Path(__file__).parents[1] / "support" / "spark_cluster_job.py"
+SUPPORT = Path(__file__).parents[1] / "support"
+many = pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'make clusters' runs it: some minutes")
 
 
-def run(folder: Path, log: Path, master: str, *more: str) -> dict[str, Any]:
-    done = subprocess.run(
-        [sys.executable, PROGRAM, folder, log, master, *more], capture_output=True, text=True, timeout=600, check=False
-    )
+def run(program: str, folder: Path, *more: str | Path) -> dict[str, Any]:
+    command = [sys.executable, SUPPORT / program, folder, *more]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
     told: dict[str, Any] = json.loads((folder / "told.json").read_text())
     return told
@@ -45,20 +45,42 @@ def check_delays(folder: Path, told: dict[str, Any], oracle: pa.Table) -> None:
 
 
 def test_several_jvms_of_which_one_is_killed(tmp_path: Path, flights_log: Path, delays_oracle: pa.Table) -> None:
-    told = run(tmp_path, flights_log, "local-cluster[2,1,1024]", "carried")
+    told = run("spark_cluster_job.py", tmp_path, flights_log, "local-cluster[2,1,1024]")
     check_delays(tmp_path, told, delays_oracle)
     assert told["status"]["executors"] == 2
+    assert told["batches"] >= 3
+    assert not (Path(pq.__file__).parents[1] / "pyspark" / "work").exists()  # the package is left as it is
+
+
+@many
+def test_executors_that_functions_kill_and_fill(tmp_path: Path, flights_log: Path) -> None:
+    told = run("spark_cluster_job.py", tmp_path, flights_log, "local-cluster[2,1,1024]", "carried", "memory")
     assert (tmp_path / "killed").exists()
     assert (told["carried"], len(told["carried_status"]["executors_lost"])) == ("FINISHED", 1)
     sessions = pq.read_table(tmp_path / "sessions.parquet")
     assert sorted(sessions["n"].to_pylist()) == [4] * 500
-    assert not (Path(pq.__file__).parents[1] / "pyspark" / "work").exists()  # the package is left as it is
+    memory = told["memory"]
+    assert "a JVM of Spark ran out of memory: give it more" in memory["short"]
+    assert "more megabytes in local-cluster[...]" in memory["short"]
+    assert memory["written"] == 1_000  # the first batch
+    assert (memory["again"], memory["numbers"]) == ("FINISHED", list(range(2_000)))
+    assert "a Python process of Spark ended in the middle of a batch" in memory["dying"]
 
 
-@pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'make clusters' runs it: another half minute")
+@many
 def test_a_standalone_master_whose_executor_is_killed(
     tmp_path: Path, flights_log: Path, delays_oracle: pa.Table
 ) -> None:
     with standalone(tmp_path) as master:
-        told = run(tmp_path, flights_log, master)
+        told = run("spark_cluster_job.py", tmp_path, flights_log, master)
     check_delays(tmp_path, told, delays_oracle)
+
+
+@many
+def test_a_jvm_without_memory_is_followed_by_one_with_more(tmp_path: Path) -> None:
+    told = run("spark_memory_job.py", tmp_path)
+    assert told["left"] == []  # a session that prepares a data set leaves the choice of a master
+    assert "a JVM of Spark ran out of memory: give it more" in told["short"]
+    assert "\n" not in told["short"]
+    assert "the JVM of the Spark session has ended" in told["next"]
+    assert (told["again"], told["numbers"]) == ("FINISHED", True)

@@ -1,7 +1,6 @@
 """Runs two pipelines on Spark in a process that kills itself around the commit of a batch of each; then to their ends.
 
-At the end a pipeline makes Spark's JVM run out of memory, and runs again in a new JVM with more of it. Then the JVM is
-killed. The program writes what the jobs of then and the next ones say.
+At the end the JVM is killed while another job runs. The program writes what the jobs of the second run say.
 
 python spark_kill_job.py FOLDER before|after|never
 """
@@ -20,26 +19,20 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pipelines.killed import drawn, problems
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 from waiting import until
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
 from workbench.spark.engine.epochs import Epochs
 from workbench.spark.jobs import batch_limits
-from workbench.spark.session import MEMORY_VARIABLE, passing_session
 
 SECOND = 1_000_000
 ROWS = 3_000
 LATE = 100
 FIRST_US = 1_600_000_000 * SECOND
 RANDOM = "killed 23"
-SMALL_BATCH = 100
-LITTLE, ENOUGH = "512m", "3g"
-FEW = 1_000
-"""Records of a batch, those of the first without much in them."""
-LARGE = 250_000
-"""Bytes of each of the others: their batch reaches the JVM as one value of 250 MB."""
+SMALL_BATCH = 150
+FEW = 1_200
 
 
 def pipeline(folder: Path) -> Pipeline:
@@ -50,17 +43,6 @@ def pipeline(folder: Path) -> Pipeline:
     events = wb.Stream.from_table(rows, event_time="t")
     sessions = events.key_by("k").window(wb.session("10s")).aggregate(n=wb.count())
     return sessions.sink_to(wb.TableSink("sessions")) + events.sink_to(wb.ParquetSink(folder / "events"))
-
-
-def texts(first: int, n: int) -> pa.RecordBatch:
-    return pa.record_batch({"n": range(first, first + n), "text": ["x" * (LARGE if first else 1)] * n})
-
-
-def large() -> Pipeline:
-    """Two batches, the second of which needs more memory than there is at first."""
-    read = wb.Stream.from_generator(texts, {"n": pa.int64(), "text": pa.string()}, limit=2 * FEW)
-    numbers = read.map_batches(lambda batch: batch.select(["n"]), {"n": pa.int64()})
-    return numbers.sink_to(wb.TableSink("numbers"))
 
 
 def run(pipeline: Pipeline, name: str, folder: Path, **more: Any) -> Any:
@@ -101,12 +83,6 @@ def error_of(done: Any) -> str:
 
 def main(folder: Path, when: str) -> None:
     random_is_behind = patched(when)
-    os.environ[MEMORY_VARIABLE] = LITTLE
-    told: dict[str, Any] = {}
-    if when == "never":
-        with passing_session() as passing:
-            passing.range(3).count()
-        told["left"] = [str(left) for left in (SparkContext._active_spark_context, SparkContext._gateway) if left]
     draft, random = drawn(folder / "random", RANDOM)
     batch_limits.BATCH_ROWS = SMALL_BATCH
     drawing = run(random, "random", folder, parallelism=2, spark="local[2]")
@@ -117,20 +93,11 @@ def main(folder: Path, when: str) -> None:
     drawing.wait()
     job.wait("300s")
     pq.write_table(job.table(), folder / "table.parquet")
-    told |= {
+    told: dict[str, Any] = {
         "late": job.status()["late_records"],
         "problems": problems(draft, drawing),
-        "batches": len(drawing.batches),
+        "batches": len(drawing.checkpoints()),
     }
-    spark: Any = SparkSession.getActiveSession()
-    short = run(large(), "large", folder, parallelism=1)
-    told["short"] = error_of(lambda: short.wait("300s"))
-    spark.sparkContext._gateway.proc.wait(60)
-    told["next"] = error_of(lambda: run(pipeline(folder / "next"), "next", folder, spark=spark))
-    os.environ[MEMORY_VARIABLE] = ENOUGH
-    again = run(large(), "large", folder, parallelism=1)
-    told["again"] = again.wait("300s")
-    told["numbers"] = sorted(again.table()["n"].to_pylist()) == list(range(2 * FEW))
     orphan = run(pipeline(folder / "orphan"), "orphan", folder)
     until(lambda: orphan.state == "RUNNING")
     SparkContext._gateway.proc.kill()
