@@ -297,9 +297,9 @@ def test_a_refused_login_names_no_password() -> None:
     [
         ({"url": "http://ann:pa55@x"}, r"the Redis URL 'http://\*\*\*@x' cannot be used"),
         ({"url": "redis://h:port"}, "cannot be used"),
-        ({"streams": []}, "name one key of a stream or several"),
+        ({"streams": []}, "name one or several, each once"),
         ({"streams": ["a", "a"]}, "each once"),
-        ({"streams": ""}, "name one key"),
+        ({"streams": ""}, "name one or several"),
         ({"start": "now"}, r"start is 'now': write 'earliest', 'latest' or an ID"),
         ({"start": f"{2**64}-0"}, "is not the ID of an entry"),
         ({"retries": -1}, "retries"),

@@ -10,22 +10,21 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
-from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
-from workbench.connectors.epochs.message_log import EpochLogic, SendLogic, check_fresh, check_restore
+from workbench.connectors.contract.base import Place
+from workbench.connectors.contract.upsert_key import upsert_key_of
+from workbench.connectors.epochs.message_sink import MessageSink
 from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
 from workbench.connectors.kafka.outgoing import Topic
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
-from workbench.errors import PlanError, SettingError, SinkError, unknown
+from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, column_name
-from workbench.operators.contract.base import Operator, Snapshot
 
 Delivery = Literal["at-least-once", "exactly-once", "transactions"]
 DELIVERIES: tuple[Delivery, ...] = ("at-least-once", "exactly-once", "transactions")
 
 
 @dataclass(frozen=True, init=False)
-class KafkaSink(Sink):
+class KafkaSink(MessageSink):
     """Sends each row as a message to a Kafka topic.
 
     The producer is idempotent, so its own retries neither repeat nor reorder messages. `delivery` says what a failure
@@ -112,18 +111,6 @@ class KafkaSink(Sink):
         """The name of the sink in graphs: its topic."""
         return self.topic
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """As `delivery` says."""
-        return "at-least-once" if self.delivery == "at-least-once" else "exactly-once"
-
-    @property
-    def guarantee_reason(self) -> str:
-        """Why the guarantee is not stronger."""
-        if self.delivery != "at-least-once":
-            return ""
-        return "sends the rows since the last checkpoint again after a failure: choose delivery='exactly-once'"
-
     @cached_property
     def target(self) -> Topic:
         """The topic."""
@@ -138,40 +125,14 @@ class KafkaSink(Sink):
         )
 
     def check(self, schema: pa.Schema) -> None:
-        """Reject columns that messages cannot have; nothing is sent.
-
-        Raises:
-            PlanError: unknown or invalid columns.
-            SinkError: a column's type cannot be written.
-        """
-        check_upsert_key(self.key, schema, self.topic)
+        """See `MessageSink.check`; the timestamp's column must be there as well."""
+        super().check(schema)
         if self.timestamp is not None and self.timestamp not in schema.names:
             raise PlanError(unknown("column", self.timestamp, schema.names))
-        if self.format in ("raw", "avro"):
-            self.target.format.check(schema)
-        try:
-            self.target.format.encode(pa.RecordBatch.from_pylist([], schema=schema))
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-            raise SinkError(f"messages of {self.format} cannot hold these rows: {error}; drop the column") from None
 
     def place(self) -> Place:
         """The topic of the cluster."""
         return Place(str(self.target.cluster), self.topic)
 
-    def check_fresh(self, context: SinkContext) -> None:
-        """Reject a start without a checkpoint if this job has sent rows before."""
-        if self.guarantee == "exactly-once":
-            check_fresh(self.target, f"{context.job}/{context.uid}")
-
-    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than rows that were sent."""
-        if self.guarantee == "exactly-once":
-            check_restore(self.target, snapshots, context.schema, context.checkpoint)
-
     def describe(self) -> str:
         return f"{self.topic} of {self.target.cluster}" + (f" by {', '.join(self.key)}" if self.key else "")
-
-    def create(self, schema: pa.Schema) -> Operator:
-        if self.guarantee == "at-least-once":
-            return SendLogic(self.target)
-        return EpochLogic(self.target, schema)

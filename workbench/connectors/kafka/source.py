@@ -9,16 +9,16 @@ from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.arguments import as_given, text_of, true_or_false, whole_number
+from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
 from workbench.connectors.kafka.places import Beginning, Start
 from workbench.connectors.kafka.reader import KafkaReader
 from workbench.connectors.kafka.rows import Rows, kafka_metadata
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.durations import Duration, parse_duration
-from workbench.errors import SettingError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
@@ -109,14 +109,11 @@ class KafkaSource(Source):
         retries: int = 12,
         options: Mapping[str, str] | None = None,
     ) -> None:
-        names = (topics,) if isinstance(topics, str) else topics
-        if not isinstance(names, list | tuple) or not names or not all(names) or len(set(names)) != len(names):
-            raise SettingError(f"topics is {as_given(topics)}: name one topic or several, each once")
         columns = declared_schema(schema, "the source", caller())
         time_column = None if event_time is None else column_name(event_time, "event_time")
         values = {
             "servers": servers,
-            "topics": tuple(text_of(name, "topics", "orders") for name in names),
+            "topics": split_names(topics, "topics", "orders"),
             "schema": columns,
             "format": format,
             "avro_schema": avro_schema,

@@ -7,19 +7,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, get_args
 
-import pyarrow as pa
-
 from workbench.arguments import as_given, text_of
-from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
-from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
-from workbench.connectors.epochs.message_log import EpochLogic, SendLogic, check_fresh, check_restore
+from workbench.connectors.contract.base import Place
+from workbench.connectors.contract.upsert_key import upsert_key_of
+from workbench.connectors.epochs.message_sink import MessageSink
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.nats.outgoing import Stream
 from workbench.connectors.nats.server import NatsServer
 from workbench.connectors.nats.source import FORMATS, is_stream_name
-from workbench.errors import SettingError, SinkError, unknown
+from workbench.errors import SettingError, unknown
 from workbench.expressions import ColumnName
-from workbench.operators.contract.base import Operator, Snapshot
 
 Delivery = Literal["at-least-once", "exactly-once"]
 DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
@@ -28,7 +25,7 @@ WAIT_S = 10.0
 
 
 @dataclass(frozen=True, init=False)
-class NatsSink(Sink):
+class NatsSink(MessageSink):
     """Publishes each row as a message to a stream of JetStream.
 
     Each message has an ID (header ``Nats-Msg-Id``), by which the stream drops what is sent again after a lost
@@ -108,56 +105,16 @@ class NatsSink(Sink):
         """The name of the sink in graphs: its stream."""
         return self.stream
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """As `delivery` says."""
-        return self.delivery
-
-    @property
-    def guarantee_reason(self) -> str:
-        """Why the guarantee is not stronger."""
-        if self.delivery == "exactly-once":
-            return ""
-        return "publishes the rows since the last checkpoint again after a failure: choose delivery='exactly-once'"
-
     @cached_property
     def target(self) -> Stream:
         """The stream at its server."""
         form = message_format(self.format, None)
         return Stream(NatsServer(self.url), self.stream, self.subject, form, self.key, WAIT_S)
 
-    def check(self, schema: pa.Schema) -> None:
-        """Reject columns that messages cannot have; nothing is sent.
-
-        Raises:
-            PlanError: unknown or invalid columns.
-            SinkError: a column's type cannot be written.
-        """
-        check_upsert_key(self.key, schema, self.stream)
-        if self.format == "raw":
-            self.target.format.check(schema)
-        try:
-            self.target.format.encode(pa.RecordBatch.from_pylist([], schema=schema))
-        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
-            raise SinkError(f"messages of {self.format} cannot hold these rows: {error}; drop the column") from None
-
     def place(self) -> Place:
         """The subject at the server."""
         return Place(str(self.target.server), f"{self.stream} {self.subject}")
 
-    def check_fresh(self, context: SinkContext) -> None:
-        """Reject a start without a checkpoint if this job has published rows recently."""
-        if self.delivery == "exactly-once":
-            check_fresh(self.target, f"{context.job}/{context.uid}")
-
-    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than rows that were published."""
-        if self.delivery == "exactly-once":
-            check_restore(self.target, snapshots, context.schema, context.checkpoint)
-
     def describe(self) -> str:
         by = f" by {', '.join(self.key)}" if self.key else ""
         return f"{self.stream} of {self.target.server}, {self.subject}{by}"
-
-    def create(self, schema: pa.Schema) -> Operator:
-        return EpochLogic(self.target, schema) if self.delivery == "exactly-once" else SendLogic(self.target)

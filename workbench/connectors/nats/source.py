@@ -13,6 +13,7 @@ import pyarrow as pa
 from workbench.arguments import as_given, text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.messages.message_format import MessageFormat
@@ -111,11 +112,9 @@ class NatsSource(Source):
         retries: int = 12,
     ) -> None:
         NatsServer(url)
-        names = (streams,) if isinstance(streams, str) else streams
-        if not isinstance(names, list | tuple) or not names or len(set(names)) != len(names):
-            raise SettingError(f"streams is {as_given(streams)}: name one stream or several, each once")
+        names = split_names(streams, "streams", "ORDERS")
         for name in names:
-            if not is_stream_name(text_of(name, "streams", "ORDERS")):
+            if not is_stream_name(name):
                 raise SettingError(f"streams is {as_given(streams)}: {name!r} is not the name of a stream")
         if any(each.isspace() for each in text_of(subject, "subject", "sensors.>")):
             raise SettingError(f"subject is {subject!r}: write one without spaces, such as 'sensors.>'")
@@ -125,7 +124,7 @@ class NatsSource(Source):
         time_column = None if event_time is None else column_name(event_time, "event_time")
         values = {
             "url": url,
-            "streams": tuple(names),
+            "streams": names,
             "schema": columns,
             "subject": subject,
             "format": format,

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from workbench.arguments import as_given, text_of, true_or_false, whole_number
+from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Outage, Retries
 from workbench.connectors.contract.secrets import hidden
+from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.messages.sorting import refused, sorted_out
 from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, records, shown, written_id
 from workbench.connectors.redis.server import RedisServer
@@ -97,9 +98,6 @@ class RedisSource(Source):
         retries: int = 12,
     ) -> None:
         RedisServer(url)
-        keys = (streams,) if isinstance(streams, str) else streams
-        if not isinstance(keys, list | tuple) or not keys or not all(keys) or len(set(keys)) != len(keys):
-            raise SettingError(f"streams is {as_given(streams)}: name one key of a stream or several, each once")
         if text_of(start, "start", "earliest") not in _STARTS:
             try:
                 parsed_id(start)
@@ -109,7 +107,7 @@ class RedisSource(Source):
         time_column = None if event_time is None else column_name(event_time, "event_time")
         values = {
             "url": url,
-            "streams": tuple(text_of(key, "streams", "orders") for key in keys),
+            "streams": split_names(streams, "streams", "orders"),
             "schema": columns,
             "event_time": time_column,
             "start": start,
