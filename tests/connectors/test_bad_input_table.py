@@ -47,7 +47,7 @@ TABLE: dict[str, tuple[str, ...]] = {
         NEVER,
         NEVER,
         NEVER,
-        NEVER,  # the broker of the tests keeps all in memory
+        "kafka_sink: a_full_disk_is_waited_for",
     ),
     "RedisSource": (
         "redis_source: a_server_that_comes_back_is_read_on_and_one_that_does_not_is_named",

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+import kafka_full_disk
 import pyarrow as pa
 import pytest
 from kafka_server import KafkaProcess, running
@@ -142,6 +144,39 @@ def test_a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing(broker:
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 0
     assert values_of(broker, topic) == list(range(600))
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_waited_for(broker: KafkaProcess) -> None:
+    """With the broker's own error; while it lasts the client sends messages again, and none is lost or doubled."""
+    topic = broker.topic()
+    sink = wb.KafkaSink(broker.servers, topic, delivery="exactly-once")
+    job = wb.Stream.from_table(TABLE, rate=300).sink_to(sink).run("full", checkpoint_interval="100ms")
+    until(lambda: len(values_of(broker, topic)) > 50)
+    answers: list[bytes] = []
+
+    def full(request: bytes) -> bytes | None:
+        if (answer := kafka_full_disk.refused(request)) is not None:
+            answers.append(answer)
+        return answer
+
+    broker.relay.cut()
+    broker.relay.answer = full
+    broker.relay.mend()
+    try:
+        until(lambda: len(answers) > 3)
+    finally:
+        broker.relay.cut()
+        broker.relay.answer = None
+        broker.relay.mend()
+    assert job.wait("60s") == "FINISHED"
+    assert job.status()["restarts"] == 0
+    assert values_of(broker, topic) == list(range(600))
+    kinds = pytest.importorskip("confluent_kafka").KafkaError
+    told = sink.target.cluster.error(kinds(kinds._MSG_TIMED_OUT), f"write to {topic!r}", SinkError)
+    assert re.match(
+        rf"{broker.servers} has not stored messages in time \(.*\): start the broker, or make room", str(told)
+    )
 
 
 def test_a_topic_that_does_not_exist_is_named(broker: KafkaProcess) -> None:

@@ -11,7 +11,7 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -25,10 +25,16 @@ _TOPICS = count()
 
 
 class Relay:
-    """Passes TCP connections on to a port, until it is cut; connections are refused until it is mended."""
+    """Passes TCP connections on to a port, until it is cut; connections are refused until it is mended.
+
+    Attributes:
+        answer: answers a request of a client in the broker's place, for connections that are made from now on; where it
+            returns None, the broker does.
+    """
 
     def __init__(self, target: int) -> None:
         self._target = target
+        self.answer: Callable[[bytes], bytes | None] | None = None
         self._pairs: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
@@ -64,13 +70,30 @@ class Relay:
                     self._pairs += [client, server]
                 for each in (client, server):
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                lock, answer = threading.Lock(), self.answer
                 for source, sink in ((client, server), (server, client)):
-                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+                    asked = answer if source is client else None if answer is None else lambda _: None
+                    threading.Thread(target=self._pass_on, args=(source, sink, asked, lock), daemon=True).start()
 
-    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
-        with suppress(OSError):
-            while data := source.recv(_CHUNK):
+    def _pass_on(
+        self,
+        source: socket.socket,
+        sink: socket.socket,
+        answer: Callable[[bytes], bytes | None] | None,
+        lock: threading.Lock,
+    ) -> None:
+        """Pass bytes on, or, to answer some, whole requests and responses, which each begin with their size."""
+        with suppress(OSError), source.makefile("rb") as whole:
+            while answer is None and (data := source.recv(_CHUNK)):
                 sink.sendall(data)
+            while answer is not None and (size := whole.read(4)):
+                data = whole.read(int.from_bytes(size, "big"))
+                if (own := answer(data)) is None:
+                    target, data = sink, size + data
+                else:
+                    target, data = source, len(own).to_bytes(4, "big") + own
+                with lock:  # both directions write to the client
+                    target.sendall(data)
         for each in (source, sink):
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

@@ -130,6 +130,8 @@ class KafkaCluster:
             return kind(f"cannot {what} at {self}: {fact}; the user lacks a permission (an ACL)")
         if code == kinds.MSG_SIZE_TOO_LARGE:
             return kind(f"cannot {what} at {self}: {fact}; raise message.max.bytes of the topic and in options")
+        if code in (kinds._MSG_TIMED_OUT, kinds.KAFKA_STORAGE_ERROR):
+            return kind(f"{self} has not stored messages in time ({fact}): start the broker, or make room on its disk")
         if self.may_return(error):
             return kind(f"no connection to {self}: {fact}; start the broker, or check host and port")
         return kind(f"cannot {what} at {self}: {fact}")
