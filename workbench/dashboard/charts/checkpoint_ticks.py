@@ -14,6 +14,9 @@ from workbench.dashboard.charts.wording import milliseconds
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 
 NAMES = ("done", "failed", "saved", "what")
+KEY = "<span><b style='color:var(--wb-good)'>▲</b> checkpoint</span>"
+FAILED_KEY = "<span><b style='color:var(--wb-bad)'>✕</b> failed checkpoint</span>"
+SAVED_KEY = "<span><b style='color:var(--wb-violet)'>◆</b> savepoint</span>"
 
 
 def columns(checkpoints: Sequence[CheckpointFrame]) -> dict[str, list[Any]]:
@@ -31,6 +34,12 @@ def columns(checkpoints: Sequence[CheckpointFrame]) -> dict[str, list[Any]]:
         row = {**dict.fromkeys(NAMES, float("nan")), "what": f"#{one.id} {how}"}
         rows.append({**row, column: one.triggered_us / 1000})
     return by_column(rows, NAMES)
+
+
+def key(checkpoints: Sequence[CheckpointFrame]) -> str:
+    """What the ticks of these mean, in HTML."""
+    failed, saved = (one.state == "FAILED" for one in checkpoints), (one.kind == "savepoint" for one in checkpoints)
+    return f"{KEY * bool(checkpoints)}{FAILED_KEY * any(failed)}{SAVED_KEY * any(saved)}"
 
 
 class CheckpointTicks:

@@ -24,10 +24,23 @@ class LineKey:
         self._lines = lines
         self._piece = texts.piece(f"Lines of: {label}", "line_key", role="note")
         self.div: Any = self._piece.div
+        self._labels: Mapping[str, str] = {}
+        self._marks = ""
         self.show({name: name for name in lines})
 
     def show(self, labels: Mapping[str, str]) -> None:
         """Name the lines that are in use."""
+        self._labels = labels
+        self._write()
+
+    def explain(self, marks: str) -> None:
+        """Name marks that are no lines, after these (HTML that is ours)."""
+        if marks != self._marks:
+            self._marks = marks
+            self._write()
+
+    def _write(self) -> None:
+        labels = self._labels
         self._piece.write(
             "<p>"
             + "".join(
@@ -36,5 +49,5 @@ class LineKey:
                 for name, (colour, dash) in self._lines.items()
                 if name in labels
             )
-            + "</p>"
+            + f"{self._marks}</p>"
         )

@@ -133,6 +133,10 @@ class TimeLines:
         tips = [(label, f"@{{{name}}}{self._unit}") for name, label in labels.items()]
         self._hover.tooltips = [("time (UTC)", "@t{%T}"), *tips]
 
+    def explain(self, marks: str) -> None:
+        """Name marks on the figure that are no lines (HTML that is ours)."""
+        self._key.explain(marks)
+
     def append(self, time_us: int, values: Mapping[str, float | None]) -> None:
         """One point per line, unless the last is too recent; a missing value leaves a gap."""
         t, times = time_us / 1000, self._points.data["t"]

@@ -56,4 +56,4 @@ class Knobs:
         job = self._easel.job
         if knob.name == "parallelism":  # it waits for a checkpoint
             return answer.ask_slowly("rescale", lambda: job.tune(**{knob.name: value}), f"parallelism is {value}")
-        return answer.ask(lambda: job.tune(**{knob.name: value}), f"requested: {value}")
+        return answer.ask(lambda: job.tune(**{knob.name: value}), "requested")

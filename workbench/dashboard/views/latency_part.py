@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.dashboard.charts import wording
-from workbench.dashboard.charts.checkpoint_ticks import CheckpointTicks
+from workbench.dashboard.charts.checkpoint_ticks import CheckpointTicks, key
 from workbench.dashboard.charts.html import none, table
 from workbench.dashboard.charts.time_chart import TimeChart
 from workbench.dashboard.contract.job_port import OVER
@@ -76,4 +76,5 @@ class LatencyPart(Part):
             chart.mark(frame.events)
             chart.interrupt(frame)
         self._ticks.show(frame.checkpoints)
+        self._latency.explain(key(frame.checkpoints))
         self._changes.write(changes_html(frame.changes, self._most, frame.state in OVER))
