@@ -110,7 +110,7 @@ class JobOnSpark:
 
     def _slider(self, knob: Setting) -> StepSlider:
         answer = Answer(knob.title, self._easel.texts, self._easel.background)
-        return StepSlider(knob, partial(self._tune, knob, answer), self._easel.texts, answer)
+        return StepSlider(knob, partial(self._tune, knob, answer), self._easel.texts, answer, tells=True)
 
     def _tune(self, knob: Setting, answer: Answer, value: str) -> bool:
         """Restart the query with another value, and say what it was and is, and from which batch on."""

@@ -12,6 +12,7 @@ from workbench.dashboard.contract.part import Easel
 from workbench.dashboard.contract.steps import KNOBS, StepSlider
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
+from workbench.telemetry.effects.acting import TOLD
 from workbench.telemetry.frames import Frame
 
 
@@ -50,7 +51,8 @@ class Knobs:
 
     def _slider(self, knob: Setting) -> StepSlider:
         answer = Answer(knob.title, self._easel.texts, self._easel.background)
-        return StepSlider(knob, lambda value: self._tune(knob, answer, value), self._easel.texts, answer)
+        tells = knob.name in TOLD
+        return StepSlider(knob, lambda value: self._tune(knob, answer, value), self._easel.texts, answer, tells=tells)
 
     def _tune(self, knob: Setting, answer: Answer, value: str) -> bool:
         job = self._easel.job

@@ -18,7 +18,6 @@ from workbench.errors import SettingError
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.table import OF_TUNE
-from workbench.telemetry.effects.acting import TOLD
 
 PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the value in force again."""
@@ -65,9 +64,12 @@ class StepSlider:
         ask: called with the text of the value that the user chose; True if the job accepted it.
         texts: where the value in force and the setting's effect are written.
         answer: the place of the job's answer.
+        tells: whether there is a place for what the setting does.
     """
 
-    def __init__(self, knob: Setting, ask: Callable[[str], bool], texts: Texts, answer: Answer) -> None:
+    def __init__(
+        self, knob: Setting, ask: Callable[[str], bool], texts: Texts, answer: Answer, *, tells: bool = False
+    ) -> None:
         self._knob, self._ask = knob, ask
         self.answer = answer
         self._asked: str | None = None
@@ -85,7 +87,7 @@ class StepSlider:
         self.exact = field(f"{knob.title}: any value", "other value", 92)
         self.exact.on_change("value", self._typed)
         self._note = texts.piece(f"{knob.title} in force", "knob_note", role="note")
-        self._effect = texts.piece(f"What {knob.title} does", "knob_effect", role="note") if knob.name in TOLD else None
+        self._effect = texts.piece(f"What {knob.title} does", "knob_effect", role="note") if tells else None
         name = texts.piece(f"Name of {knob.title}", "knob_name", role="note")
         name.write(wording.html_text(knob.title))
         said = [name.div, self._note.div]
