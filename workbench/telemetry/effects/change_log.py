@@ -26,8 +26,10 @@ OUTER = 5
 stays within that span has not changed."""
 AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
-TOLD_US, MOVED_US = 1_000_000, 300_000
-"""An effect is told anew so often, as nobody reads faster, and so soon where a percentile is another one by now."""
+TOLD_US = 1_000_000
+"""An effect is told anew so often: nobody reads faster."""
+SETTLES_US, MOVED_US = 3_500_000, 300_000
+"""Until then after a change, an effect is told anew so soon where a percentile is another one by now."""
 
 PACE = {"parallelism", "rate", "speed"}
 """Settings that are about throughput."""
@@ -127,7 +129,7 @@ class ChangeLog:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
-        again_us = MOVED_US if _has_moved(last.after, measured) else TOLD_US
+        again_us = MOVED_US if since_us < SETTLES_US and _has_moved(last.after, measured) else TOLD_US
         if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < again_us):
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
