@@ -115,8 +115,9 @@ def moves_html(frame: Frame) -> str:
             f"Lines flow: of {wording.short(fastest)} records per second the eye could follow one of "
             f"{wording.count(each)}. A lower rate shows single records"
         )
-    marks = "▎▲ barrier of a checkpoint, <i>W</i> watermark"
+    barrier, watermark = "<b class='bad'>▎</b>▲ barrier", "<b class='good'>▎</b>W watermark"
+    marks = f"{barrier}, {watermark}"
     if barrier_of(frame) == 0 and number_of(frame.metrics, "numberOfCompletedCheckpoints"):
         told = format_duration(BARRIER_US)
-        marks = f"<i>W</i> watermark; barriers come more often than every {told}, too often to be drawn"
+        marks = f"{watermark}; barriers come more often than every {told}, too often to be drawn"
     return f"<p>{drawn} · {marks}</p>"
