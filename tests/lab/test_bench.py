@@ -392,7 +392,7 @@ def test_full_speed_is_that_of_records_which_were_counted(work: str, monkeypatch
     names = ["none", "acks:granularity=record"]
     for seconds in (0.6, 3, 12, 48):  # the first will do where nothing else runs
         alone, acked = full_speed.full_speeds(names, seconds, works=[work])
-        if min(alone.eps, acked.eps, acked.messages) > 0:
+        if min(alone.eps, acked.eps) > 0 and acked.messages > 1:
             break
     assert min(alone.eps, acked.eps) > 0
     assert (alone.part, acked.part) == (1.0, acked.eps_cpu_s / alone.eps_cpu_s)
