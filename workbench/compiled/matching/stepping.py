@@ -230,18 +230,13 @@ def condition_holds(
         known = stack[2 * top + 1] & stack[2 * top + 3]
         u = reals[top]
         v = reals[top + 1]
-        if kind == AND:
-            if (stack[2 * top + 1] == 1 and x == 0) or (stack[2 * top + 3] == 1 and y == 0):
-                x = 0
+        if kind == AND or kind == OR:
+            decides = 1 if kind == OR else 0  # whatever the other side is
+            if (stack[2 * top + 1] == 1 and x == decides) or (stack[2 * top + 3] == 1 and y == decides):
+                x = decides
                 known = 1
             else:
-                x = 1
-        elif kind == OR:
-            if (stack[2 * top + 1] == 1 and x == 1) or (stack[2 * top + 3] == 1 and y == 1):
-                x = 1
-                known = 1
-            else:
-                x = 0
+                x = 1 - decides
         elif kind == EQUAL:
             same = (u == v or (u != u and v != v)) if real else x == y
             x = 1 if same else 0

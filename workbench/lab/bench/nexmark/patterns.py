@@ -9,10 +9,11 @@ from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import workbench as wb
 from workbench.lab.bench.measuring.measure import Meter, Result
-from workbench.lab.bench.measuring.shared_tables import SharedTable, share
+from workbench.lab.bench.measuring.shared_tables import SharedTable, in_milliseconds, share
 from workbench.lab.bench.nexmark.events import events
 from workbench.lab.bench.nexmark.pattern_queries import PATTERNS
 
@@ -45,10 +46,25 @@ def patterns(parallelism: int = 1, count: int = EVENTS) -> Iterator[Result]:
 
 
 def write(folder: Path, count: int = EVENTS) -> None:
-    """Write the bids and the queries for other systems."""
-    bids = SharedTable(events(count)["bid"], "dateTime", _DISORDER_S)
+    """Write the bids, the queries and their matches for other systems."""
+    bids = in_milliseconds(events(count)["bid"])
     texts = {name: text.strip().rstrip(";") for name, text in PATTERNS.items()}
-    share(folder, {"bid": bids}, texts, dict.fromkeys(texts, count))
+    answers = {name: _with_whole_means(wb.sql(text, bid=_stream(bids)).collect()) for name, text in texts.items()}
+    share(
+        folder,
+        {"bid": SharedTable(bids, "dateTime", _DISORDER_S)},
+        texts,
+        dict.fromkeys(texts, count),
+        answers,
+    )
+
+
+def _with_whole_means(rows: pa.Table) -> pa.Table:
+    """The rows of a query in Flink, where the mean of integers is an integer."""
+    for at, column in enumerate(rows.schema):
+        if pa.types.is_floating(column.type):
+            rows = rows.set_column(at, column.name, pc.floor(rows[column.name]).cast(pa.int64()))
+    return rows
 
 
 def low_high(bids: wb.Stream) -> wb.Stream:

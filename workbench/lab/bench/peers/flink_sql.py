@@ -7,6 +7,8 @@ garbage collector included.
 
 The tables are CSV files, since the package reads no faster format. Each query therefore gives two lines: with
 what reading costs, and without. The latter subtracts the CPU time of a query that only reads the same columns.
+
+Where the work has the rows of a query, they are compared with those of one more run that is not measured.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ import os
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +88,7 @@ class Peer:
                 for view in views:
                     self._environment.execute_sql(view)
                 whole, reading = self._cost(text), self._reading_cost(text)
+                line["checked"] = self._is_exact(name, text)
             except Exception as error:  # noqa: BLE001 - whatever Java raises
                 yield line | {"skipped": f"{name}: {_reason(str(error))}"}
                 continue
@@ -92,6 +97,14 @@ class Peer:
             if rest > LEAST_SHARE * whole.cpu_s:
                 without = self._figures(name, Cost(rest, whole.seconds))
                 yield line | without | {"config": config | {"reading": "subtracted"}}
+
+    def _is_exact(self, name: str, text: str) -> bool:
+        """Whether a query gives the rows of the work, if it has them."""
+        if name not in self._work.get("answers", {}):
+            return True
+        expected = Counter(map(tuple, self._work["answers"][name]))
+        with self._environment.sql_query(text).execute().collect() as rows:
+            return Counter(tuple(map(_plain, row)) for row in rows) == expected
 
     def _figures(self, name: str, cost: Cost) -> dict[str, Any]:
         events = self._work["events"][name]
@@ -140,6 +153,11 @@ class Peer:
         if reads not in self._reading:
             self._reading[reads] = self._cost(*reads)
         return self._reading[reads]
+
+
+def _plain(value: Any) -> Any:
+    """Instants as text with milliseconds, other values as they are."""
+    return value.isoformat(" ", "milliseconds") if isinstance(value, datetime) else value
 
 
 def _reason(trace: str) -> str:
