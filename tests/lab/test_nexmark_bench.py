@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -113,7 +114,8 @@ def test_scripts_get_the_same_events_and_stand_beside_us(tmp_path: Path, capsys:
 
 
 STAND_IN = """
-import types
+import contextlib, types
+from datetime import datetime
 ran = []
 class Environment:
     create = staticmethod(lambda settings: Environment())
@@ -124,6 +126,7 @@ class Environment:
         scan = "+- TableSourceScan(table=[[c, d, bid, project=[a, b]]], fields=[a, b])"
         plan = f"== Optimized Execution Plan ==\\n{scan}"
         return types.SimpleNamespace(explain=lambda: plan, text=text,
+            execute=lambda: types.SimpleNamespace(collect=lambda: contextlib.nullcontext([(1, datetime(2015, 7, 15))])),
             get_schema=lambda: types.SimpleNamespace(get_field_data_types=lambda: [1, 2]))
     def create_temporary_table(self, name, sink): pass
     def create_statement_set(self):
@@ -148,9 +151,9 @@ def test_the_script_for_flink_subtracts_what_reading_costs(tmp_path: Path) -> No
     (tmp_path / "pyflink").mkdir()
     (tmp_path / "pyflink" / "table.py").write_text(STAND_IN)
     texts = {"q1": "SELECT count(*) FROM bid", "q2": "SELECT a, b FROM bid", "q3": "broken"}
-    share(
-        tmp_path / "work", {"bid": SharedTable(events(1_000)["bid"], "dateTime", 4)}, texts, dict.fromkeys(texts, 1_000)
-    )
+    bids = SharedTable(events(1_000)["bid"], "dateTime", 4)
+    rows = pa.table({"n": [1], "t": pa.array([1_436_918_400_000_000], pa.timestamp("us"))})
+    share(tmp_path / "work", {"bid": bids}, texts, dict.fromkeys(texts, 1_000), {"q1": rows, "q2": rows.slice(1)})
     script = Path(peers.__file__).with_name("flink_sql.py")
     environment = {**os.environ, "PEER_DATA": str(tmp_path), "PYTHONPATH": str(tmp_path)}
     ran = subprocess.run(
@@ -158,6 +161,7 @@ def test_the_script_for_flink_subtracts_what_reading_costs(tmp_path: Path) -> No
     )
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert lines[-1]["skipped"] == "q3: no such column"
+    assert [line["checked"] for line in lines[:-1] if line["config"]["reading"] == "included"] == [True, False]
     included, subtracted = lines[:2]
     assert [line["config"] for line in lines[:2]] == [
         {"query": "q1", "p": 1, "reading": reading} for reading in ("included", "subtracted")
@@ -194,4 +198,7 @@ def test_pattern_queries_are_written_for_other_systems(tmp_path: Path) -> None:
     work = json.loads((tmp_path / "work" / "work.json").read_text())
     assert list(work["queries"]) == ["q0", "q1", "q2", "q3"]
     assert "MATCH_RECOGNIZE" in work["queries"]["q3"]
+    [first, *_] = work["answers"]["q1"]
+    assert [type(value) for value in first] == [int, int, str, str, int]
+    assert re.fullmatch(r"2015-07-15 00:00:0\d\.\d{3}", first[2])
     assert work["tables"]["bid"]["event_time"] == "dateTime"

@@ -16,6 +16,7 @@ from workbench.operators.matching.match import MatchRows
 from workbench.operators.matching.partials import Rules
 from workbench.operators.matching.planning import is_asked
 from workbench.operators.matching.programs import NO_PROGRAM, program_of
+from workbench.operators.matching.text_codes import TextCodes
 from workbench.patterns.automaton import row_automaton
 from workbench.patterns.shape import Repetition, Sequence, Variable
 from workbench.patterns.terms import Terms, parse_term
@@ -58,6 +59,10 @@ COMPILED = (
     "PREV(FIRST(B.n)) < B.n OR PREV(A.n) IS NULL",
     "(A.s = 'x' OR A.s IS NULL) AND B.n > A.n AND COALESCE(LAST(B.n, 1), 0) < 3",
     "B.n > A.n AND TRUE",
+    "B.s = A.s",
+    "B.s <> LAST(B.s, 1) OR LAST(B.s, 1) IS NULL",
+    "UPPER(B.s) = 'X' OR CONCAT(A.s, 'y') = CONCAT(LAST(B.s), 'y')",
+    "COALESCE(LAST(B.s, 1), 'x') = A.s AND COUNT(*) < 5",
 )
 
 
@@ -121,7 +126,17 @@ def test_the_kernel_finds_what_expressions_find(text: str, monkeypatch: pytest.M
     assert found == matches(text, rows, Random(seed))
 
 
-def test_text_of_two_rows_is_compared_by_expressions() -> None:
+def test_texts_are_forgotten_with_their_rows() -> None:
+    texts = TextCodes()
+    assert [texts.constant(text) for text in ("x", None, "x")] == [0, 1, 0]
+    texts.codes(pa.array([f"{at}" for at in range(5_000)]))
+    left = texts.codes(pa.array(["4999", "x", None, "7"]))
+    packed = texts.packed(left)
+    assert packed.tolist() == [3, 0, 1, 2]
+    assert texts.codes(pa.array(["7", "4999", "x", "new"])).tolist() == [2, 3, 0, 4]
+
+
+def test_text_of_two_rows_is_ordered_by_expressions() -> None:
     text = "B.s > LAST(B.s, 1) OR LAST(B.s, 1) IS NULL"
     assert matches(text, rows_of(Random(1), 80, large=False), Random(1))
 

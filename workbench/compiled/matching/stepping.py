@@ -230,7 +230,7 @@ def condition_holds(
         known = stack[2 * top + 1] & stack[2 * top + 3]
         u = reals[top]
         v = reals[top + 1]
-        if kind == AND or kind == OR:
+        if kind in (AND, OR):
             decides = 1 if kind == OR else 0  # whatever the other side is
             if (stack[2 * top + 1] == 1 and x == decides) or (stack[2 * top + 3] == 1 and y == decides):
                 x = decides

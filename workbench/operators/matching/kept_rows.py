@@ -99,7 +99,7 @@ class KeptRows:
         self._batches, self._table = [batch] if len(chosen) else [], None
         self.codes, self.times = self.codes[chosen], self.times[chosen]
         if self._program.columns:
-            self.values = self.values[chosen]
+            self.values = self._program.packed(self.values[chosen])
         for name in ("before", "after"):
             links = getattr(self, name)[chosen]
             setattr(self, name, np.where(links < 0, -1, mapping[np.maximum(links, 0)]))

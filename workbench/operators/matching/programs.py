@@ -2,7 +2,8 @@
 
 What a condition reads of one row (``A.price - 50``) is computed in columns, once for each row that arrives. Only what
 combines several rows (``B.price > A.price - 50``, ``AVG(A.price) < 15``) is left for the kernel: comparisons,
-logic and arithmetic, with the NULL rules and the ranges of the expressions.
+logic and arithmetic, with the NULL rules and the ranges of the expressions. Texts have numbers, which tell whether they
+are equal but not which is less.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from workbench.elements import Int64s
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.expressions.tree.sql import Tree
+from workbench.operators.matching.text_codes import TextCodes
 from workbench.patterns.automaton import TAKE, Automaton
 from workbench.patterns.terms import Reference, Term
 
@@ -51,6 +53,7 @@ class Program:
         conditions, code, constants: see there.
         depth: of the stack.
         columns: what is computed from each row that arrives.
+        texts: the numbers of texts.
     """
 
     conditions: Int64s
@@ -58,6 +61,7 @@ class Program:
     constants: npt.NDArray[np.float64]
     depth: int
     columns: tuple[Compiled, ...]
+    texts: TextCodes
 
     @property
     def folds(self) -> bool:
@@ -65,17 +69,25 @@ class Program:
         return bool((self.code[:: codes.OP_WIDTH] == codes.FOLD).any())
 
     def values(self, batch: pa.RecordBatch) -> IntRows:
-        """Shape (n, columns + 1): the columns of n rows, reals by their bits; and the bits of those that are known."""
+        """Shape (n, columns + 1): the columns of n rows, reals by their bits and texts by their codes; and the bits of
+        those that are known."""
         made = np.zeros((batch.num_rows, len(self.columns) + 1), np.int64)
         for at, column in enumerate(self.columns):
             values = column(batch)
-            made[:, at] = _numbers(values)
+            made[:, at] = _numbers(values, self.texts)
             known = np.asarray(values.is_valid().to_numpy(zero_copy_only=False), np.int64)
             made[:, -1] |= known << at
         return made
 
+    def packed(self, values: IntRows) -> IntRows:
+        """The same values when no others are left, so that other texts may be forgotten."""
+        of_text = [at for at, column in enumerate(self.columns) if _is_text(column.type)]
+        if of_text:
+            values[:, of_text] = self.texts.packed(values[:, of_text])
+        return values
 
-NO_PROGRAM = Program(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0, ())
+
+NO_PROGRAM = Program(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0, (), TextCodes())
 
 
 def program_of(conditions: Sequence[tuple[int, int, Term]], automaton: Automaton, schema: pa.Schema) -> Program:
@@ -87,7 +99,7 @@ def program_of(conditions: Sequence[tuple[int, int, Term]], automaton: Automaton
         schema: of the rows.
 
     Returns:
-        ``NO_PROGRAM`` if one of them has a part that the kernel cannot compute, such as text of two rows.
+        ``NO_PROGRAM`` if one of them has a part that the kernel cannot compute, such as the order of two texts.
     """
     made, opening = _Making(schema), _opening(automaton)
     described: list[int] = []
@@ -101,7 +113,9 @@ def program_of(conditions: Sequence[tuple[int, int, Term]], automaton: Automaton
         return NO_PROGRAM
     code = np.array(made.code, np.int64).reshape(-1)
     depth = len(made.code) + 1
-    return Program(np.array(described, np.int64), code, np.array(made.constants), depth, tuple(made.columns))
+    return Program(
+        np.array(described, np.int64), code, np.array(made.constants), depth, tuple(made.columns), made.texts
+    )
 
 
 @dataclass
@@ -111,6 +125,7 @@ class _Making:
     code: list[tuple[int, ...]] = field(default_factory=list)
     constants: list[float] = field(default_factory=list)
     columns: list[Compiled] = field(default_factory=list)
+    texts: TextCodes = field(default_factory=TextCodes)
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def term(self, term: Term) -> None:
@@ -177,7 +192,8 @@ class _Making:
         kinds = [compile_expression(Expression(side), term.schema).type for side in (left, right)]
         real = any(map(pa.types.is_floating, kinds))
         numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
-        if not numbers and kinds[0] != kinds[1]:
+        ordered = _is_text(kinds[0]) and operation != codes.EQUAL
+        if ordered or (not numbers and kinds[0] != kinds[1]):
             raise _NotCompiledError
         for side in (left, right):
             self._number(side, term, pa.float64() if real else None)
@@ -211,6 +227,8 @@ class _Making:
         column, real = -1, 0
         if one.argument is not None:
             column = self._column(_whether_known(one.argument) if one.function == "count" else one.argument)
+            if _is_text(self.columns[column].type):
+                raise _NotCompiledError
             real = int(pa.types.is_floating(self.columns[column].type))
         operation = _FUNCTIONS[one.function]
         self._emit(codes.FOLD, column, one.mask, operation, real, int(one.function == "mean"))
@@ -223,7 +241,7 @@ class _Making:
             stored = compiled.type
             whole = pa.types.is_integer(stored) and stored != pa.uint64()
             timed = pa.types.is_timestamp(stored) or pa.types.is_date32(stored)
-            fits = whole or timed or pa.types.is_boolean(stored) or stored == pa.float64()
+            fits = whole or timed or pa.types.is_boolean(stored) or stored == pa.float64() or _is_text(stored)
             if not fits or len(self.columns) == _COLUMNS_MAX:
                 raise _NotCompiledError
             self._numbers[text] = len(self.columns)
@@ -237,8 +255,10 @@ class _Making:
         """Emit an instruction with a constant."""
         known, kind = value.is_valid, value.type
         whole, real = 0, 0.0
-        if known:
-            number = _numbers(pa.repeat(value, 1))
+        if _is_text(kind):
+            whole = self.texts.constant(value.as_py())
+        elif known:
+            number = _numbers(pa.repeat(value, 1), self.texts)
             whole, real = int(number[0]), float(number.view(np.float64)[0]) if kind == pa.float64() else 0.0
         elif not (pa.types.is_null(kind) or pa.types.is_primitive(kind) or pa.types.is_boolean(kind)):
             raise _NotCompiledError
@@ -287,9 +307,15 @@ def _null_row(term: Term) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.nulls(1, one.type) for one in schema], schema=schema)
 
 
-def _numbers(values: pa.Array) -> Int64s:
-    """Shape (n,): the values as whole numbers, reals by their bits; 0 for null."""
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _numbers(values: pa.Array, texts: TextCodes) -> Int64s:
+    """Shape (n,): the values as whole numbers, reals by their bits and texts by their codes; any number for null."""
     kind = values.type
+    if _is_text(kind):
+        return texts.codes(values)
     if kind == pa.float64():
         filled: Int64s = values.fill_null(0.0).to_numpy(zero_copy_only=False).view(np.int64)
         return filled

@@ -49,7 +49,7 @@ def write(folder: Path, count: int = EVENTS) -> None:
     """Write the bids, the queries and their matches for other systems."""
     bids = in_milliseconds(events(count)["bid"])
     texts = {name: text.strip().rstrip(";") for name, text in PATTERNS.items()}
-    answers = {name: _with_whole_means(wb.sql(text, bid=_stream(bids)).collect()) for name, text in texts.items()}
+    answers = {name: _with_whole_means(_table(wb.sql(text, bid=_stream(bids)))) for name, text in texts.items()}
     share(
         folder,
         {"bid": SharedTable(bids, "dateTime", _DISORDER_S)},
@@ -93,10 +93,14 @@ def _stream(bids: pa.Table) -> wb.Stream:
     return wb.Stream.from_table(bids, event_time="dateTime", out_of_orderness=f"{_DISORDER_S}s")
 
 
-def _matches(stream: wb.Stream, parallelism: int) -> list[tuple[object, ...]]:
+def _table(stream: wb.Stream, parallelism: int = 1) -> pa.Table:
     job = stream.sink_to(wb.TableSink("rows")).run("patterns", parallelism=parallelism)
     job.wait()
-    return sorted(tuple(row.values()) for row in job.table("rows").to_pylist())
+    return job.table("rows")
+
+
+def _matches(stream: wb.Stream, parallelism: int) -> list[tuple[object, ...]]:
+    return sorted(tuple(row.values()) for row in _table(stream, parallelism).to_pylist())
 
 
 def _measured(name: str, made: Callable[[], wb.Stream], parallelism: int, count: int, exact: bool) -> Result:

@@ -1,0 +1,51 @@
+"""Numbers for the texts that conditions compare, equal for equal texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from workbench.elements import Int64s
+from workbench.state.key_index import KeyIndex
+
+_TEXT = "text"
+_FEW = 1_024  # not worth packing
+
+
+class TextCodes:
+    """The codes of texts: those of constants, which stay, and those of rows, which are dropped with their rows.
+
+    Example:
+        >>> texts = TextCodes()
+        >>> texts.constant("x"), texts.codes(pa.array(["y", "x", "y"]))
+        (0, array([1, 0, 1]))
+    """
+
+    __slots__ = ("_constants", "_index")
+
+    def __init__(self) -> None:
+        self._index = KeyIndex([_TEXT], pa.schema([pa.field(_TEXT, pa.string())]))
+        self._constants = 0
+
+    def constant(self, text: str | None) -> int:
+        """The code of a constant, before there are any of rows."""
+        code = int(self.codes(pa.array([text], pa.string()))[0])
+        self._constants = len(self._index)
+        return code
+
+    def codes(self, texts: pa.Array) -> Int64s:
+        """Shape (n,): the code of each text."""
+        return self._index.codes(pa.RecordBatch.from_arrays([texts.cast(pa.string())], [_TEXT]))
+
+    def packed(self, codes: Int64s) -> Int64s:
+        """The new codes of all texts of rows that are left; the others may be forgotten.
+
+        Args:
+            codes: of any shape.
+        """
+        if len(self._index) <= _FEW + 2 * codes.size:
+            return codes
+        used = np.unique(codes)
+        kept = np.concatenate([np.arange(self._constants), used[used >= self._constants]])
+        mapping: Int64s = self._index.retain(kept)[codes]
+        return mapping
