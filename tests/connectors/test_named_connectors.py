@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,8 @@ import pytest
 from redis_server import running
 
 import workbench as wb
-from workbench.connectors.contract.secrets import hidden, revealed, revealed_url
+from workbench import packages
+from workbench.connectors.contract.secrets import check_no_literal, hidden, revealed, revealed_url
 from workbench.connectors.named.connector import Declared
 from workbench.connectors.named.names import CONNECTORS, named_sink, named_source
 from workbench.connectors.named.options import Options
@@ -121,6 +123,19 @@ def test_secrets_are_looked_up_and_hidden(monkeypatch: pytest.MonkeyPatch) -> No
         revealed("${WB_NOWHERE}")
     with pytest.raises(SettingError, match=r"'\$\{a b\}' refers to no secret"):
         revealed("${a b}")
+
+
+def test_secrets_of_the_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the one function of the package that is called; the machine's own keyring is left alone."""
+    entries = {("shop", "ann"): "pa55 word"}
+    keyring = SimpleNamespace(get_password=lambda service, user: entries.get((service, user)))
+    monkeypatch.setattr(packages, "import_module", {"keyring": keyring}.__getitem__)
+    assert revealed_url("redis://ann:${keyring:shop/ann}@h") == "redis://ann:pa55%20word@h"
+    assert hidden("refused: pa55 word", "x${keyring:shop/ann}") == "refused: ***"
+    for name in ("keyring:shop/bob", "keyring:shop"):
+        with pytest.raises(SettingError, match=r"the keyring has no secret for '.*': write \$\{keyring:service/user\}"):
+            revealed(f"${{{name}}}")
+    check_no_literal("sasl.password", "${keyring:shop/ann}")
 
 
 def test_a_secret_reaches_the_server_and_nothing_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
