@@ -109,7 +109,7 @@ SUITES: dict[str, tuple[str, str, list[Case]]] = {
     "grouping": ("W2", "a running count and sum per key, a row out for every record in (E2)", _GROUPING),
     "windows": ("W3", "counts per key in event-time windows (the Yahoo benchmark)", _parallel("windows")),
     "campaigns": ("W3", "the same with a join, its counts in SQLite every second, exactly once (E6)", _CAMPAIGNS),
-    "redis": ("W3", "the same with campaigns and counts in a Redis server (E6; needs redis-server)", _REDIS),
+    "redis": ("W3", "the same in a Redis server, also as a picture (E6; needs redis-server)", _REDIS),
     "function": ("W4", "a Python function per record, then one with keyed state", _parallel("function")),
     "latency": ("W2lat", "of every record at 100,000/s, for some buffer timeouts", _timeouts(TIMEOUTS_MS)),
     "checkpoint": ("W2", "what checkpoints every 5 s and every 1 s cost", _CHECKPOINT),
