@@ -31,6 +31,7 @@ from workbench.lessons.building.source import cells_of
 from workbench.lessons.course import source_of
 from workbench.spark.jobs import batch_limits
 from workbench.spark.session import session as spark_session
+from workbench.spark.session import spark_setting
 
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("default")]
 
@@ -270,17 +271,13 @@ def test_a_query_of_plain_pyspark_is_watched(spark: Any) -> None:
     rates = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 100).load()
     counts = rates.withWatermark("timestamp", "1 second").groupBy((f.col("value") % 3).alias("k")).count()
     writer = counts.writeStream.format("noop").outputMode("update").queryName("counts")
-    query = writer.trigger(processingTime="100 milliseconds").start()
-    try:
-        watched = wb.watch(query)
-        waited = threading.Event()
-        for _ in range(600):
-            watched.look()
-            if len(watched.queries[0].batches) >= 2:
-                break
-            waited.wait(0.1)
-    finally:
-        query.stop()
+    with spark_setting(spark, "spark.sql.shuffle.partitions", "2"):
+        query = writer.trigger(processingTime="100 milliseconds").start()
+        try:
+            watched = wb.watch(query)
+            until(lambda: watched.look() or len(watched.queries[0].batches) >= 2)
+        finally:
+            query.stop()
     [seen] = watched.queries
     assert len(seen.batches) >= 2
     assert seen.batches[-1].rows > 0
