@@ -316,6 +316,11 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
             "[STREAM_FAILED] x\norg.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n at org",
             "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out",
         ),
+        (
+            "x\npy4j.protocol.Py4JJavaError: calling o28.getResult.\n: org.apache.spark.SparkException: aborted\n"
+            "Caused by: java.lang.RuntimeException: Stream 'a' was not found.\n at org",
+            "RuntimeException: Stream 'a' was not found.",
+        ),
         ("[STREAM_FAILED] x\nTraceback\nKeyError: 'k'\n at org.apache", "KeyError: 'k'"),
         ("[STREAM_FAILED] the first line\n at org.apache", "[STREAM_FAILED] the first line"),
     ],

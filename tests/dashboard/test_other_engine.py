@@ -79,10 +79,12 @@ def test_the_batches_of_the_job_on_spark_are_tuned_where_those_of_the_kernel_wer
     view.easel.follow = followed.append
     control: Any = view.parts["controls"]
     on_spark = control.elsewhere.on_spark
-    assert (on_spark.model.visible, control.knobs.models[0].visible) == (False, True)
+    hidden = on_spark._instead_of
+    assert (on_spark.model.visible, {one.visible for one in hidden}) == (False, {True})
+    assert not any(one.stylesheets for one in hidden)  # one that says how it is displayed would not be hidden
     control.elsewhere.run_again._trigger_event(ButtonClick(control.elsewhere.run_again))
     assert "A batch begins as soon as the one before has ended" in shown_until(view, "RUNNING")
-    assert (on_spark.model.visible, control.knobs.models[0].visible) == (True, False)
+    assert (on_spark.model.visible, {one.visible for one in hidden}) == (True, {False})
     there = wb.job("tuned-there")
     interval, size = on_spark.sliders["checkpoint_interval"], on_spark.sliders["batch_size"]
     settled(view, lambda: "in force: <b>disabled</b>" in interval._note.html)
@@ -105,7 +107,7 @@ def test_the_batches_of_the_job_on_spark_are_tuned_where_those_of_the_kernel_wer
     [back] = followed
     assert (back.engine, back.wait("60s")) == ("kernel", "FINISHED")
     on_spark.leave()
-    assert (on_spark.model.visible, control.knobs.models[0].visible, on_spark.picture.html) == (False, True, "")
+    assert (on_spark.model.visible, {one.visible for one in hidden}, on_spark.picture.html) == (False, {True}, "")
 
 
 def test_what_cannot_run_again_says_why(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

@@ -16,9 +16,9 @@ from workbench.runtime.settings.setting import Setting
 from workbench.spark.jobs.batch_limits import BATCH_SETTINGS, NOT_AT_ONCE
 
 PAUSE, RESUME = "❚❚ Pause on Spark", "▶ Resume on Spark"
-ABSENT = (
-    "<p>The job runs on Spark, in batches. Spark has no buffers and no barriers, so their controls are left out, "
-    "and so are those of injected failures.</p>"
+TOLD = (
+    "<p>The job runs on Spark, in batches. Spark has no buffers and no barriers, so their controls are left out, and "
+    f"so are those of injected failures. To change when a batch begins or how large it is, {NOT_AT_ONCE}.</p>"
 )
 _REDRAWN_S = 1.0
 _PICTURE = "the picture of Spark"
@@ -56,7 +56,7 @@ class JobOnSpark:
         )
         sliders = row([slider.model for slider in self.sliders.values()], "knobs")
         buttons = group(self.pause, self.stop, self.back, self._answer.div, name="spark")
-        self.model = column([written(ABSENT, "table"), sliders, buttons], spacing=8, visible=False)
+        self.model = column([written(TOLD, "table"), sliders, buttons], spacing=8, visible=False)
         self.picture = easel.texts.piece("The job on Spark")
         self.job: Any = None
 

@@ -93,12 +93,13 @@ class ControlsPart(Part):
                 name="slow",
             ),
         ]
-        seek = column([self.timeline.model])
-        self.elsewhere = OtherEngine(easel, [*self.knobs.models, seek, *of_kernel])
         again = group(self.architecture, self.run_again, self.answers["again"].div, name="again")
-        actions = row([*of_kernel, again, self.elsewhere.group], "controls_actions")
-        on_spark = self.elsewhere.on_spark
-        models = [*self.knobs.models, on_spark.model, seek, actions, on_spark.picture.div]
+        # In columns of their own, which can be hidden: a style of the rows says how they are displayed.
+        knobs, seek = column(self.knobs.models), column([self.timeline.model])
+        actions = column([row(of_kernel, "controls_actions")])
+        self.elsewhere = OtherEngine(easel, [knobs, seek, actions])
+        on_spark, others = self.elsewhere.on_spark, row([again, self.elsewhere.group], "controls_actions")
+        models = [knobs, on_spark.model, seek, actions, others, on_spark.picture.div]
         self.models = [column(models, spacing=8)]
         self.inputs = (
             *self.knobs.inputs, self.timeline.slider,

@@ -16,7 +16,7 @@ from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.data_source import ROWS, CarriedDataSource
 from workbench.spark.engine.processor import CarriedProcessor
-from workbench.spark.engine.sent import sent
+from workbench.spark.engine.sent import sent, shipped
 from workbench.spark.engine.sessions import register
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def start_carried(
     content = sent(plan)
     file = root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
     file.write_bytes(content)
-    spark.sparkContext.addFile(str(file))  # not within the processor: Spark broadcasts what exceeds a megabyte
+    shipped(spark.sparkContext, file.name, content)
     source = register(spark, CarriedDataSource)
     frame: DataFrame = (
         spark.readStream.format(source)

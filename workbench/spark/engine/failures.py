@@ -7,6 +7,7 @@ from typing import Any
 
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_JAVA = re.compile(r"^Caused by: (?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 _MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with code 52\b")
 """An executor ends with code 52 when it has run out of memory."""
 _GONE = re.compile(
@@ -55,8 +56,9 @@ def sentence_of(text: str) -> str:
         return _ENDED_PYTHON
     if lost := _LOST.search(text):
         return f"an executor was lost: {lost[1]}"
-    if python := _PYTHON.findall(text):
-        kind, said = python[-1]
+    python = [each for each in _PYTHON.findall(text) if not each[0].startswith("py4j.")]
+    if told := python or _JAVA.findall(text):
+        kind, said = told[-1]
         return f"{kind}: {said}"
     return text.partition("\n")[0]
 

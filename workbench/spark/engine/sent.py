@@ -5,10 +5,14 @@ It is pickled by value with Spark's own pickler, for the length of one run; chec
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +60,30 @@ def _by_value() -> Iterator[None]:
     finally:
         for module in taken:
             cloudpickle.unregister_pickle_by_value(module)
+
+
+def shipped(context: Any, name: str, content: bytes) -> None:
+    """Let executors have the plan under this name, also those that are started later.
+
+    Spark brings each new executor all files of its context, and one that is gone fails every task there. So the file
+    stays until this process ends, which the checkpoint directory of an ended job does not. It does not travel within
+    the processor, because Spark broadcasts what exceeds a megabyte.
+
+    Args:
+        context: of Spark.
+        name: of the file, which identifies its content.
+        content: of the plan.
+    """
+    file = _folder() / name
+    file.write_bytes(content)
+    context.addFile(str(file))
+
+
+@cache
+def _folder() -> Path:
+    folder = Path(tempfile.mkdtemp(prefix="workbench-spark-plans-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def received(name: str, read: Callable[[], bytes]) -> CarriedPlan:

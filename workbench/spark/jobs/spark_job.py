@@ -146,8 +146,7 @@ class SparkJob:
     def dashboard(self) -> SparkWatch:
         """What Spark measures of its query, drawn again every second in a notebook; see `watch`.
 
-        Above it stands when batches begin and how large they are, and what was tuned. After `resume` there is a picture
-        of each query.
+        Above it stands when batches begin and how large they are, and what was tuned.
         """
         return SparkWatch(self, lambda: self.over, self._run.session, self._told)
 
@@ -175,7 +174,7 @@ class SparkJob:
         Raises:
             SettingError: the file cannot be written.
         """
-        watched = SparkWatch(self, session=self._run.session)
+        watched = SparkWatch(self, session=self._run.session, told=self._told)
         watched.stop()
         return watched.recording(path)
 
@@ -335,4 +334,6 @@ class SparkJob:
             now = "<p>Everything is read in one batch. A run with checkpoint_interval has several.</p>"
         else:
             now = limits_told(self.name, runner.limits)
+        if self._run.is_carried:
+            now += "<p>Spark's rows are parcels of many records here: <code>job.metrics()</code> counts records.</p>"
         return now + changes_told(runner.changes)

@@ -12,12 +12,16 @@ from workbench.spark.watching.observation import PHASES, BatchSeen, SourceSeen, 
 _COLOURS = dict(zip(PHASES, ("#7b61ff", "#b8b8c8", "#f2a33a", "#4f9d69", "#3f7fd6", "#d65f5f"), strict=True))
 _SHOWN = 40
 _BAR, _HEIGHT = 14, 110
+_LETTERS = 26
+_WIDE, _STEP = 196, 236
+"""Of a box in the plan, in which 26 letters have room, and from one to the next."""
 _STYLE = (
     "<style>.wbw{font:13px system-ui,sans-serif;max-width:900px;color:inherit}.wbw h4{margin:14px 0 4px}"
     ".wbw{margin-bottom:24px}.wbw table{border-collapse:collapse;font:inherit;margin:0;table-layout:auto}"
     ".wbw td,.wbw th{padding:2px 12px 2px 0;text-align:left;color:inherit;"
     "background:none}.wbw svg text{font:11px system-ui,sans-serif;fill:currentColor}"
-    ".wbw .error{border-left:4px solid #d65f5f;padding-left:8px}.wbw .note{opacity:.75}</style>"
+    ".wbw .wide{overflow-x:auto}.wbw .error{border-left:4px solid #d65f5f;padding-left:8px}.wbw .note{opacity:.75}"
+    "</style>"
 )
 
 
@@ -57,7 +61,14 @@ def page(
         _table(
             ("source", "rows", "rows/s", "offset", "newest offset", "lag"),
             [
-                (s.name, f"{s.rows:,}", _rate(s.per_second), s.offset, s.latest, "" if s.lag is None else f"{s.lag:,}")
+                (
+                    _named(s.name),
+                    f"{s.rows:,}",
+                    _rate(s.per_second),
+                    s.offset,
+                    s.latest,
+                    "" if s.lag is None else f"{s.lag:,}",
+                )
                 for s in sources
             ],
         ),
@@ -102,24 +113,24 @@ def _graph(sources: Sequence[SourceSeen], states: Sequence[StateSeen], sink: tup
     written = "rows not counted" if sink[1] < 0 else f"{sink[1]:,} rows"
     chain.append((_short(sink[0]), written))
     rows = max(len(left), 1)
-    height, width = rows * 58, 210 * (1 + len(chain))
+    height, width = rows * 58, _STEP * (1 + len(chain))
     middle = height / 2
-    drawn = [f"<svg width='{width}' height='{height}' role='img' aria-label='plan'>"]
+    drawn = [f"<div class='wide'><svg width='{width}' height='{height}' role='img' aria-label='plan'>"]
     for at, (title, below) in enumerate(left):
         y = at * 58 + 29
         drawn.append(_box(2, y, title, below))
-        drawn.append(f"<line x1='172' y1='{y}' x2='210' y2='{middle}' stroke='currentColor'/>")
+        drawn.append(f"<line x1='{_WIDE + 2}' y1='{y}' x2='{_STEP}' y2='{middle}' stroke='currentColor'/>")
     for at, (title, below) in enumerate(chain):
-        x = 210 * (at + 1)
+        x = _STEP * (at + 1)
         drawn.append(_box(x, middle, title, below))
         if at:
-            drawn.append(f"<line x1='{x - 40}' y1='{middle}' x2='{x}' y2='{middle}' stroke='currentColor'/>")
-    return "".join([*drawn, "</svg>"])
+            drawn.append(f"<line x1='{x + _WIDE - _STEP}' y1='{middle}' x2='{x}' y2='{middle}' stroke='currentColor'/>")
+    return "".join([*drawn, "</svg></div>"])
 
 
 def _box(x: float, y: float, title: str, below: str) -> str:
     return (
-        f"<rect x='{x}' y='{y - 22}' width='168' height='44' rx='5' fill='none' stroke='#5db1ff' stroke-width='2'/>"
+        f"<rect x='{x}' y='{y - 22}' width='{_WIDE}' height='44' rx='5' fill='none' stroke='#5db1ff' stroke-width='2'/>"
         f"<text x='{x + 8}' y='{y - 4}' font-weight='bold'>{escape(title)}</text>"
         f"<text x='{x + 8}' y='{y + 12}'>{escape(below)}</text>"
     )
@@ -152,8 +163,14 @@ def _bars(batches: Sequence[BatchSeen]) -> str:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     top = "".join(f"<th>{escape(each)}</th>" for each in head)
-    body = "".join("<tr>" + "".join(f"<td>{escape(_cut(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table><tr>{top}</tr>{body}</table>"
+    body = "".join("<tr>" + "".join(_cell(text) for text in row) + "</tr>" for row in rows)
+    return f"<div class='wide'><table><tr>{top}</tr>{body}</table></div>"
+
+
+def _cell(text: str) -> str:
+    """All of the text where a hand rests."""
+    brief = _cut(text)
+    return f"<td>{escape(brief)}</td>" if brief == text else f"<td title='{escape(text)}'>{escape(brief)}</td>"
 
 
 def _rate(per_second: float | None) -> str:
@@ -161,8 +178,16 @@ def _rate(per_second: float | None) -> str:
 
 
 def _short(text: str) -> str:
-    """The name in a description such as ``TextSocketV2[host: localhost]``."""
-    return text.partition("[")[0].rpartition(".")[2][:26] or "source"
+    """The name in a description such as ``TextSocketV2[host: localhost]``, as long as a box is wide."""
+    name = _named(text).partition("[")[0] or "source"
+    return name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
+
+
+def _named(text: str) -> str:
+    """A description without the package of its class, and without what every operator's class ends with."""
+    name, bracket, rest = text.partition("[")
+    name = name.partition("@")[0].rpartition(".")[2].removesuffix("Exec")
+    return "Python source" if name.startswith("PythonMicroBatchStream") else name + bracket + rest
 
 
 def _cut(text: str) -> str:

@@ -6,7 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from workbench.arguments import path_of
@@ -55,6 +55,25 @@ class QuerySeen:
             slow_batch(self.batches),
             self.error,
         )
+
+
+def continued(parts: Sequence[QuerySeen], state: str) -> QuerySeen:
+    """A job's query that was started several times, each time from its last batch, as one.
+
+    Args:
+        parts: oldest first, at least one.
+        state: of the job.
+
+    Example:
+        >>> first = QuerySeen("words", "FINISHED", "", (BatchSeen(0, "", 5, 9, {}, "", ""),), (), (), ("sink", -1))
+        >>> again = QuerySeen("words", "RUNNING", "", (BatchSeen(1, "", 7, 9, {}, "", ""),), (), (), ("sink", -1))
+        >>> [batch.rows for batch in continued([first, again], "RUNNING").batches]
+        [5, 7]
+    """
+    newest = next((part for part in reversed(parts) if part.batches), parts[-1])
+    batches = {batch.number: batch for part in parts for batch in part.batches}
+    error = parts[-1].error if state == "FAILED" else ""
+    return replace(newest, state=state, error=error, batches=tuple(batches[number] for number in sorted(batches)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from workbench.spark.engine.failures import sentence_of
 from workbench.spark.watching.executors import ExecutorSeen, executors_of, losses
 from workbench.spark.watching.observation import BatchSeen, reports_after, slow_batch, sources_of, states_of
 from workbench.spark.watching.picture import cluster
-from workbench.spark.watching.recording import QuerySeen, SparkRecording
+from workbench.spark.watching.recording import QuerySeen, SparkRecording, continued
 
 _EVERY_S = 0.5
 _KEPT = 500
@@ -89,7 +89,7 @@ class SparkWatch:
         target: the query or the session.
         over: whether no other query will come; None: when those that were seen have ended.
         session: whose executors are shown; None: those of the target.
-        told: HTML to stand above the picture; None: nothing.
+        told: of a job, HTML to stand above the picture of its query, however often that was started.
 
     Attributes:
         queries: what was seen of each, oldest first.
@@ -108,7 +108,7 @@ class SparkWatch:
         self.queries: list[WatchedQuery] = []
         self.executors: list[ExecutorSeen] = []
         self._session = target if session is None else session
-        self._told = told or (lambda: "")
+        self._told = told
         self._looks = 0
         self._target = target
         self._is_over = over
@@ -150,7 +150,7 @@ class SparkWatch:
             SettingError: the file cannot be written.
         """
         self.look()
-        recorded = SparkRecording([query.seen() for query in self.queries], self.executors)
+        recorded = SparkRecording(self._seen(), self.executors)
         if path is not None:
             recorded.save(path)
         return recorded
@@ -159,7 +159,13 @@ class SparkWatch:
         """The picture as it is now."""
         if not self.queries:
             return "<p>no streaming query is active in this session</p>"
-        return "".join([self._told(), *(query.html() for query in self.queries), cluster(self.executors)])
+        told = "" if self._told is None else self._told()
+        return "".join([told, *(query.html() for query in self._seen()), cluster(self.executors)])
+
+    def _seen(self) -> list[QuerySeen]:
+        """Each query; of a job, all of them as one."""
+        found = [query.seen() for query in self.queries]
+        return found if self._told is None or not found else [continued(found, str(self._target.state))]
 
     def _repr_html_(self) -> str:
         return self.html()
