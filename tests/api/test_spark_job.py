@@ -317,6 +317,10 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
             "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out",
         ),
         (
+            "org.apache.spark.SparkException: Python worker failed to connect back.\n at org",
+            "a Python process did not start in the ten seconds that Spark waits, as on a busy machine: start the query",
+        ),
+        (
             "x\npy4j.protocol.Py4JJavaError: calling o28.getResult.\n: org.apache.spark.SparkException: aborted\n"
             "Caused by: java.lang.RuntimeException: Stream 'a' was not found.\n at org",
             "RuntimeException: Stream 'a' was not found.",

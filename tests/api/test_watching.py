@@ -120,8 +120,8 @@ def test_the_watermark_is_drawn_below_the_newest_event_time() -> None:
     batches = [at(n, f"2026-01-01T00:00:{10 * n:02}.000Z", f"2026-01-01T00:00:{10 * n + 20:02}.000Z") for n in range(3)]
     html = event_time(batches)
     newest, watermark = re.findall(r"polyline points='([^']+)'", html)
-    assert newest == "65,40.0 79,22.0 93,4.0"  # 20, 30 and 40 seconds of 40 in a height of 72
-    assert watermark == "65,76.0 79,58.0 93,40.0"
+    assert newest == "77,40.0 91,22.0 105,4.0"  # 20, 30 and 40 seconds of 40 in a height of 72
+    assert watermark == "77,76.0 91,58.0 105,40.0"
     assert "The watermark is <b>2026-01-01 00:00:20</b> UTC" in html
     assert "the newest event time is <b>2026-01-01 00:00:40</b> UTC" in html
     ended = event_time([*batches, at(3, "9999-12-31T00:00:00.000Z", "")])

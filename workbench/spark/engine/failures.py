@@ -26,6 +26,9 @@ _ENDED_PYTHON = (
     "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out, so let "
     "functions hold less at once; or code that is not Python crashed"
 )
+_IMPATIENT = (
+    "a Python process did not start in the ten seconds that Spark waits, as on a busy machine: start the query again"
+)
 _AGAIN = "run the pipeline again with resume=True, without the former session"
 _OUT_OF_MEMORY = 52
 _DYING_S = 2.0
@@ -52,6 +55,8 @@ def sentence_of(text: str) -> str:
         return str(ours[-1])
     if _MEMORY.search(text):
         return _SHORT_OF_MEMORY
+    if is_impatience(text):
+        return _IMPATIENT
     if _CRASHED in text:
         return _ENDED_PYTHON
     if lost := _LOST.search(text):

@@ -9,7 +9,9 @@ from html import escape
 from workbench.spark.watching.observation import BatchSeen
 
 NEWEST, WATERMARK = "#3f7fd6", "#f2a33a"
-_LEFT, _STEP, _HEIGHT = 58, 14, 80
+LEFT = 70
+"""Of the first batch; what is written on the left has room there."""
+_STEP, _HEIGHT = 14, 80
 _DASHED = " stroke-dasharray='5 3'"
 _FORMAT = "%Y-%m-%dT%H:%M:%S.%fZ"
 """Spark's, in UTC."""
@@ -55,12 +57,12 @@ def _drawn(batches: Sequence[BatchSeen]) -> str:
 
     def line(points: Iterable[tuple[int, float]], colour: str, dashes: str) -> str:
         placed = " ".join(
-            f"{_LEFT + at * _STEP + _STEP / 2:.0f},{4 + (high - seconds) / span * (_HEIGHT - 8):.1f}"
+            f"{LEFT + at * _STEP + _STEP / 2:.0f},{4 + (high - seconds) / span * (_HEIGHT - 8):.1f}"
             for at, seconds in points
         )
         return f"<polyline points='{placed}' fill='none' stroke='{colour}' stroke-width='2'{dashes}/>"
 
-    width = max(_LEFT + 2 + len(batches) * _STEP, 240)
+    width = max(LEFT + 2 + len(batches) * _STEP, 240)
     return (
         f"<svg width='{width}' height='{_HEIGHT}' role='img' aria-label='watermark and newest event time'>"
         f"<text x='0' y='10'>{_clock(high)}</text><text x='0' y='{_HEIGHT - 2}'>{_clock(low)}</text>"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from workbench.spark.watching.event_time import event_time
+from workbench.spark.watching.event_time import LEFT, event_time
 from workbench.spark.watching.executors import ExecutorSeen, losses
 from workbench.spark.watching.observation import PHASES, BatchSeen, SourceSeen, StateSeen
 
@@ -19,7 +19,8 @@ _STYLE = (
     "<style>.wbw{font:13px system-ui,sans-serif;max-width:900px;color:inherit}.wbw h4{margin:14px 0 4px}"
     ".wbw{margin-bottom:24px}.wbw table{border-collapse:collapse;font:inherit;margin:0;table-layout:auto}"
     ".wbw td,.wbw th{padding:2px 12px 2px 0;text-align:left;color:inherit;"
-    "background:none}.wbw svg text{font:11px system-ui,sans-serif;fill:currentColor}"
+    "background:none}.wbw td:first-child,.wbw th:first-child{text-align:left!important}"
+    ".wbw svg text{font:11px system-ui,sans-serif;fill:currentColor}"
     ".wbw .wide{overflow-x:auto}.wbw .error{border-left:4px solid #d65f5f;padding-left:8px}.wbw .note{opacity:.75}"
     "</style>"
 )
@@ -139,11 +140,11 @@ def _box(x: float, y: float, title: str, below: str) -> str:
 def _bars(batches: Sequence[BatchSeen]) -> str:
     shown = batches[-_SHOWN:]
     most = max(max((batch.duration_ms for batch in shown), default=1), 1)
-    width = 60 + len(shown) * _BAR
+    width = LEFT + 2 + len(shown) * _BAR
     drawn = [f"<svg width='{max(width, 240)}' height='{_HEIGHT + 18}' role='img' aria-label='batch durations'>"]
     drawn.append(f"<text x='0' y='10'>{most:,} ms</text><text x='0' y='{_HEIGHT}'>0</text>")
     for at, batch in enumerate(shown):
-        x, y = 58 + at * _BAR, float(_HEIGHT)
+        x, y = LEFT + at * _BAR, float(_HEIGHT)
         for phase, spent in batch.phases_ms.items():
             tall = spent / most * (_HEIGHT - 4)
             y -= tall
@@ -153,7 +154,7 @@ def _bars(batches: Sequence[BatchSeen]) -> str:
                 "</rect>"
             )
     first, last = shown[0].number, shown[-1].number
-    drawn.append(f"<text x='58' y='{_HEIGHT + 14}'>batch {first} to {last}</text></svg><div>")
+    drawn.append(f"<text x='{LEFT}' y='{_HEIGHT + 14}'>batch {first} to {last}</text></svg><div>")
     drawn += [
         f"<span style='margin-right:12px'><b style='color:{colour}'>■</b> {phase}</span>"
         for phase, colour in _COLOURS.items()
