@@ -24,7 +24,7 @@ many = pytest.mark.skipif(not os.environ.get("WORKBENCH_CLUSTERS"), reason="'mak
 
 def run(program: str, folder: Path, *more: str | Path) -> dict[str, Any]:
     command = [sys.executable, SUPPORT / program, folder, *more]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1_800, check=False)
     assert done.returncode == 0, done.stderr[-3_000:]
     told: dict[str, Any] = json.loads((folder / "told.json").read_text())
     return told
@@ -62,6 +62,8 @@ def test_executors_that_functions_kill_and_fill(tmp_path: Path, flights_log: Pat
     memory = told["memory"]
     assert "a JVM of Spark ran out of memory: give it more" in memory["short"]
     assert "more megabytes in local-cluster[...]" in memory["short"]
+    assert any("it ran out of memory" in sentence for sentence in memory["lost"])
+    assert "it ran out of memory" in memory["html"]
     assert memory["written"] == 1_000  # the first batch
     assert (memory["again"], memory["numbers"]) == ("FINISHED", list(range(2_000)))
     assert "a Python process of Spark ended in the middle of a batch" in memory["dying"]

@@ -26,7 +26,7 @@ from workbench.api.running.pipeline import Pipeline
 from workbench.spark.jobs import batch_limits
 
 ROWS = 2_000
-LARGE = 400_000_000
+LARGE = 300_000_000
 """Bytes of the one long text: more than twice that passes through the memory of an executor."""
 ENOUGH = "local-cluster[2,1,3072]"
 FIRST_US = 1_600_000_000_000_000
@@ -95,7 +95,7 @@ def run_out_of_memory(folder: Path) -> dict[str, Any]:
 
     short = run()
     try:
-        short.wait("300s")
+        short.wait("1200s")  # Spark tries each task four times, and each stage
     except wb.errors.JobError as error:
         told = {"short": error.message, "lost": short.status()["executors_lost"], "html": short.dashboard().html()}
     told["written"] = len(short.table())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 _DRIVER = "driver"
+_OUT_OF_MEMORY = re.compile(r"exited with code 52\b")
 _ON_PURPOSE = ("killed by driver", "decommission")
 
 
@@ -37,8 +39,11 @@ class ExecutorSeen:
         Example:
             >>> ExecutorSeen("1", "localhost", 1, 2, "Command exited with code 137", False).sentence
             'executor 1 on localhost was lost (Command exited with code 137); its tasks run again'
+            >>> ExecutorSeen("2", "localhost", 1, 2, "Command exited with code 52", False).sentence
+            'executor 2 on localhost was lost (Command exited with code 52: it ran out of memory); its tasks run again'
         """
-        return f"executor {self.number} on {self.host} was lost ({self.lost}); its tasks run again"
+        why = f"{self.lost}: it ran out of memory" if _OUT_OF_MEMORY.search(self.lost) else self.lost
+        return f"executor {self.number} on {self.host} was lost ({why}); its tasks run again"
 
 
 def executors_of(session: Any) -> list[ExecutorSeen]:
