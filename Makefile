@@ -3,6 +3,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+.NOTPARALLEL:
 .PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills clusters soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
@@ -141,7 +142,7 @@ doctor: install  ## check this machine and suggest fixes
 
 install: $(VENV)/.workbench $(VENV)/.kernels $(VENV)/.extension  ## only set up what the demo needs
 
-install-dev: install $(VENV)/.dev  ## only set up what the tests need
+install-dev: $(VENV)/.dev install  ## only set up what the tests need
 
 install-docs: install $(VENV)/.docs
 
@@ -180,10 +181,12 @@ $(VENV)/.extension: $(EXTENSION_SOURCES) | $(VENV)/.workbench
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.workbench
 	@echo "Installing the tools that build the documentation."
-	@$(PIP) install --editable '.[docs]'
+	@$(PIP) install 'hatchling>=1.27'
+	@$(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/.workbench
-	@echo "Installing the tools that the tests need."
+$(VENV)/.dev: pyproject.toml | $(VENV)/pyvenv.cfg
+	@echo "Installing the workbench, the packages that it builds on (the first time: a few minutes, about 1.5 GB)," \
+		"and the tools that the tests need."
 	@$(PIP) install --editable '.[dev]'
-	@touch $@
+	@touch $@ $(VENV)/.workbench $(VENV)/.kernels
