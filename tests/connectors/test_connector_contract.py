@@ -103,8 +103,11 @@ SINKS: dict[str, Callable[[Path, int], Sink]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SINKS)
 def test_a_sink_keeps_its_guarantee_at_any_record(name: str, tmp_path: Path) -> None:
+    """DuckDB opens a file in a tenth of a second: it gets one row less, and the crashes in which subtasks change."""
     fenced = name.startswith(("sqlite", "duckdb"))
-    assert check_sink(lambda n: SINKS[name](tmp_path, n), rows=2, parallelism=[(1, 1), (2, 3)], fenced=fenced) == 216
+    rows, parallelism, crashes = (1, [(2, 3)], 72) if name == "duckdb" else (2, [(1, 1), (2, 3)], 216)
+    found = check_sink(lambda n: SINKS[name](tmp_path, n), rows=rows, parallelism=parallelism, fenced=fenced)
+    assert found == crashes
 
 
 def test_a_sink_keeps_its_guarantee_at_any_moment(tmp_path: Path) -> None:

@@ -79,22 +79,24 @@ def a_batch_that_fails_is_left_to_the_next(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(CheckpointCoordinator, "intolerable", lambda self, settings: None)
 
 
-PLANTED = [
-    the_newest_batch_is_processed_again_first,
-    batches_are_sent_before_they_are_logged,
-    batches_are_cut_anew,
-    the_log_is_of_the_batch_before,
-    positions_are_those_of_the_reader,
-    only_the_failed_region_restarts,
-    a_batch_that_fails_is_left_to_the_next,
-]
+PLANTED = {
+    the_newest_batch_is_processed_again_first: 2,
+    batches_are_sent_before_they_are_logged: 0,
+    batches_are_cut_anew: 2,
+    the_log_is_of_the_batch_before: 2,
+    positions_are_those_of_the_reader: 8,
+    only_the_failed_region_restarts: 9,
+    a_batch_that_fails_is_left_to_the_next: 76,
+}
+"""Bugs, with the seed of a short run that finds each. Others find it too, some of them only after a minute."""
 
 
 @pytest.mark.parametrize("plant", PLANTED, ids=lambda each: str(each.__name__))
 def test_a_planted_bug_is_found(plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     search = Search("", (), "micro-batches")
-    assert any(not run_scenario(search.scenario(seed)).ok for seed in range(150))
+    seeds = [PLANTED[plant], *range(150)]
+    assert any(not run_scenario(search.scenario(seed)).ok for seed in seeds)
 
 
 def test_the_queue_is_bounded() -> None:
