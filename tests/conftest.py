@@ -155,6 +155,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         raise pytest.UsageError(f"{unseen} would not be searched for slow tests: see MARKED_SLOW in {__file__}")
 
 
+def pytest_collection_finish() -> None:
+    if "bokeh.core" in sys.modules:  # by the tests of dashboards
+        from bokeh_defaults import remember
+
+        remember()
+
+
 def pytest_configure() -> None:
     """Put the tests' folders into memory, and let them be interrupted."""
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_LEAST:

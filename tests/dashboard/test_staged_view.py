@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from bokeh.models import Column
+from bokeh.models import Column, ColumnDataSource
 from test_dashboard_live import Comms, Job, Page
 from test_dashboard_picture import FRAME
 from waiting import until
@@ -53,8 +53,9 @@ def cards(root):
 
 def pieces(root):
     """The HTML of each piece, by its name."""
-    held = (getattr(model, "data", None) or {} for tag in root.tags for model in tag.references())
-    return {name: cells[0] for data in held for name, cells in data.items() if name.startswith("piece ")}
+    models = (model for tag in root.tags for model in tag.references())
+    sources = {model.id: model.data for model in models if isinstance(model, ColumnDataSource)}
+    return {name: cells[0] for data in sources.values() for name, cells in data.items() if name.startswith("piece ")}
 
 
 def root_of(page, display):
