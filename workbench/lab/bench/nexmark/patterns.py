@@ -20,6 +20,9 @@ from workbench.lab.bench.nexmark.pattern_queries import PATTERNS
 EVENTS = 300_000
 WORK = "patterns"
 _LOW, _HIGH, _WITHIN_S, _DISORDER_S = 10_000, 10_000_000, 10, 4
+_LOW_MEAN = "A AS AVG(A.price) < 10000"
+_GREEDY = _LOW_MEAN, f"{_LOW_MEAN}, B AS SUM(A.price) + B.price >= 10000 * (COUNT(A.price) + 1)"
+"""A greedy loop of Flink gives no row back to what follows it: B is the first row that A does not take."""
 _CHECKED = 20_000
 """Events of the runs at parallelism 1 and 2, whose matches must be equal."""
 
@@ -49,7 +52,10 @@ def write(folder: Path, count: int = EVENTS) -> None:
     """Write the bids, the queries and their matches for other systems."""
     bids = in_milliseconds(events(count)["bid"])
     texts = {name: text.strip().rstrip(";") for name, text in PATTERNS.items()}
-    answers = {name: _with_whole_means(_table(wb.sql(text, bid=_stream(bids)))) for name, text in texts.items()}
+    answers = {
+        name: _with_whole_means(_table(wb.sql(text.replace(*_GREEDY), bid=_stream(bids))))
+        for name, text in texts.items()
+    }
     share(
         folder,
         {"bid": SharedTable(bids, "dateTime", _DISORDER_S)},
