@@ -70,7 +70,7 @@ def _stepped(browser: Any) -> Iterator[Path]:
     while not any(channel.blocked for channel in job.stepper.scene().scene.channels):
         job.stepper.step()
     for scheme in SCHEMES:
-        yield _picture(browser, job, "stepper", f"stepper-{scheme}", scheme, (1200, 760))
+        yield _picture(browser, job, "stepper", f"stepper-{scheme}", scheme, (1200, 860))
     job.cancel()
     job.wait()
 
