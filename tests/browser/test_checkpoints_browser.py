@@ -120,7 +120,9 @@ def history(browser):
     for name in ("first", "second", "third"):
         job.savepoint(name)
     pages = wb.serve(job)
-    page, card = shown(browser, pages.url)
+    page = opened(browser, pages.url, every=False)
+    page.get_by_role("group", name="Views").get_by_text("Checkpoints", exact=True).click()
+    card = page.locator(".wb-checkpoints")
     tab(card, "History").click()
     yield History(job, page, card)
     page.close()

@@ -33,7 +33,13 @@ CENTRE = """name => {
 """Where the middle of a box is on the page."""
 
 
-def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(monkeypatch):
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        yield browser
+
+
+def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(browser, monkeypatch):
     both_clicked, tapped = Event(), GraphPart._tapped
 
     def slow(part, box):
@@ -46,18 +52,18 @@ def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(monkeypat
     job = counts.rebalance().sink_to(wb.DiscardSink()).run("tapped", parallelism=2)
     pages = wb.serve(job)
     try:
-        with chromium() as browser:
-            page = opened(browser, f"{pages.url}&view=graph")
-            page.wait_for_function(f"({BOXES})().length === 3")
-            whole = page.evaluate(BOXES)
-            for name in whole[:2]:
-                page.mouse.click(*page.evaluate(CENTRE, name))
-                page.wait_for_timeout(500)  # two clicks are not to be a double click
-            assert page.evaluate(BOXES) == whole, "the kernel answered too soon"
-            both_clicked.set()
-            apart = [f"{name}[{place}]" for name in whole[:2] for place in range(2)]
-            page.wait_for_function(f"boxes => String(({BOXES})()) === boxes", arg=",".join([*apart, whole[2]]))
-            assert page.problems == []
+        page = opened(browser, f"{pages.url}&view=graph")
+        page.wait_for_function(f"({BOXES})().length === 3")
+        whole = page.evaluate(BOXES)
+        for name in whole[:2]:
+            page.mouse.click(*page.evaluate(CENTRE, name))
+            page.wait_for_timeout(500)  # two clicks are not to be a double click
+        assert page.evaluate(BOXES) == whole, "the kernel answered too soon"
+        both_clicked.set()
+        apart = [f"{name}[{place}]" for name in whole[:2] for place in range(2)]
+        page.wait_for_function(f"boxes => String(({BOXES})()) === boxes", arg=",".join([*apart, whole[2]]))
+        assert page.problems == []
+        page.close()
     finally:
         both_clicked.set()
         pages.stop()
@@ -74,44 +80,42 @@ STOPS = """() => {
 """What is no control of HTML and stops the tab key all the same."""
 
 
-def test_the_tab_key_stops_at_what_can_be_done_by_keys_and_has_a_name():
+def test_the_tab_key_stops_at_what_can_be_done_by_keys_and_has_a_name(browser):
     job = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0).sink_to(wb.DiscardSink()).run("stops")
     pages = wb.serve(job)
     try:
-        with chromium() as browser:
-            page = opened(browser, pages.url, height=3000)
-            page.wait_for_function(f"() => ({STOPS})().some(([kind, role]) => kind === 'bk-OnOffButton' && role)")
-            stops = page.evaluate(STOPS)
-            assert {role for _, role, _ in stops} <= {"button", "slider"}
-            assert {"Pan", "Wheel Zoom", "Zoom In", "More tools"} <= {name for _, _, name in stops}
-            assert page.problems == []
+        page = opened(browser, pages.url, height=3000)
+        page.wait_for_function(f"() => ({STOPS})().some(([kind, role]) => kind === 'bk-OnOffButton' && role)")
+        stops = page.evaluate(STOPS)
+        assert {role for _, role, _ in stops} <= {"button", "slider"}
+        assert {"Pan", "Wheel Zoom", "Zoom In", "More tools"} <= {name for _, _, name in stops}
+        assert page.problems == []
+        page.close()
     finally:
         pages.stop()
         job.cancel()
         job.wait("60s")
 
 
-def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state():
+def test_sliders_have_names_and_a_long_name_of_a_job_does_not_hide_its_state(browser):
     numbers = wb.Stream.from_table(pa.table({"n": range(10_000)}), rate=10.0)
     job = numbers.sink_to(wb.DiscardSink()).run("n" * 80)
     pages = wb.serve(job)
     try:
-        with chromium() as browser:
-            for view in ("", "&view=controls"):
-                page = opened(browser, f"{pages.url}{view}")
-                for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
-                    page.get_by_role("slider", name=name, exact=True).wait_for()
-                page.locator('[role=slider][aria-valuetext="100ms"]').first.wait_for()  # not the number of its place
-                page.set_viewport_size({"width": 240, "height": 1000})
-                badge = page.locator(".badge:visible")
-                badge.wait_for()
-                inside = (
-                    "badge => { const r = badge.getBoundingClientRect(); return 0 < r.left && r.right < innerWidth }"
-                )
-                assert badge.evaluate(inside)
-                name = page.locator(f"b[title={'n' * 80}]")
-                assert name.evaluate("name => name.getBoundingClientRect().right < innerWidth")
-                assert page.problems == []
+        for view in ("", "&view=controls"):
+            page = opened(browser, f"{pages.url}{view}")
+            for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
+                page.get_by_role("slider", name=name, exact=True).wait_for()
+            page.locator('[role=slider][aria-valuetext="100ms"]').first.wait_for()  # not the number of its place
+            page.set_viewport_size({"width": 240, "height": 1000})
+            badge = page.locator(".badge:visible")
+            badge.wait_for()
+            inside = "badge => { const r = badge.getBoundingClientRect(); return 0 < r.left && r.right < innerWidth }"
+            assert badge.evaluate(inside)
+            name = page.locator(f"b[title={'n' * 80}]")
+            assert name.evaluate("name => name.getBoundingClientRect().right < innerWidth")
+            assert page.problems == []
+            page.close()
     finally:
         pages.stop()
         job.cancel()
@@ -134,7 +138,7 @@ BARRIERS = """() => {
 """How many barriers move while at least three do, two of them on steep edges, and how many of them are labelled."""
 
 
-def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome():
+def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome(browser):
     left, right = (wb.Stream.from_table(pa.table({"n": range(600_000)}), rate=10.0) for _ in range(2))
     job = (
         left.union(right)
@@ -145,20 +149,21 @@ def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome():
     )
     pages = wb.serve(job)
     try:
-        with chromium() as browser:
-            page = opened(browser, f"{pages.url}&view=graph")
-            for kind in ("record", "barrier"):
-                page.wait_for_function(f"kind => ({MOVING})().includes(kind)", arg=kind)
-            barriers, labels = page.wait_for_function(BARRIERS).json_value()
-            assert labels < barriers, "labels of steep edges would stand on the numbers of the edges"
-            page.get_by_text("One of 5 records is drawn").wait_for()
-            job.tune(rate=6_000)
-            page.wait_for_function(f"() => ({MOVING})().includes('path')")
-            still = opened(browser, f"{pages.url}&view=graph")
-            still.emulate_media(reduced_motion="reduce")
-            still.wait_for_timeout(2_000)
-            assert "record" not in still.evaluate(MOVING)
-            assert [*page.problems, *still.problems] == []
+        page = opened(browser, f"{pages.url}&view=graph")
+        for kind in ("record", "barrier"):
+            page.wait_for_function(f"kind => ({MOVING})().includes(kind)", arg=kind)
+        barriers, labels = page.wait_for_function(BARRIERS).json_value()
+        assert labels < barriers, "labels of steep edges would stand on the numbers of the edges"
+        page.get_by_text("One of 5 records is drawn").wait_for()
+        job.tune(rate=6_000)
+        page.wait_for_function(f"() => ({MOVING})().includes('path')")
+        page.close()
+        still = opened(browser, f"{pages.url}&view=graph")
+        still.emulate_media(reduced_motion="reduce")
+        still.wait_for_timeout(2_000)
+        assert "record" not in still.evaluate(MOVING)
+        assert [*page.problems, *still.problems] == []
+        still.close()
     finally:
         pages.stop()
         job.cancel()
