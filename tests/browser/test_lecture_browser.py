@@ -92,7 +92,7 @@ def served():
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
 def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(browser, served, width, height):
-    page = opened(browser, served.url)
+    page = opened(browser, served.url, every=False)
     page.set_viewport_size({"width": width, "height": height})
     page.locator(".badge:visible").wait_for()
     before = settled(page)
@@ -124,7 +124,7 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
 
 
 def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(browser, served):
-    page = opened(browser, f"{served.url}&lecture=latency")
+    page = opened(browser, f"{served.url}&lecture=latency", every=False)
     lectured(page, "Buffer timeout and latency")
     assert page.get_by_role("slider").filter(visible=True).count() == 1
     handle = page.get_by_role("slider", name="Buffer timeout", exact=True)
@@ -148,7 +148,7 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
 def test_a_page_of_a_job_that_is_over_begins_with_the_scene_too(browser, served):
     wb.job("taught").cancel()
     wb.job("taught").wait("60s")
-    page = opened(browser, f"{served.url}&lecture=latency")
+    page = opened(browser, f"{served.url}&lecture=latency", every=False)
     lectured(page, "Buffer timeout and latency")
     page.close()
 

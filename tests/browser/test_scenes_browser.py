@@ -27,6 +27,8 @@ pytestmark = [
 
 SHOTS = os.environ.get("WORKBENCH_SHOTS")
 WITHIN_MS = 10_000
+OPENED_S = 2.0
+"""How long the page is open before something happens."""
 EVERY = """const every = node => [...(node.shadowRoot ?? node).querySelectorAll("*")].flatMap(one =>
     [one, ...(one.shadowRoot ? every(one) : [])])"""
 NEWS = f"""() => {{ {EVERY}
@@ -162,11 +164,14 @@ CHECKS = {name: globals()[f"check_{name}"] for name in SCENES}
 @pytest.mark.parametrize("name", SCENES)
 def test_within_ten_seconds_the_page_says_what_changed_and_why(pages, browser, name):
     with SCENES[name]() as scene:
+        # A page that is painted takes more of the processor than the job: where latency is measured, it is open before.
+        opened_s = OPENED_S if scene.latencies is None else scene.warm_s
+        time.sleep(scene.warm_s - opened_s)
         page = browser.new_page(viewport={"width": 1440, "height": 900})
         page.set_default_timeout(60_000)
         page.goto(pages.url.replace("localhost", "127.0.0.1") + f"&job={scene.job.name}")
         page.wait_for_function(READY)
-        page.wait_for_timeout(1_000 * scene.warm_s)
+        page.wait_for_timeout(1_000 * opened_s)
         picture(page, f"{name}-before")
         before = " ".join(page.evaluate(NEWS))
         scene.cause()
