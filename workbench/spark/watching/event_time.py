@@ -64,9 +64,10 @@ def _drawn(batches: Sequence[BatchSeen]) -> str:
 
     width = max(LEFT + 2 + len(batches) * _STEP, 240)
     return (
+        f"<div class='wide'>"
         f"<svg width='{width}' height='{_HEIGHT}' role='img' aria-label='watermark and newest event time'>"
         f"<text x='0' y='10'>{_clock(high)}</text><text x='0' y='{_HEIGHT - 2}'>{_clock(low)}</text>"
-        f"{line(newest, NEWEST, '')}{line(marks, WATERMARK, _DASHED)}</svg>"
+        f"{line(newest, NEWEST, '')}{line(marks, WATERMARK, _DASHED)}</svg></div>"
         f"<div><span style='margin-right:12px'><b style='color:{NEWEST}'>—</b> newest event time</span>"
         f"<span><b style='color:{WATERMARK}'>- -</b> watermark</span></div>"
     )

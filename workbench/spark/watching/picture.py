@@ -141,7 +141,10 @@ def _bars(batches: Sequence[BatchSeen]) -> str:
     shown = batches[-_SHOWN:]
     most = max(max((batch.duration_ms for batch in shown), default=1), 1)
     width = LEFT + 2 + len(shown) * _BAR
-    drawn = [f"<svg width='{max(width, 240)}' height='{_HEIGHT + 18}' role='img' aria-label='batch durations'>"]
+    drawn = [
+        "<div class='wide'>",
+        f"<svg width='{max(width, 240)}' height='{_HEIGHT + 18}' role='img' aria-label='batch durations'>",
+    ]
     drawn.append(f"<text x='0' y='10'>{most:,} ms</text><text x='0' y='{_HEIGHT}'>0</text>")
     for at, batch in enumerate(shown):
         x, y = LEFT + at * _BAR, float(_HEIGHT)
@@ -154,7 +157,7 @@ def _bars(batches: Sequence[BatchSeen]) -> str:
                 "</rect>"
             )
     first, last = shown[0].number, shown[-1].number
-    drawn.append(f"<text x='{LEFT}' y='{_HEIGHT + 14}'>batch {first} to {last}</text></svg><div>")
+    drawn.append(f"<text x='{LEFT}' y='{_HEIGHT + 14}'>batch {first} to {last}</text></svg></div><div>")
     drawn += [
         f"<span style='margin-right:12px'><b style='color:{colour}'>■</b> {phase}</span>"
         for phase, colour in _COLOURS.items()
