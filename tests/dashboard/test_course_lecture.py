@@ -90,3 +90,10 @@ def test_it_begins_with_a_section_that_there_is() -> None:
     assert isinstance(lesson.lecture(3), Blackboard)
     with pytest.raises(SettingError, match="there is no section 9: this lesson has 1 to 7"):
         lesson.lecture(9)
+
+
+def test_the_end_of_a_job_is_no_step_of_its_own() -> None:
+    cells = cells_of("# A lesson\n\n## 1. One\n\n```python\nlive.view()\n```\n\n```python\nlive.cancel()\n```\n\n"
+                     "## 2. Two\n\n```python\n1 + 1\n```\n")  # fmt: skip
+    shown = [step for step in steps_of(cells) if step.kind == "shows"]
+    assert [step.programs for step in shown] == [("live.view()",), ("live.cancel()", "1 + 1")]

@@ -11,6 +11,7 @@ from typing import Literal
 from workbench.lessons.building.source import Cell
 
 _PREDICTS = re.compile(r"""lesson\.predict\(\s*["']([\w-]+)["']""")
+_ENDS = re.compile(r"\w+\.(cancel|stop)\(\)")
 _HEAD = re.compile(r"^#+ +(?:\d+\. +)?(.*)")
 
 Kind = Literal["tells", "shows", "asks", "sets", "solves"]
@@ -99,6 +100,8 @@ def _parted(words: str) -> tuple[str, str]:
 
 
 def _shows(program: str) -> bool:
-    """Whether a cell shows anything: it ends with an expression that is no assignment, or prints."""
+    """Whether a cell shows anything: it ends with an expression that is more than the end of a job, or prints."""
     body = ast.parse(program).body
-    return bool(body) and (isinstance(body[-1], ast.Expr) or "print(" in program)
+    last = body[-1] if body else None
+    is_end = isinstance(last, ast.Expr) and _ENDS.fullmatch(ast.unparse(last)) is not None
+    return "print(" in program or (isinstance(last, ast.Expr) and not is_end)

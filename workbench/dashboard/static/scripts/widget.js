@@ -107,7 +107,7 @@ export const renderWith =
       await bokeh().embed.add_document_standalone(shown, place)
       if (view !== mine) return
       shown.get_model_by_id(start).execute(shown.get_model_by_id(root))
-      said.textContent = NOTE
+      said.textContent = el.closest("[data-lecture]") === null ? NOTE : ""
       tell("ready")
     }
     const answered = async (/** @type {any} */ content, /** @type {DataView<ArrayBuffer>[]} */ buffers) => {
