@@ -38,7 +38,7 @@ def shown(scene, **facts):
 def test_every_scene_shows_views_and_controls_that_there_are(job):
     view = View(job, job.recorder.frames())
     groups = {name for row in view.root.select({"type": Row}) for name in row.css_classes if name.startswith("wb-do-")}
-    assert groups == {"wb-do-run", "wb-do-save", "wb-do-fail", "wb-do-slow", "wb-do-again"}
+    assert groups == {"wb-do-run", "wb-do-save", "wb-do-fail", "wb-do-slow", "wb-do-again", "wb-do-spark"}
     for scene in SCENES.values():
         knobs = {knob for name in scene.views for knob in VIEWS[name].knobs}
         assert {name for name in scene.controls if f"wb-do-{name}" not in groups} <= knobs & set(OF_TUNE), scene.name
