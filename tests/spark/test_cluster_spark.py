@@ -64,7 +64,7 @@ def test_executors_that_functions_kill_and_fill(tmp_path: Path, flights_log: Pat
     assert "more megabytes in local-cluster[...]" in memory["short"]
     assert any("it ran out of memory" in sentence for sentence in memory["lost"])
     assert "it ran out of memory" in memory["html"]
-    assert memory["written"] == 1_000  # the first batch
+    assert 1_000 <= memory["written"] < 2_000  # the first batch
     assert (memory["again"], memory["numbers"]) == ("FINISHED", list(range(2_000)))
     assert "a Python process of Spark ended in the middle of a batch" in memory["dying"]
 

@@ -18,7 +18,7 @@ _CRASHED = "Python worker exited unexpectedly"
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
-_SHORT_OF_MEMORY = (
+SHORT_OF_MEMORY = (
     "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g in the environment, more megabytes in "
     "local-cluster[...], or spark.driver.memory and spark.executor.memory of your own), or records with less in them"
 )
@@ -54,7 +54,7 @@ def sentence_of(text: str) -> str:
     if ours := _OURS.findall(text):
         return str(ours[-1])
     if _MEMORY.search(text):
-        return _SHORT_OF_MEMORY
+        return SHORT_OF_MEMORY
     if is_impatience(text):
         return _IMPATIENT
     if _CRASHED in text:
@@ -105,6 +105,6 @@ def sentence_of_question(error: Exception, code: int | None = None) -> str:
     """
     if is_gone(error):
         if code == _OUT_OF_MEMORY:
-            return f"{_SHORT_OF_MEMORY}; then {_AGAIN}"
+            return f"{SHORT_OF_MEMORY}; then {_AGAIN}"
         return f"the JVM of Spark has ended: {_AGAIN}"
     return sentence_of(str(error)) or type(error).__name__

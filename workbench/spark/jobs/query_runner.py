@@ -19,7 +19,7 @@ from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
 from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
-from workbench.spark.engine.failures import failure_of, is_impatience
+from workbench.spark.engine.failures import SHORT_OF_MEMORY, failure_of, is_impatience
 from workbench.spark.engine.native_query import start_native
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.batch_limits import BatchLimits
@@ -36,6 +36,7 @@ _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
 _KEPT = 1_000
+_OF_A_STAGE = ("SparkException: Job aborted due to stage failure", "an executor was lost")
 _STARTS = 10
 """Of a query whose Python processes do not start in the time that Spark gives them, on a busy machine; without a batch
 in between."""
@@ -287,6 +288,8 @@ class QueryRunner:
             self._start()
             return False
         told = self.error.message if isinstance(self.error, WorkbenchError) else failure_of(error, self._run.session)
+        if told.startswith(_OF_A_STAGE) and any(each.ran_out_of_memory for each in self.executors):
+            told = SHORT_OF_MEMORY  # what Spark says then is what it missed of the executors that are gone
         return self._fail(told)
 
     def _complete_as_read(self) -> bool:

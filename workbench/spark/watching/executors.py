@@ -33,6 +33,11 @@ class ExecutorSeen:
     active: bool
 
     @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether that is why it ended."""
+        return _OUT_OF_MEMORY.search(self.lost) is not None
+
+    @property
     def sentence(self) -> str:
         """What its loss means.
 
@@ -42,7 +47,7 @@ class ExecutorSeen:
             >>> ExecutorSeen("2", "localhost", 1, 2, "Command exited with code 52", False).sentence
             'executor 2 on localhost was lost (Command exited with code 52: it ran out of memory); its tasks run again'
         """
-        why = f"{self.lost}: it ran out of memory" if _OUT_OF_MEMORY.search(self.lost) else self.lost
+        why = f"{self.lost}: it ran out of memory" if self.ran_out_of_memory else self.lost
         return f"executor {self.number} on {self.host} was lost ({why}); its tasks run again"
 
 
