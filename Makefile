@@ -181,7 +181,7 @@ $(VENV)/.extension: $(EXTENSION_SOURCES) | $(VENV)/.workbench
 
 $(VENV)/.docs: pyproject.toml | $(VENV)/.workbench
 	@echo "Installing the tools that build the documentation."
-	@$(PIP) install 'hatchling>=1.27'
+	@$(PIP) install 'hatchling>=1.27' editables  # which the next command builds with
 	@$(PIP) install --no-build-isolation --editable '.[docs]'
 	@touch $@
 
