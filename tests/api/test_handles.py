@@ -74,7 +74,7 @@ def test_a_pipeline_runs_again_under_another_architecture():
     assert again.wait("60s") == "FINISHED"
     assert sorted(again.table()["n"].to_pylist()) == list(range(2_000))
     counted = numbers.key_by("n").window(wb.windows.count_tumbling(2)).aggregate(c=wb.count())
-    refused = counted.sink_to(wb.TableSink("n")).run("windows of two")
+    refused = counted.sink_to(wb.TableSink("n")).run("windows-of-two")
     with pytest.raises(wb.errors.PlanError, match="which end with records and not with a batch"):
         refused.run_again("micro-batches")
     assert not refused.over

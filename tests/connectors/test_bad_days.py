@@ -105,7 +105,7 @@ def test_a_refused_login_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
         reader.close()
         assert "gue55ed" not in str(raised.value)
         stream = wb.Stream.from_table(NUMBERS).sink_to(wb.KafkaSink(servers, "orders", options=login))
-        job = stream.run("without login", restart=wb.restart.no_restart())
+        job = stream.run("without-login", restart=wb.restart.no_restart())
         with pytest.raises(JobError, match="refuses the login"):
             job.wait("60s")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import pyarrow as pa
 
@@ -21,11 +23,12 @@ class TextCodes:
         (0, array([1, 0, 1]))
     """
 
-    __slots__ = ("_constants", "_index")
-
     def __init__(self) -> None:
-        self._index = KeyIndex([_TEXT], pa.schema([pa.field(_TEXT, pa.string())]))
         self._constants = 0
+
+    @cached_property
+    def _index(self) -> KeyIndex:
+        return KeyIndex([_TEXT], pa.schema([pa.field(_TEXT, pa.string())]))  # made late: arrays import pandas
 
     def constant(self, text: str | None) -> int:
         """The code of a constant, before there are any of rows."""
