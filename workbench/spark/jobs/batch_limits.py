@@ -129,7 +129,7 @@ def limits_told(job: str, limits: BatchLimits) -> str:
 
     Example:
         >>> limits_told("delays", BatchLimits(2_000_000))
-        '<p>A batch begins every 2s ...
+        '<p>A batch begins every 2s, and has ...
     """
     every = f"every {limits.shown['checkpoint_interval']}"
     if not limits.interval_us:
