@@ -64,7 +64,6 @@ def main(folder: Path) -> None:
     short = run(folder, spark="local[2]")
     spark: Any = SparkSession.getActiveSession()
     told: dict[str, Any] = {"left": left, "short": error_of(lambda: short.wait("300s"))}
-    told["written"] = len(short.table())
     spark.sparkContext._gateway.proc.wait(60)
     told["next"] = error_of(lambda: run(folder, spark=spark))
     os.environ[MEMORY_VARIABLE] = ENOUGH
