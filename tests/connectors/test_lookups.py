@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -83,10 +84,10 @@ def test_rows_of_a_database_file(engine: str, tmp_path: Path) -> None:
         (wb.SqlLookup(f"{engine}:///{tmp_path / 'none.db'}", "ads", NAMES, key="ad"), "does not exist"),
         (wb.SqlLookup(url, "ads", {"name": pa.int64()}, key="ad"), "do not have these columns: .*shoes"),
     ):
-        with pytest.raises(SourceError, match=message):
-            refused.open().find(7)
-    with pytest.raises(SourceError, match="has several rows with ad = 9"):
-        lookup.open().find(9)
+        with pytest.raises(SourceError, match=message), closing(refused.open()) as opened:
+            opened.find(7)
+    with pytest.raises(SourceError, match="has several rows with ad = 9"), closing(lookup.open()) as opened:
+        opened.find(9)
     assert not (tmp_path / "none.db").exists()
 
 
