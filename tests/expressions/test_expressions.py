@@ -106,6 +106,7 @@ def test_truth_value_is_refused() -> None:
         ("CAST(1e300 AS int)", [None] * 6),
         ("hour(t)", [5, None, 23, 23, 0, 12]),
         ("dayofweek(t)", [3, None, 3, 4, 4, 1]),
+        ("extract(dayofweek FROM t)", [3, None, 3, 4, 4, 1]),
         ("CAST(f AS string)", ["1.5", None, "0.0", "-2.5", "1234.75", "-0.25"]),
         ("substring(s, -2, 1)", ["a", None, "y", "1", "", "0"]),
         ("'x'", ["x"] * 6),
@@ -301,6 +302,11 @@ def test_what_is_built_too_deeply_says_so_whoever_asks_for_its_text() -> None:
         built = -built
     with pytest.raises(ExpressionError, match="nested too deeply"):
         _ = built.sql
+
+
+def test_a_part_of_a_time_that_extract_does_not_take_names_those_it_does() -> None:
+    assert "takes the part 'SECOND': use second(...), which has no fraction" in message("extract(SECOND FROM t)")
+    assert "takes the part 'ERA': valid are YEAR, QUARTER, " in message("extract(era FROM t)")
 
 
 def test_an_unsupported_function_lists_those_that_are() -> None:

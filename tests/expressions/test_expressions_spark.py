@@ -24,6 +24,7 @@ _PLACES = [f"$.a.b[{at}]" for at in range(7)]
 SPARK_ONLY = [
     "a DIV b",
     "dayofweek(t)",
+    *(f"extract({part} FROM t)" for part in ("YEAR", "QUARTER", "MONTH", "DAY", "DOY", "DAYOFWEEK", "HOUR", "MINUTE")),
     "date_trunc('hour', t)",
     "date_trunc('week', t)",
     "CAST(f AS string)",

@@ -74,7 +74,24 @@ def _seconds(scope: Scope, tree: Tree) -> Node:
     return apply("divide", [micros, constant(pa.scalar(1_000_000, pa.int64()), "")], pa.int64(), text)
 
 
+def _extract(scope: Scope, tree: Tree) -> Node:
+    """EXTRACT(HOUR FROM t) is hour(t). Spark's seconds have a fraction there, so they are left out."""
+    named = str(tree.this.name).upper()
+    if named not in _EXTRACTED:
+        nearest = (
+            "use second(...), which has no fraction" if named == "SECOND" else f"valid are {', '.join(_EXTRACTED)}"
+        )
+        raise scope.error(f"{render(tree)} takes the part {named!r}: {nearest}")
+    return scope.node(_EXTRACTED[named](this=tree.expression))
+
+
+_EXTRACTED: dict[str, type[exp.Func]] = {
+    **{"YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day, "DOY": exp.DayOfYear},
+    **{"DAYOFWEEK": exp.DayOfWeek, "HOUR": exp.Hour, "MINUTE": exp.Minute},
+}
+
 BUILDERS: dict[type, Builder] = {
+    exp.Extract: _extract,
     exp.Year: _part("year", "year"),
     exp.Quarter: _part("quarter", "quarter"),
     exp.Month: _part("month", "month"),
