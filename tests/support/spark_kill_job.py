@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pipelines.killed import drawn, problems
 from pyspark import SparkContext
+from refusals import error_of
 from waiting import until
 
 import workbench as wb
@@ -71,14 +72,6 @@ def patched(when: str) -> threading.Event:
 
     Epochs.write = killing  # type: ignore[method-assign]
     return random_is_behind
-
-
-def error_of(done: Any) -> str:
-    try:
-        done()
-    except wb.errors.WorkbenchError as error:
-        return error.message
-    return ""
 
 
 def main(folder: Path, when: str) -> None:

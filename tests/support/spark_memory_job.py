@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from refusals import error_of
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
@@ -45,14 +46,6 @@ def run(folder: Path, **more: Any) -> Any:
     return large().run(
         "large", engine="spark", checkpoint_dir=folder / "checkpoints", resume=True, parallelism=1, **more
     )
-
-
-def error_of(done: Any) -> str:
-    try:
-        done()
-    except wb.errors.WorkbenchError as error:
-        return error.message
-    return ""
 
 
 def main(folder: Path) -> None:
