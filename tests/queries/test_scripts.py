@@ -51,10 +51,26 @@ def test_a_script_writes_to_a_sink_that_is_passed() -> None:
     assert job.table("large")["v"].to_pylist() == [30, 40]
 
 
+def test_several_statements_write_to_one_table() -> None:
+    script = """
+        CREATE TABLE t (k BIGINT, v DOUBLE) WITH ('connector' = 'memory');
+        INSERT INTO t SELECT k, v FROM n WHERE v > 20;
+        INSERT INTO passed SELECT k AS key FROM n;
+        INSERT INTO t (v, k) SELECT SUM(v), k + 100 FROM n GROUP BY k + 100;
+        INSERT INTO passed SELECT CAST(9.0 AS DOUBLE) FROM n WHERE k = 2;
+        INSERT INTO t SELECT 0, 1 FROM n WHERE k = 2;
+    """
+    job = wb.sql_script(script, n=numbers(), passed=wb.TableSink("passed")).run("several", parallelism=2)
+    assert job.wait("60s") == "FINISHED"
+    rows = [tuple(row.values()) for row in job.table("t").to_pylist()]
+    assert sorted(rows) == [(0, 1.0), (1, 40.0), (2, 30.0), (101, 70.0), (102, 30.0)]
+    assert sorted(job.table("passed")["key"].to_pylist()) == [1.0, 1.0, 1.0, 2.0, 9.0]
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
-        ("INSERT INTO x SELECT v FROM n", "unknown table 'x': Valid: none; declare it with CREATE TABLE x"),
+        ("INSERT INTO x SELECT v FROM n", "unknown table 'x': Valid: out; declare it with CREATE TABLE x"),
         (
             "CREATE TABLE a (v BIGINT) WITH ('connector' = 'memry'); INSERT INTO a SELECT v FROM n",
             "did you mean 'memory'",
@@ -75,12 +91,16 @@ def test_a_script_writes_to_a_sink_that_is_passed() -> None:
             "INSERT INTO a SELECT COUNT(*) FROM n",
             "only adds rows",
         ),
+        (
+            "INSERT INTO out SELECT v FROM n; INSERT INTO out SELECT k, v FROM n",
+            "two INSERT INTO one table have 1 and 2",
+        ),
         ("SELECT v FROM n", "the script writes nothing"),
     ],
 )
 def test_an_error_says_what_to_do(script: str, message: str) -> None:
     with pytest.raises(QueryError) as raised:
-        wb.sql_script(script, n=numbers())
+        wb.sql_script(script, n=numbers(), out=wb.TableSink("out"))
     assert message in str(raised.value)
 
 

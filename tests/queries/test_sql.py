@@ -113,6 +113,16 @@ def test_sessions_of_a_key() -> None:
     assert rows(f"{old} GROUP BY bidder, SESSION(ts, {_TEN})") == expected
 
 
+def test_sessions_of_a_computed_key() -> None:
+    expected = [(0, 5, 22, 3), (1, 0, 10, 1)]
+    query = f"""SELECT {{0}} AS dear, window_start, window_end, COUNT(*)
+        FROM TABLE(SESSION(TABLE bid PARTITION BY {{0}}, DESCRIPTOR(ts), {_TEN}))
+        GROUP BY {{0}}, window_start, window_end"""
+    assert rows(query.format("CASE WHEN price = 10 THEN 1 ELSE 0 END")) == expected
+    old = f"SELECT CAST(price = 10 AS INT) AS k, SESSION_START(ts, {_TEN}), SESSION_END(ts, {_TEN}), COUNT(*) FROM bid"
+    assert rows(f"{old} GROUP BY k, SESSION(ts, {_TEN})") == expected
+
+
 def test_rows_with_windows_and_groups_of_them() -> None:
     rows_of_windows = f"SELECT price, window_start AS s, window_end AS e FROM TUMBLE(bid, ts, {_TEN})"
     assert rows(rows_of_windows) == [(10, 0, 10), (20, 0, 10), (30, 10, 20), (40, 10, 20)]
@@ -497,6 +507,7 @@ _ERRORS = [
         "MIN(price",
         "another window than the aggregate before it",
     ),
+    ("SELECT array_agg(price) FROM bid", "array_agg(price", "array_agg is not supported: the aggregates are avg"),
     ("SELECT SUM(DISTINCT price) FROM bid", "SUM(DISTINCT price", "aggregate SELECT DISTINCT in FROM"),
     (
         f"SELECT n FROM TUMBLE((SELECT MAX(price) AS n FROM bid), n, {_TEN})",

@@ -140,17 +140,24 @@ def lookup_of(table: Table, text: Text) -> Relation | None:
     return Relation(None, columns, lookup=lookup)
 
 
-def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pipeline:
-    """Write the rows of a query to a table.
+def fitted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Relation:
+    """The rows of INSERT INTO with the columns of its table.
 
     Raises:
-        QueryError: other columns than those of the table, or a sink that refuses them.
+        QueryError: other columns than those of the table.
     """
-    if isinstance(target, Table):
-        rows = _fitting(tree, rows, target.declared, text)
-    stream = rows.records
+    return _fitting(tree, rows, target.declared, text) if isinstance(target, Table) else rows
+
+
+def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pipeline:
+    """Write rows to a table.
+
+    Raises:
+        QueryError: a sink that refuses them.
+    """
     try:
-        return stream.sink_to(named_sink(target.options, target.declared) if isinstance(target, Table) else target)
+        sink = named_sink(target.options, target.declared) if isinstance(target, Table) else target
+        return rows.records.sink_to(sink)
     except WorkbenchError as error:
         raise text.error(tree.this, error.message) from None
 
@@ -174,7 +181,9 @@ def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Rela
         chosen[name] = value
     if missing := [name for name in declared.schema.names if name not in chosen]:
         raise text.error(tree.this, f"INSERT INTO lacks the column {missing[0]}: name it, and select a value for it")
+    columns = tuple(Column(None, name, name) for name in declared.schema.names)
     try:
-        return replace(rows, stream=rows.records.select(**{name: chosen[name] for name in declared.schema.names}))
+        stream = rows.records.select(**{name: chosen[name] for name in declared.schema.names})
     except (PlanError, WorkbenchError) as error:
         raise text.error(tree.this, error.message) from None
+    return replace(rows, stream=stream, columns=columns)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 
 import pyarrow as pa
 from sqlglot import exp
@@ -17,7 +19,8 @@ from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.origin import caller
 from workbench.queries.clauses.state_ttl import limited, setting
-from workbench.queries.declaring import Table, inserted, lookup_of, source_of, table_of
+from workbench.queries.clauses.uniting import all_rows
+from workbench.queries.declaring import Table, fitted, inserted, lookup_of, source_of, table_of
 from workbench.queries.reading.dialect import Statement, statements
 from workbench.queries.reading.event_time import event_times
 from workbench.queries.reading.places import Text
@@ -100,7 +103,7 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
     views: dict[str, Stream] = {}
     explained: list[Stream] = []
     result: Stream | None = None
-    pipeline: Pipeline | None = None
+    inserts: dict[str, tuple[Tree, Relation, Table | Sink]] = {}  # by the name of the table
     ttl_us: int | None = None
 
     def planned(tree: Tree) -> Relation:
@@ -133,14 +136,19 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
             if target is None:
                 hint = f"declare it with CREATE TABLE {written.name} (...) WITH ('connector' = '...')"
                 raise text.error(written, f"{unknown('table', written.name, (*declared, *sinks))}; {hint}")
-            rows = materialized(planned(tree.expression), text)
-            made = inserted(tree, _emitted(rows, statement, text), target, text)
-            pipeline = made if pipeline is None else pipeline + made
+            rows = _emitted(materialized(planned(tree.expression), text), statement, text)
+            rows = fitted(tree, rows, target, text)
+            if written.name in inserts:
+                first, before, target = inserts[written.name]
+                inserts[written.name] = first, all_rows(before, rows, tree, text), target
+            else:
+                inserts[written.name] = tree, rows, target
         elif result is not None:
             raise text.error(tree, "a second query begins here, and one job has one: run it on its own")
         else:
             result = _emitted(planned(tree), statement, text).records
-    return Script(views, tuple(explained), result, pipeline)
+    pipelines = [inserted(*insert, text) for insert in inserts.values()]
+    return Script(views, tuple(explained), result, reduce(add, pipelines) if pipelines else None)
 
 
 def _emitted(rows: Relation, statement: Statement, text: Text) -> Relation:
@@ -161,7 +169,7 @@ def sql_script(statements: str, **tables: Stream | pa.Table | Sink) -> Pipeline:
 
     ``CREATE TABLE name (column TYPE, ..., WATERMARK FOR ts AS ts - INTERVAL '4' SECOND) WITH ('connector' = '...')``
     declares a table that a connector reads or writes, ``CREATE TEMPORARY VIEW`` names a query, and ``INSERT INTO name
-    SELECT ...`` writes the rows of a query to a table.
+    SELECT ...`` writes the rows of a query to a table. Several of them for one table write the rows of all.
 
     Source: Flink's statement sets.
 

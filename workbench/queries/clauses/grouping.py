@@ -226,7 +226,11 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
     call, where = (tree.this, tree.expression.this) if isinstance(tree, exp.Filter) else (tree, None)
     function = _FUNCTIONS.get(type(call))
     if function is None:
-        raise text.error(tree, f"{call.sql('spark')} is not supported: the aggregates are {', '.join(AGGREGATES)}")
+        raise text.error(
+            tree,
+            f"{text.name_of(call)} is not supported: the aggregates are {', '.join(AGGREGATES)}; for others, call a "
+            "Python function with stream.window(...).apply(...)",
+        )
     operand = call.this
     if call.args.get("expressions"):
         raise text.error(tree, f"{function} takes one value")

@@ -19,7 +19,23 @@ from workbench.queries.reading.table_functions import materialized
 
 
 def united(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
+    """The rows of UNION or UNION ALL, under the names of the left side.
+
+    Raises:
+        QueryError: other numbers of columns, or types without a common one.
+    """
+    rows = all_rows(left, right, tree, text)
+    return distinct(rows, tree, text) if tree.args.get("distinct", True) else rows
+
+
+def all_rows(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
     """The rows of both sides, under the names of the left one.
+
+    Args:
+        left: rows.
+        right: those of the expression of `tree`.
+        tree: UNION, or the second INSERT INTO the same table.
+        text: of the query.
 
     Raises:
         QueryError: other numbers of columns, or types without a common one.
@@ -28,7 +44,7 @@ def united(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
     if len(left.columns) != len(right.columns):
         raise text.error(
             tree.expression,
-            f"the sides of UNION ALL have {len(left.columns)} and {len(right.columns)} columns: select as many",
+            f"the sides of {_named(tree)} have {len(left.columns)} and {len(right.columns)} columns: select as many",
         )
     kinds = [_common(*pair, left, right, tree, text) for pair in zip(left.columns, right.columns, strict=True)]
     names = [column.name for column in left.columns]
@@ -37,8 +53,11 @@ def united(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
         Column(None, one.name, one.name, one.ahead_us if one.ahead_us == other.ahead_us else None)
         for one, other in zip(left.columns, right.columns, strict=True)
     )
-    rows = Relation(sides[0].union(sides[1]), columns)
-    return distinct(rows, tree, text) if tree.args.get("distinct", True) else rows
+    return Relation(sides[0].union(sides[1]), columns)
+
+
+def _named(tree: Tree) -> str:
+    return "two INSERT INTO one table" if isinstance(tree, exp.Insert) else "UNION ALL"
 
 
 def _common(one: Column, other: Column, left: Relation, right: Relation, tree: Tree, text: Text) -> pa.DataType:
@@ -49,7 +68,7 @@ def _common(one: Column, other: Column, left: Relation, right: Relation, tree: T
     if kind is None or kind not in CAST_TYPES.values():
         raise text.error(
             tree.expression,
-            f"the column {one.name!r} is {type_name(kinds[0])} on one side of UNION ALL and {type_name(kinds[1])} "
+            f"the column {one.name!r} is {type_name(kinds[0])} on one side of {_named(tree)} and {type_name(kinds[1])} "
             "on the other: CAST one of them",
         )
     return kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from workbench.errors import QueryError
@@ -28,6 +29,18 @@ class Text:
     sql: str
     origin: Origin | None = None
     above: int = 0
+
+    def name_of(self, call: Tree) -> str:
+        """The name of a function as it was written; the parser knows some by another one.
+
+        Example:
+            >>> import sqlglot
+            >>> Text("array_agg(a)").name_of(sqlglot.parse_one("array_agg(a)"))
+            'array_agg'
+        """
+        place = span(call)
+        found = None if place is None else re.compile(r"\w+(?=\s*\()").match(self.sql, place[0])
+        return call.sql("spark").partition("(")[0] if found is None else found.group()
 
     def error(self, tree: Tree, message: str) -> QueryError:
         """The error for a part of the query: the sentence, the line, and a caret below the part."""

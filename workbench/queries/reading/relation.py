@@ -48,7 +48,7 @@ class Windows:
 
     Attributes:
         assigner: the windows.
-        partition: the stored names of the columns of PARTITION BY, for sessions.
+        partition: PARTITION BY, for sessions: the stored names of columns, and the text of other expressions.
         time: the stored name of the column of event time; None: the windows are those of the clock.
         call: the function as it was written, for errors.
     """

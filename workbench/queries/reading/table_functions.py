@@ -102,11 +102,9 @@ def with_windows(
         assigner = _MAKERS[name](**lengths)
     except WorkbenchError as error:
         raise text.error(call, error.message) from None
-    keys = []
-    for part in partition:
-        if not isinstance(part, exp.Column):
-            raise text.error(part, "PARTITION BY takes columns: compute the value in a query in FROM")
-        keys.append(rows.of(part, text).stored or "")
+    keys = [
+        rows.of(part, text).stored or "" if isinstance(part, exp.Column) else part.sql("spark") for part in partition
+    ]
     table = rows.columns[0].table
     bounds = tuple(Column(table, bound, None, None, bound) for bound in BOUNDS)
     clash = next((item.name for item in rows.columns if item.name in BOUNDS), None)
