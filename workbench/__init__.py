@@ -4,29 +4,27 @@ The map of what is exported:
 
 * streams and histories: `Stream`; `History` (written by Spark, replayed without);
 * sources for `Stream.from_source`: `KafkaSource`, `RedisSource`, `SqlSource`, `ServerEventSource`, `WebSocketSource`,
-  `MqttSource`, `NatsSource`, `NatsSink`;
-* tables that streams look rows up in: `SqlLookup`, `RedisLookup`;
+`MqttSource`, `NatsSource`;
+* tables for look-ups: `SqlLookup`, `RedisLookup`;
 * columns: `col`, `lit`, `expr`, `when`, `coalesce`;
 * aggregates: `count`, `sum`, `min`, `max`, `mean`, and in windows `median`, `top_k`, `collect_list`;
-* windows: `tumbling`, `sliding`, `session`; further ones, and what they keep: `windows`; when they fire: `triggers`;
+* windows: `tumbling`, `sliding`, `session`; other windows and evictors: `windows`; when windows fire: `triggers`;
 * queries: `sql`;
 * event time: `watermarks`;
-* functions with state: `functions`, and what they declare: `state`;
-* sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `KafkaSink`, `RedisSink`, `CallbackSink`, `PrintSink`,
-  `DiscardSink`;
-* jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the names of what can
-  be tuned live; when a failed one starts again: `restart`; how
-  checkpoints are taken: `policies`; architectures of fault tolerance other than checkpoints of everything:
-  `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`,
-  `micro_batches`;
+* functions with state: `functions`, and the state that they declare: `state`;
+* sinks: `TableSink`, `ParquetSink`, `FileSink`, `SqlSink`, `KafkaSink`, `RedisSink`, `NatsSink`, `CallbackSink`,
+  `PrintSink`, `DiscardSink`;
+* jobs: `job`, `jobs`, `compare`, `serve` (their dashboards without a notebook), and `SETTINGS`, the settings that can
+    be tuned live; restart strategies: `restart`; custom checkpoint modes: `policies`; fault-tolerance architectures
+    other than snapshots: `acks`, `changelog`, `stop_the_world`, `at_most_once`, `transactions`, `micro_batches`;
 * the course: `lesson`;
-* Spark's streaming queries, whoever wrote them: `watch`;
-* what is kept of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens one
-  to be looked at, and `Recording`;
-* `errors`, of which ``errors.WorkbenchError`` is the base, and `types` for annotations.
+* streaming queries written in plain PySpark: `watch`;
+* stored data of jobs: `found_jobs` of earlier processes, `savepoints`, `delete_savepoint`, `Snapshot`, which opens a
+    savepoint for inspection, and `Recording`;
+* `errors`, with the base class ``errors.WorkbenchError``, and `types` for annotations.
 
-In a notebook ``%load_ext workbench`` adds ``%%stream``, ``%%stream_sql`` and ``%stream``; the sidebar needs the import
-only.
+In a notebook ``%load_ext workbench`` adds ``%%stream``, ``%%stream_sql`` and ``%stream``; the sidebar needs only the
+import.
 
 Example::
 

@@ -1,7 +1,7 @@
 """The IPython shell of the workbench: ``%load_ext workbench``, the ``%stream`` and ``%%stream`` magics, the comms.
 
-Belongs here: everything that knows IPython, ipykernel or comms. Does not: what a verb *does*; each calls its
-Python twin on ``Job``, so whatever a magic can do, a program can do as well.
+Belongs here: all code that uses IPython, ipykernel or comms. Does not: the actions of verbs; each verb calls a method
+    of ``Job``, so a program can do everything that a magic can do.
 """
 
 from workbench.jupyter.extension import load_ipython_extension, serve_jobs, unload_ipython_extension

@@ -1,7 +1,7 @@
 """The laboratory: tests and measures the product.
 
-Belongs here: simulations with their pipelines and invariants, benchmarks, the soak, and the commands for them.
-Does not: anything that the product needs; the product does not import the laboratory.
+Belongs here: simulations with their pipelines and invariants, benchmarks, the soak test, and their commands.
+Does not: code that the product needs; the product does not import the laboratory.
 """
 
 from importlib import import_module

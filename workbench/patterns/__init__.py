@@ -1,4 +1,4 @@
-"""Patterns of rows: the language, and the automaton that a pattern becomes.
+"""Patterns of rows: the language, and its translation to an automaton.
 
 There are two ways to write a pattern: as text, ``A B+ C?`` (SQL's ``MATCH_RECOGNIZE``), and as a chain of stages,
 ``wb.pattern("A", ...).next("B")`` (Flink's CEP). Both become one `Automaton`, whose flat arrays a kernel steps.

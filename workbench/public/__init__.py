@@ -1,5 +1,5 @@
 """What ``workbench`` exports: the most common names directly, and the rest in groups.
 
-Belongs here: which names are exported, and the groups that are not modules elsewhere.
+Belongs here: the list of exported names, and groups that are not modules elsewhere.
 Does not: definitions.
 """

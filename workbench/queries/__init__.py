@@ -1,10 +1,10 @@
-"""Whole queries in SQL: a text becomes the stream that the same method chain would build.
+"""Queries in SQL: a text becomes the stream that the same method chain would build.
 
-The dialect is Spark's, with Flink's window table functions. A query is planned onto the methods of `Stream`: no
-operator exists for SQL alone, so checkpoints, stepping and pictures are those of any pipeline.
+The dialect is Spark's, with Flink's window table functions. A query is translated to the methods of `Stream`. No
+operator exists for SQL alone, so checkpoints, stepping and pictures work as for any pipeline.
 
-Belongs here: statements, the names that they use, and which methods they become.
-Does not: expressions on the columns of one row (``expressions``), and how anything runs.
+Belongs here: statements, the names that they use, and their translation to methods.
+Does not: expressions on the columns of one row (``expressions``), and running queries.
 """
 
 from workbench.queries.sql import sql, sql_script

@@ -4,7 +4,7 @@
 rescaling), ``key_index`` the dense code of a key.
 
 Belongs here: keys, key groups, declarations of state, and the storage of a key's state.
-Does not: what an operator keeps for a key.
+Does not: the state of particular operators.
 """
 
 from workbench.state.descriptors import (

@@ -1,7 +1,7 @@
 """Windows: the records that belong together, and when their results are emitted.
 
 Windows are plain data and pure functions. An *assigner* determines the windows of a time, a *trigger* when a window
-fires, an *evictor* which of its records count then.
+fires, an *evictor* which of its records count when it fires.
 
 Belongs here: the windows of a record, when they fire, and what they keep.
 Does not: the operators (``operators/windows``).

@@ -1,5 +1,5 @@
 """The initial resources of a job.
 
-Belongs here: opening its storage, checking the places of its sinks, the sink of a recording, preparing kernels.
+Belongs here: opening its storage, checking the places of its sinks, recording its input, preparing kernels.
 Does not: starting it (``launching``).
 """

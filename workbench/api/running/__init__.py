@@ -1,5 +1,5 @@
 """Pipelines and jobs.
 
-Belongs here: pipelines, several jobs of one pipeline, jobs found on disk, and collecting a stream's first rows.
+Belongs here: pipelines, several jobs of one pipeline, jobs found on disk, and `collect`.
 Does not: building streams.
 """

@@ -1,6 +1,6 @@
 """The checks of ``workbench doctor``.
 
-Belongs here: one function per check; each yields what it found and how to fix it.
+Belongs here: one function per check; each yields its findings and how to fix them.
 Does not: printing.
 """
 

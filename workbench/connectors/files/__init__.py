@@ -1,5 +1,5 @@
 """File sources.
 
-Belongs here: Parquet, CSV and JSON lines, and lines that are not records.
+Belongs here: Parquet, CSV and JSON lines, and malformed lines.
 Does not: writing files (``parts``).
 """

@@ -1,5 +1,5 @@
 """Kafka: topics as sources and sinks.
 
-Belongs here: clients of a cluster, offsets in partitions, messages as rows, and what makes a sink exactly once.
+Belongs here: clients of a cluster, offsets in partitions, messages as rows, and exactly-once writing.
 Does not: the formats of messages (``messages``).
 """

@@ -1,5 +1,5 @@
 """Messages of brokers and feeds as records: JSON, CSV, Avro, Arrow, text and bytes.
 
-Belongs here: how the value of one message becomes a record, or several, and back.
-Does not: where messages come from (``kafka``, ``feeds``), and files (``files``).
+Belongs here: converting the value of a message to one or several records, and back.
+Does not: receiving messages (``kafka``, ``feeds``), and files (``files``).
 """

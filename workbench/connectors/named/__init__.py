@@ -1,5 +1,5 @@
-"""Connectors by name, with options as text: what ``CREATE TABLE ... WITH ('connector' = ...)`` needs.
+"""Connectors by name, with options as text, for ``CREATE TABLE ... WITH ('connector' = ...)``.
 
-Belongs here: the table of names, their options, and how options become the arguments of a source or a sink.
-Does not: any connector, nor the syntax of SQL (``queries``).
+Belongs here: the table of names, their options, and the conversion of options to arguments of a source or a sink.
+Does not: connectors themselves, and the syntax of SQL (``queries``).
 """

@@ -1,5 +1,5 @@
-"""Several jobs of one pipeline beside each other.
+"""Several jobs of one pipeline side by side.
 
-Belongs here: what all of them together are to a display, and the part that draws them on common axes.
-Does not: starting them.
+Belongs here: their common display, and the part that draws them on common axes.
+Does not: starting the jobs.
 """

@@ -1,5 +1,5 @@
-"""Pictures of measurements.
+"""Charts of measurements.
 
-Belongs here: charts of parameter sweeps and of chaos benchmarks.
+Belongs here: the charts of benchmarks.
 Does not: views of a job.
 """

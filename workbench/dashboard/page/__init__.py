@@ -1,5 +1,5 @@
-"""What crosses to the browser.
+"""Everything that is sent to the browser.
 
-Belongs here: the page's script and assets, and what carries messages to it and back.
-Does not: what is shown.
+Belongs here: the page's scripts and assets, and the transport of messages in both directions.
+Does not: the content of views.
 """

@@ -1,5 +1,5 @@
 """The parts of the dashboard.
 
 Belongs here: one module or pair of modules for each view.
-Does not: how a page gets them.
+Does not: sending them to a page.
 """

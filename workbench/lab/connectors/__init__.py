@@ -1,6 +1,6 @@
-"""The contracts of sources and sinks, as tests that any connector can be run through.
+"""The contracts of sources and sinks, as tests for any connector.
 
-Belongs here: what every source and every sink must do, whoever wrote it, and the processes that are killed.
+Belongs here: the behaviour that every source and sink must show, and the processes that are killed.
 Does not: simulations of whole jobs (``simulation``), and the connectors themselves.
 """
 

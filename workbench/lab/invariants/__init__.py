@@ -11,7 +11,7 @@ I3    `channels`,               barriers increase, once per channel; nothing beh
       `consistent_cut`          snapshot
 I4    `event_time`              watermarks grow, an operator's is the minimum over its active inputs, none overtakes a
                                 record
-I5    `event_time`,             what was on time at its source is on time everywhere; nothing is idle because it is
+I5    `event_time`,             a record on time at its source is on time everywhere; no source is idle while it is
       `idleness`                kept from reading
 I6    `recovery`                an operator resumes with exactly the state of its checkpoint, including timers
 I7    `commits`                 rows become visible only when their checkpoint is durable; in the end they are those of
@@ -24,8 +24,8 @@ I12   `buffers`                 a task takes no records while its output pool is
 I13   `commits`                 a checkpoint is complete only when the state of every task is written
 I14   (the hash of a trace)     a seed reproduces a run, in any process
 I15   `accounting`              input is accounted for by output, at every barrier and in the end
-I16   (the runs on threads)     no thread, file or port is left behind
-I17   `roots`                   no root is forgotten, and none is complete before all that was made of it is processed
+I16   (the runs on threads)     no thread, file or port is leaked
+I17   `roots`                   no root is lost, and none is complete before all its records are processed
 ====  ========================  ======================================================================================
 
 Belongs here: one module for each invariant of a run.

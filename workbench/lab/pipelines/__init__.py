@@ -1,5 +1,5 @@
 """Pipelines for simulations.
 
-Belongs here: topologies, inputs, drawn pipelines, users' own, and their expected rows.
+Belongs here: topologies, inputs, random pipelines, users' pipelines, and their expected rows.
 Does not: running them.
 """

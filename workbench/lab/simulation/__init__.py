@@ -1,5 +1,5 @@
 """Deterministic simulations.
 
 Belongs here: scenarios, running, searching, shrinking and replaying them.
-Does not: what is checked (``lab/invariants``).
+Does not: the invariants (``lab/invariants``).
 """

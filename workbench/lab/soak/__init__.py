@@ -4,7 +4,7 @@ The job and its expected results are in ``work``, ``read_rows`` and ``ledger``, 
 ``patient``, the limits of the process in ``resources``, and the run that joins them in ``watch`` and ``result``. It
 uses only the public API; crashes at chosen places are for ``workbench simulate``.
 
-Belongs here: the job that is soaked, its faults and its checks.
+Belongs here: the job under test, its faults and its checks.
 Does not: simulations.
 """
 

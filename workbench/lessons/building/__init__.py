@@ -1,5 +1,5 @@
-"""From the one source of a lesson to its two notebooks: one with gaps, and one with the solutions.
+"""Builds two notebooks from the source of a lesson: one with gaps, and one with the solutions.
 
-Belongs here: reading a source, cutting the solutions out, and writing notebooks.
+Belongs here: reading a source, removing the solutions, and writing notebooks.
 Does not: running them.
 """

@@ -1,5 +1,5 @@
-"""Questions and exercises: what a learner is asked, and how the answer is judged.
+"""Questions and exercises, and how answers are judged.
 
-Belongs here: kinds of questions and exercises, the runs and comparisons that judge an answer, and what is said then.
-Does not: those of one lesson (topics).
+Belongs here: kinds of questions and exercises, the runs and comparisons that judge an answer, and the feedback.
+Does not: the questions and exercises of one lesson (topics).
 """

@@ -1,5 +1,5 @@
-"""The pictures that lessons draw besides those of jobs: event time against processing time, and curves.
+"""The pictures of lessons other than pictures of jobs: event time against processing time, and curves.
 
-Belongs here: SVG that reads well in light and dark, with a text for those who do not see it.
-Does not: the data in them.
+Belongs here: SVG for light and dark themes, with a text alternative.
+Does not: their data.
 """

@@ -1,5 +1,5 @@
 """The contract of all operators.
 
-Belongs here: the `Operator` protocol, and what all operators use to take batches apart and assemble results.
+Belongs here: the `Operator` protocol, and the functions with which all operators split batches and assemble results.
 Does not: any operator.
 """

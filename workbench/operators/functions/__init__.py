@@ -1,5 +1,5 @@
 """Calling the user's functions.
 
-Belongs here: converting records and columns to arguments, and results to rows, and dead letters for what fails.
+Belongs here: converting records and columns to arguments, and results to rows, and dead letters for records that fail.
 Does not: operators that call them.
 """

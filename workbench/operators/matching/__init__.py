@@ -1,8 +1,8 @@
 """The operator that finds patterns of rows.
 
-Rows wait until the watermark has passed them. Then they are final, and are matched in order of their event time, and of
-their arrival if that is equal.
+Rows wait until the watermark has passed them. Then their order is final, and they are matched by event time and, for
+equal times, by arrival.
 
-Belongs here: waiting and kept rows, partial matches, the values of terms, and the operator's snapshot.
+Belongs here: waiting rows and kept rows, partial matches, the values of terms, and the operator's snapshot.
 Does not: patterns themselves (``patterns``), and the loops (``compiled/matching``).
 """

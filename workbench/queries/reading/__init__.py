@@ -1,5 +1,5 @@
-"""What a query says: its text and statements, the names that it reads, expressions on them, and windows in FROM.
+"""The parts of a query: its text and statements, the names that it reads, expressions on them, and windows in FROM.
 
-Belongs here: what several clauses need.
-Does not: what one clause becomes (``clauses``).
+Belongs here: code that several clauses need.
+Does not: the translation of one clause (``clauses``).
 """

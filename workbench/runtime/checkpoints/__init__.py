@@ -1,5 +1,5 @@
 """Checkpoints as a whole.
 
 Belongs here: the coordinator, its records and requests, rescaling, the audit, and background writing.
-Does not: files (``storage``) and what one task does (``barriers``).
+Does not: files (``storage``), and the part of one task (``barriers``).
 """

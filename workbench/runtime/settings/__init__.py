@@ -1,5 +1,5 @@
-"""What can be set for a job.
+"""The settings of a job.
 
-Belongs here: the job's settings with their checks, and restart strategies.
-Does not: anything that acts on them.
+Belongs here: settings with their checks, and restart strategies.
+Does not: code that applies them.
 """

@@ -1,10 +1,10 @@
 """Checkpoint storage: in a directory on any file system, or in memory for jobs that need not outlive their process.
 
 ``base`` is the interface, with the implementations ``directory`` and ``memory``. ``directory`` uses ``files`` for the
-file system, ``holding`` for ownership, ``state_parts`` for what several checkpoints share, and ``reading``, which
-read-only access shares.
+file system, ``holding`` for ownership, ``state_parts`` for files that several checkpoints share, and ``reading``, which
+read-only access also uses.
 
-Belongs here: where checkpoints are kept, how their files are written and read, and who owns them.
+Belongs here: where checkpoints are stored, how their files are written and read, and who owns them.
 Does not: when checkpoints are taken and removed (``checkpoints``).
 """
 

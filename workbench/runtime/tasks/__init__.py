@@ -1,5 +1,5 @@
-"""What a driver steps.
+"""Tasks, which a driver steps.
 
 Belongs here: source and operator tasks, how they are deployed and restored.
-Does not: who steps them.
+Does not: stepping them.
 """

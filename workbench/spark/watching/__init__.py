@@ -1,5 +1,5 @@
-"""Streaming queries that somebody wrote in PySpark, watched without a change to their code.
+"""Watching streaming queries that are written in plain PySpark, without changes to their code.
 
-Belongs here: reading what Spark reports of a query, and the picture of it.
+Belongs here: reading Spark's progress reports of a query, and displaying them.
 Does not: running queries.
 """

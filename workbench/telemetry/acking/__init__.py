@@ -1,5 +1,5 @@
 """Record acknowledgements in frames.
 
-Belongs here: the roots that sources wait for, and the tables of the ackers.
-Does not: how they are drawn.
+Belongs here: the pending roots of sources, and the tables of the ackers.
+Does not: drawing them.
 """

@@ -1,4 +1,4 @@
-"""Frames of what an architecture of fault tolerance keeps: transactions, and changelogs.
+"""Frames of fault-tolerance architectures: transactions, and changelogs.
 
 Belongs here: their frames. Does not: those of roots (``acking``) and of batches (``batches``).
 """

@@ -1,5 +1,5 @@
-"""What a change of a setting did to a running job.
+"""The effect of a changed setting on a running job.
 
-Belongs here: measuring before and after a change, and saying it in a sentence.
-Does not: how latency and throughput are sampled (``telemetry``).
+Belongs here: measuring before and after a change, and the sentence about the difference.
+Does not: sampling latency and throughput (``telemetry``).
 """

@@ -1,5 +1,5 @@
-"""Which keys make up the load of a task.
+"""The keys that cause the load of a task.
 
-Belongs here: looking at the keys of buffers that a task receives, when it receives more than its share.
+Belongs here: sampling the keys in the buffers of a task that receives more than its share.
 Does not: finding such a task (``telemetry.diagnosis``).
 """

@@ -1,5 +1,5 @@
 """The view of micro-batches.
 
 Belongs here: the queue of batches as a table.
-Does not: what a frame says about it (``telemetry/batches``).
+Does not: its frames (``telemetry/batches``).
 """

@@ -1,5 +1,5 @@
-"""Patterns as a part of the dashboard.
+"""The view of pattern matches.
 
 Belongs here: the partial matches of an operator, by key.
-Does not: what a partial match is (``operators/matching``).
+Does not: partial matches themselves (``operators/matching``).
 """

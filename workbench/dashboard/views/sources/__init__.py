@@ -1,5 +1,5 @@
-"""The sources of a job that are connected to servers.
+"""The view of sources that read from servers.
 
-Belongs here: their places in splits, and lost connections.
+Belongs here: their positions in splits, and lost connections.
 Does not: their watermarks (``event_time``).
 """

@@ -1,5 +1,5 @@
 """The cost of an open dashboard.
 
 Belongs here: browsers, servers and pages for benchmarks.
-Does not: other works.
+Does not: other benchmarks.
 """

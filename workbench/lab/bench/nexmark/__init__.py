@@ -1,5 +1,5 @@
-"""The benchmark Nexmark: its events, its queries, and the rows that they must give.
+"""The Nexmark benchmark: its events, its queries, and their expected rows.
 
-Belongs here: what comes of its public definition, and how a query is measured and compared.
+Belongs here: the public definition of the benchmark, and measuring and comparing a query.
 Does not: other benchmarks (``works``).
 """

@@ -1,5 +1,5 @@
-"""What Spark takes: pipelines on Spark beside PySpark by hand, and histories beside plain Parquet.
+"""Benchmarks on Spark: pipelines compared with hand-written PySpark, and histories compared with plain Parquet.
 
-Belongs here: measurements that need Spark, by sessions of the workbench.
+Belongs here: measurements that need Spark.
 Does not: the engine itself (``workbench/spark``).
 """

@@ -1,5 +1,5 @@
-"""Benchmarks of connectors, each with a server of its own.
+"""Benchmarks of connectors, each with its own server.
 
-Belongs here: works that read from a server or write to one, and the server's client alone, to compare with.
+Belongs here: works that read from or write to a server, and the bare client for comparison.
 Does not: the connectors.
 """
