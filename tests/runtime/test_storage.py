@@ -365,11 +365,14 @@ from workbench.errors import CheckpointError
 from workbench.runtime.storage import DirectoryStorage
 
 def child(read):
+    ready, told = os.pipe()
     if os.fork() == 0:
         storage.close()  # as a process does that ends: nothing of it is the child's
         os.close(1)
+        os.write(told, b".")
         os.read(read, 1)
         os._exit(0)
+    os.read(ready, 1)  # until it has left what the fork gave it
 
 read = int(sys.argv[2])
 storage = DirectoryStorage(sys.argv[1])

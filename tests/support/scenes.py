@@ -15,35 +15,33 @@ import numpy as np
 import pyarrow as pa
 
 import workbench as wb
-from workbench.connectors.contract.block_reader import Blocks
-from workbench.connectors.live.generator_source import GeneratorSource
-from workbench.lab.bench.works.latencies import Stamps, now_us
+from workbench.lab.bench.works.latencies import now_us
 from workbench.telemetry.latency import RECENT_US
 
 ROUTES = ("JFK", "LGA", "EWR", "BOS", "ORD", "SFO", "DEN", "SEA", "MIA", "DFW", "LAX", "ATL")
 SCHEMA = {"n": pa.int64(), "at": pa.timestamp("us"), "origin": pa.string(), "delay": pa.int64()}
 _BEGIN_US = 1_372_636_800_000_000
-_SPLITS = GeneratorSource.splits
 
 
 class Latencies:
-    """How long records took from when they were due at a rate until they reached the sink, whatever markers say.
+    """How long records took from their source to the sink, whatever markers say.
+
+    A record is due at the rate of its source, which requests several once the last of them is due. A source that gets
+    no processor for a while requests them later: that is no latency, and markers do not count it either.
 
     Args:
-        rate: records a second, of all subtasks together.
-        parallelism: of the source.
+        rate: records a second of each subtask of the source.
     """
 
-    def __init__(self, rate: float, parallelism: int) -> None:
-        self._stamps = Stamps(rate / parallelism)
-        self._due_us: dict[int, int] = {}
-        self._arrived: list[tuple[int, int]] = []  # when, and after how long
-        self._subtask = lambda first: first // Blocks.dealt(_SPLITS, None, rate).block % _SPLITS % parallelism
+    def __init__(self, rate: float) -> None:
+        self._gap_us = 1e6 / rate
+        self._due_us: dict[int, float] = {}
+        self._arrived: list[tuple[int, float]] = []  # when, and after how long
 
     def requested(self, first: int, count: int) -> None:
         """The source has asked for these records."""
-        due_us = self._stamps.next(count, self._subtask(first)).tolist()
-        self._due_us.update(zip(range(first, first + count), due_us, strict=True))
+        due_us = now_us() - self._gap_us * np.arange(count - 1, -1, -1)
+        self._due_us.update(zip(range(first, first + count), due_us.tolist(), strict=True))
 
     def arrive(self, batch: pa.RecordBatch, times_us: Any) -> None:
         """Records have reached the sink; their event times tell which."""
@@ -144,7 +142,7 @@ def tuning(name: str, **change: str) -> Iterator[Scene]:
         settings["buffer_timeout"] = "1s"
     if name == "checkpoint interval":
         settings["checkpoint_interval"] = "5s"
-    latencies = Latencies(1_000, 2)
+    latencies = Latencies(500)
     sink = wb.CallbackSink(latencies.arrive, event_times=True)
     stream = summed(Numbers(latencies=latencies).stream(1_000, "0s"), sink)
     with running(stream, name, parallelism=2, **settings) as job:
