@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from random import Random
@@ -12,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pattern_runs import Collected
+from rescaled import rescaled
 
 import workbench as wb
 from workbench.api.streams.changelogs import upsert_key
@@ -312,7 +312,7 @@ def test_every_kind_of_state_that_grows_for_ever_is_told() -> None:
 
 def test_groups_continue_at_another_parallelism() -> None:
     table = pa.table({"k": [at % 17 for at in range(400)], "v": [at * 7 % 23 for at in range(400)]})
-    stream = wb.Stream.from_table(table, rate=400)
+    stream = wb.Stream.from_table(table, rate=40)
     counts = stream.group_by("k", "v").aggregate(n=wb.count())
     sinks = {
         "sizes": counts.group_by("k").aggregate(
@@ -329,11 +329,7 @@ def test_groups_continue_at_another_parallelism() -> None:
     pipeline = first
     for other in others:
         pipeline += other
-    job = pipeline.run("rescaled", parallelism=2)
-    time.sleep(0.4)
-    assert job.state == "RUNNING"
-    job.rescale(3)
-    assert job.wait("60s") == "FINISHED"
+    job = rescaled(pipeline, "rescaled")
     pairs = Counter(zip(table["k"].to_pylist(), table["v"].to_pylist(), strict=True))
     values = {k: sorted((v for key, v in pairs if key == k), reverse=True) for k in range(17)}
     sizes = {k: [pairs[k, v] for v in of] for k, of in values.items()}

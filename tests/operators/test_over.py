@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from rescaled import rescaled
 
 import workbench as wb
 from workbench.elements import Records
@@ -83,12 +83,8 @@ def test_a_record_at_the_watermark_is_late_and_in_no_frame() -> None:
 
 
 def test_it_continues_at_another_parallelism() -> None:
-    over = prices(rate=400, count=200).over(["item"], "rows", 2, {"total": wb.sum("price")})
-    job = over.sink_to(wb.TableSink("rows")).run("rescaled", parallelism=2)
-    time.sleep(0.2)
-    assert job.state == "RUNNING"
-    job.rescale(3)
-    assert job.wait("60s") == "FINISHED"
+    over = prices(rate=20, count=200).over(["item"], "rows", 2, {"total": wb.sum("price")})
+    job = rescaled(over.sink_to(wb.TableSink("rows")), "rescaled")
     found = {row["price"]: row["total"] for row in job.table("rows").to_pylist()}
     assert len(job.table("rows")) == 200
     assert all(found[at] == 3 * at - 6 for at in range(20, 200))

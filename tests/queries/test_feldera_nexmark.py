@@ -11,7 +11,6 @@ Left out: q21 with unknown channels, since Feldera looks for the number in the c
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections import Counter
 from collections.abc import Callable
 from functools import reduce
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
+from rescaled import rescaled
 
 import workbench as wb
 from workbench.lab.bench.nexmark.events import side_input
@@ -495,14 +495,10 @@ def test_the_rows_that_remain_after_each_batch(case: str) -> None:
 
 def test_the_rows_that_remain_when_a_job_is_rescaled() -> None:
     told = {case: flat([events for events, _ in batches]) for case, batches in CASES.items()}
-    streams = {case: planned(case.partition(",")[0], events, rate=20) for case, events in told.items()}
+    streams = {case: planned(case.partition(",")[0], events, rate=1) for case, events in told.items()}
     sinks = {case: case.replace(", ", "_").replace(" ", "_") for case in CASES}
     pipeline = reduce(add, (stream.sink_to(wb.TableSink(sinks[case])) for case, stream in streams.items()))
-    job = pipeline.run("feldera", parallelism=2)
-    time.sleep(0.1)
-    assert job.state == "RUNNING"
-    job.rescale(3)
-    assert job.wait("120s") == "FINISHED"
+    job = rescaled(pipeline, "feldera", 2 * len(streams))
     for case, batches in CASES.items():
         found = [tuple(plain(value) for value in row.values()) for row in job.table(sinks[case]).to_pylist()]
         assert compared(case.partition(",")[0], told[case], Counter(found)) == Counter(batches[-1][1]), case

@@ -7,7 +7,6 @@ flink-table-planner's tests (Apache-2.0). Rows that Flink writes before and behi
 from __future__ import annotations
 
 import datetime as dt
-import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
@@ -16,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from rescaled import rescaled
 
 import workbench as wb
 from workbench.operators.changelogs.row_kinds import KIND, NAMES
@@ -282,13 +282,9 @@ def test_the_rows_of_windows(function: str) -> None:
 
 
 def test_the_rows_that_remain_when_a_job_is_rescaled() -> None:
-    programs = {name: planned(query, rate=60) for name, (query, _) in (CHANGES | ROWS).items()}
+    programs = {name: planned(query, rate=2) for name, (query, _) in (CHANGES | ROWS).items()}
     pipeline = reduce(add, (stream.sink_to(wb.TableSink(name.replace(" ", "_"))) for name, stream in programs.items()))
-    job = pipeline.run("programs", parallelism=2)
-    time.sleep(0.1)
-    assert job.state == "RUNNING"
-    job.rescale(3)
-    assert job.wait("120s") == "FINISHED"
+    job = rescaled(pipeline, "programs", 3 * len(programs))
     for name, (_, rows) in ROWS.items():
         assert Counter(tuple(row.values()) for row in job.table(name.replace(" ", "_")).to_pylist()) == Counter(rows), (
             name

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from random import Random
 
 import duckdb
 import pyarrow as pa
 import pytest
+from rescaled import rescaled
 from sql_queries import counted
 
 import workbench as wb
@@ -124,9 +124,7 @@ def test_the_rows_are_those_of_duckdb(name: str) -> None:
 
 def test_a_query_continues_at_another_parallelism() -> None:
     query, same = CASES["words in groups"]
-    job = wb.sql(query, post=stream(rate=300)).sink_to(wb.TableSink("rows")).run("unnest", parallelism=2)
-    time.sleep(0.3)
-    job.rescale(3)
+    job = rescaled(wb.sql(query, post=stream(rate=30)).sink_to(wb.TableSink("rows")), "unnest")
     assert found(job) == expected(same)
 
 
