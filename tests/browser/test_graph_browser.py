@@ -149,7 +149,7 @@ def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome(br
     )
     pages = wb.serve(job)
     try:
-        page = opened(browser, f"{pages.url}&view=graph")
+        page = opened(browser, f"{pages.url}&view=graph", reduced_motion="no-preference")
         for kind in ("record", "barrier"):
             page.wait_for_function(f"kind => ({MOVING})().includes(kind)", arg=kind)
         barriers, labels = page.wait_for_function(BARRIERS).json_value()
@@ -158,8 +158,7 @@ def test_records_and_barriers_move_along_the_edges_unless_motion_is_unwelcome(br
         job.tune(rate=6_000)
         page.wait_for_function(f"() => ({MOVING})().includes('path')")
         page.close()
-        still = opened(browser, f"{pages.url}&view=graph")
-        still.emulate_media(reduced_motion="reduce")
+        still = opened(browser, f"{pages.url}&view=graph", reduced_motion="reduce")
         still.wait_for_timeout(2_000)
         assert "record" not in still.evaluate(MOVING)
         assert [*page.problems, *still.problems] == []

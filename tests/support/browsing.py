@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,18 @@ TOKEN = "test"
 
 
 @contextmanager
-def chromium() -> Iterator[Any]:
-    """A Chromium, driven by Playwright."""
+def chromium(*, moving: bool = False) -> Iterator[Any]:
+    """A Chromium, driven by Playwright.
+
+    Args:
+        moving: show what moves along the edges of a graph, too; a page without it takes half of the processor's time.
+    """
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_ARGUMENTS)
+        if not moving:
+            browser.new_page = partial(browser.new_page, reduced_motion="reduce")
         yield browser
         browser.close()
 
@@ -41,13 +48,14 @@ READY = "() => window.Bokeh?.documents[0]?._all_models.size > 0"
 """Whether a page shows a view."""
 
 
-def opened(browser: Any, url: str, height: int = 1000, *, every: bool = True) -> Any:
+def opened(browser: Any, url: str, height: int = 1000, *, every: bool = True, **options: Any) -> Any:
     """A page with a view; its ``problems`` are what went wrong on it, and scripts that ran though they must not.
 
     Args:
         every: show the cards of all views; those that matter now take a third of the work to paint.
+        options: further ones of the page, as Playwright names them.
     """
-    page = browser.new_page(viewport={"width": 1400, "height": height})
+    page = browser.new_page(viewport={"width": 1400, "height": height}, **options)
     page.set_default_timeout(60_000)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))

@@ -237,7 +237,7 @@ def dress(front: Front, scheme: str) -> None:
 
 def play(numbers: list[str], scheme: str, pauses_s: float, shoots: bool) -> Iterator[Played]:
     """Play lessons one after the other, each with a kernel of its own, in one JupyterLab."""
-    with TemporaryDirectory() as place, chromium() as browser:
+    with TemporaryDirectory() as place, chromium(moving=True) as browser:
         home, root = Path(place, "home"), Path(place, "notebooks")
         home.mkdir()
         root.mkdir()

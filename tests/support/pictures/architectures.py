@@ -51,7 +51,7 @@ MOMENTS: dict[str, tuple[Any, Callable[[Any], None]]] = {
 def take() -> Iterator[Path]:
     """Take all of them."""
     before = Path.cwd()
-    with TemporaryDirectory() as place, chromium() as browser:
+    with TemporaryDirectory() as place, chromium(moving=True) as browser:
         os.chdir(place)
         try:
             for name, (architecture, reach) in MOMENTS.items():

@@ -34,7 +34,7 @@ OPENING_S = 4.0
 def take() -> Iterator[Path]:
     """Take it in both themes."""
     for scheme in SCHEMES:
-        with TemporaryDirectory() as place, chromium() as browser:
+        with TemporaryDirectory() as place, chromium(moving=True) as browser:
             home, root = Path(place, "home"), Path(place, "notebooks")
             home.mkdir()
             root.mkdir()

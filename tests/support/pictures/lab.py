@@ -18,7 +18,7 @@ THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 
 def take() -> Iterator[Path]:
     """Take all of them."""
-    with TemporaryDirectory() as place, chromium() as browser:
+    with TemporaryDirectory() as place, chromium(moving=True) as browser:
         home, root = Path(place, "home"), Path(place, "notebooks")
         home.mkdir()
         root.mkdir()

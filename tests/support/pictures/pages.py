@@ -25,7 +25,7 @@ GROUND = {"light": "#ffffff", "dark": "#111111"}
 def take() -> Iterator[Path]:
     """Take all of them."""
     before = Path.cwd()
-    with TemporaryDirectory() as place, chromium() as browser:
+    with TemporaryDirectory() as place, chromium(moving=True) as browser:
         os.chdir(place)
         try:
             yield from _live(browser)
