@@ -17,6 +17,7 @@ from workbench.operators.matching.partials import Rules
 from workbench.operators.matching.planning import is_asked
 from workbench.operators.matching.programs import NO_PROGRAM, program_of
 from workbench.operators.matching.text_codes import TextCodes
+from workbench.operators.matching.text_order import TextOrder
 from workbench.patterns.automaton import row_automaton
 from workbench.patterns.shape import Repetition, Sequence, Variable
 from workbench.patterns.terms import Terms, parse_term
@@ -31,6 +32,7 @@ SCHEMA = pa.schema(
         "yes": pa.bool_(),
         "t": pa.timestamp("us"),
         "s": pa.string(),
+        "word": pa.string(),
     }
 )
 VARIABLES = ["A", "B", "C"]
@@ -63,6 +65,9 @@ COMPILED = (
     "B.s <> LAST(B.s, 1) OR LAST(B.s, 1) IS NULL",
     "UPPER(B.s) = 'X' OR CONCAT(A.s, 'y') = CONCAT(LAST(B.s), 'y')",
     "COALESCE(LAST(B.s, 1), 'x') = A.s AND COUNT(*) < 5",
+    "B.word > LAST(B.word, 1) OR (LAST(B.word, 1) IS NULL AND B.word < A.word)",
+    "LAST(B.word, 1) IS NULL OR NOT (UPPER(B.word) <= LAST(B.word, 1) AND A.word >= 'w50')",
+    "B.word BETWEEN A.s AND COALESCE(LAST(B.word, 1), 'y')",
 )
 
 
@@ -79,6 +84,7 @@ def rows_of(random: Random, count: int, large: bool) -> list[dict[str, Any]]:
             "yes": random.choice([None, True, False]),
             "t": random.choice([None, at * 1_000_000]),
             "s": random.choice([None, "x", "y"]),
+            "word": ("x", "é", None, "xy", "Z", "x", "", f"w{100 - at}")[at * 5 % 8],
         }
         for at in range(count)
     ]
@@ -134,11 +140,22 @@ def test_texts_are_forgotten_with_their_rows() -> None:
     packed = texts.packed(left)
     assert packed.tolist() == [3, 0, 1, 2]
     assert texts.codes(pa.array(["7", "4999", "x", "new"])).tolist() == [2, 3, 0, 4]
+    assert texts.ranks().argsort().tolist() == [1, 3, 2, 4, 0]
 
 
-def test_text_of_two_rows_is_ordered_by_expressions() -> None:
-    text = "B.s > LAST(B.s, 1) OR LAST(B.s, 1) IS NULL"
-    assert matches(text, rows_of(Random(1), 80, large=False), Random(1))
+def test_texts_find_their_places_among_others() -> None:
+    random = Random(3)
+    words = [f"w{at}" for at in range(200, 500)]
+    order = TextOrder(pa.array(words))
+    added = [*(f"w{random.randint(0, 999)}x{at}" for at in range(50)), *(f"z{at:02}" for at in range(70)), None, "é"]
+    for word in added:
+        assert order.add(pa.array([word], pa.string()))
+        words.append(word or "")
+        assert len(set(order.numbers.tolist())) == len(words)
+    assert [words[at] for at in order.numbers.argsort()] == sorted(words)
+    assert not order.add(pa.array([f"more{at}" for at in range(50)]))
+    texts = [f"{'a' * at}b" for at in range(40)]  # each belongs between the same two
+    assert not all(order.add(pa.array([text])) for text in texts)
 
 
 def test_a_sum_beyond_64_bits_is_an_error() -> None:

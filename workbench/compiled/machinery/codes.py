@@ -44,5 +44,6 @@ OP_WIDTH = 8
     DIVIDE,
     NEGATE,
     TO_REAL,
-) = range(16)
+    RANK,
+) = range(17)
 """Its operations."""

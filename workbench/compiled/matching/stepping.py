@@ -24,6 +24,7 @@ from workbench.compiled.machinery.codes import (
     NOT,
     OP_WIDTH,
     OR,
+    RANK,
     SUBTRACT,
     SUM,
 )
@@ -156,6 +157,7 @@ def condition_holds(
     label: int,
     program: Int64s,
     constants: Float64s,
+    ranks: Int64s,
     nodes: IntRows,
     before: Int64s,
     after: Int64s,
@@ -211,6 +213,9 @@ def condition_holds(
         if kind == IS_NULL:
             stack[2 * top] = 1 - stack[2 * top + 1]
             stack[2 * top + 1] = 1
+            continue
+        if kind == RANK:
+            stack[2 * top] = ranks[stack[2 * top]]
             continue
         real = program[op + 1] == 1
         if kind == NEGATE:
@@ -289,7 +294,7 @@ def condition_holds(
 @compiled(
     *(INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN, INTS_IN),
     *(INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INT_ROWS, INTS, INTS),
-    *(INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, INTS_IN, INTS_IN, INT_ROWS, FLOAT_ROWS, INTS, INTS, FLOATS),
+    *(INTS_IN, INTS_IN, INTS_IN, FLOATS_IN, INTS_IN, INTS_IN, INTS_IN, INT_ROWS, FLOAT_ROWS, INTS, INTS, FLOATS),
 )
 def step_matches(
     codes: Int64s,
@@ -310,6 +315,7 @@ def step_matches(
     conditions: Int64s,
     program: Int64s,
     constants: Float64s,
+    ranks: Int64s,
     row_before: Int64s,
     row_behind: Int64s,
     ints: IntRows,
@@ -349,8 +355,9 @@ def step_matches(
             whether to count from the first row (2: it is the first row of the match), how many rows on, how many rows
             of the key further, and the whole number that stands for no row and whether it is known; FOLD the column
             (-1: none), the variables, the operation of ``fold_ints``, whether its values are real, and whether the
-            result is a mean; others whether their operands are real, and the bounds of the result.
+            result is a mean; RANK none; others whether their operands are real, and the bounds of the result.
         constants: shape (p,), the real number of a constant, or that stands for no row.
+        ranks: shape (t,), the place of each text, by its code, in the order of all texts; none if RANK does not occur.
         row_before, row_behind: shape (r,), the key's row before and behind each row, or -1.
         ints: shape (r, columns + 1), values of the rows, and last the bits of those that are known.
         floats: the same memory.
@@ -448,6 +455,7 @@ def step_matches(
                         conditions[k + 1],
                         program,
                         constants,
+                        ranks,
                         nodes,
                         row_before,
                         row_behind,

@@ -148,6 +148,7 @@ class Partials:
         counts, automaton = self._counts, self.automaton
         counts[2] = counts[3] = 0
         program = self._program
+        ranks = program.ranks()
         ints, floats = kept.values, kept.values.view(np.float64)
         while True:
             if self._folds and len(self._path) <= len(self.nodes):
@@ -155,8 +156,8 @@ class Partials:
             status = step_matches(
                 *(codes, rows, times, bits, automaton.first, automaton.edges, self._settings, self.heads),
                 *(self.entries, self.nodes, self._found, self._scratch, self._seen, counts),
-                *(self.needs, program.conditions, program.code, program.constants, kept.before, kept.after),
-                *(ints, floats, self._path, self._stack, self._reals),
+                *(self.needs, program.conditions, program.code, program.constants, ranks, kept.before),
+                *(kept.after, ints, floats, self._path, self._stack, self._reals),
             )
             if status == 0:
                 return self._found[: counts[2]].copy()

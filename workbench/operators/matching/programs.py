@@ -2,8 +2,8 @@
 
 What a condition reads of one row (``A.price - 50``) is computed in columns, once for each row that arrives. Only what
 combines several rows (``B.price > A.price - 50``, ``AVG(A.price) < 15``) is left for the kernel: comparisons,
-logic and arithmetic, with the NULL rules and the ranges of the expressions. Texts have numbers, which tell whether they
-are equal but not which is less.
+logic and arithmetic, with the NULL rules and the ranges of the expressions. Texts have numbers: codes, which tell
+whether they are equal, and ranks, which tell which is less but change when others come.
 """
 
 from __future__ import annotations
@@ -68,6 +68,10 @@ class Program:
         """Whether it aggregates rows."""
         return bool((self.code[:: codes.OP_WIDTH] == codes.FOLD).any())
 
+    def ranks(self) -> Int64s:
+        """Shape (texts,): the rank of each text, by its code; none if no condition asks which of two is less."""
+        return self.texts.ranks() if (self.code[:: codes.OP_WIDTH] == codes.RANK).any() else _NO_RANKS
+
     def values(self, batch: pa.RecordBatch) -> IntRows:
         """Shape (n, columns + 1): the columns of n rows, reals by their bits and texts by their codes; and the bits of
         those that are known."""
@@ -87,6 +91,7 @@ class Program:
         return values
 
 
+_NO_RANKS = np.empty(0, np.int64)
 NO_PROGRAM = Program(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0), 0, (), TextCodes())
 
 
@@ -99,7 +104,7 @@ def program_of(conditions: Sequence[tuple[int, int, Term]], automaton: Automaton
         schema: of the rows.
 
     Returns:
-        ``NO_PROGRAM`` if one of them has a part that the kernel cannot compute, such as the order of two texts.
+        ``NO_PROGRAM`` if one of them has a part that the kernel cannot compute, such as a function of two rows.
     """
     made, opening = _Making(schema), _opening(automaton)
     described: list[int] = []
@@ -192,11 +197,12 @@ class _Making:
         kinds = [compile_expression(Expression(side), term.schema).type for side in (left, right)]
         real = any(map(pa.types.is_floating, kinds))
         numbers = all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds)
-        ordered = _is_text(kinds[0]) and operation != codes.EQUAL
-        if ordered or (not numbers and kinds[0] != kinds[1]):
+        if not numbers and kinds[0] != kinds[1]:
             raise _NotCompiledError
         for side in (left, right):
             self._number(side, term, pa.float64() if real else None)
+            if _is_text(kinds[0]) and operation != codes.EQUAL:
+                self._emit(codes.RANK)
         self._emit(operation, int(real))
 
     def _number(self, node: Tree, term: Term, wanted: pa.DataType | None) -> None:

@@ -1,4 +1,4 @@
-"""Numbers for the texts that conditions compare, equal for equal texts."""
+"""Numbers for the texts that conditions compare: codes, equal for equal texts, and ranks, in their order."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.elements import Int64s
+from workbench.operators.matching.text_order import TextOrder
 from workbench.state.key_index import KeyIndex
 
 _TEXT = "text"
 _FEW = 1_024  # not worth packing
+_NONE = pa.array([], pa.string())
 
 
 class TextCodes:
@@ -21,10 +23,13 @@ class TextCodes:
         >>> texts = TextCodes()
         >>> texts.constant("x"), texts.codes(pa.array(["y", "x", "y"]))
         (0, array([1, 0, 1]))
+        >>> texts.codes(pa.array(["w"])), texts.ranks().argsort()
+        (array([2]), array([2, 0, 1]))
     """
 
     def __init__(self) -> None:
         self._constants = 0
+        self._order = TextOrder(_NONE)
 
     @cached_property
     def _index(self) -> KeyIndex:
@@ -40,6 +45,16 @@ class TextCodes:
         """Shape (n,): the code of each text."""
         return self._index.codes(pa.RecordBatch.from_arrays([texts.cast(pa.string())], [_TEXT]))
 
+    def ranks(self) -> Int64s:
+        """Shape (texts,): numbers of the texts that have codes, in the order of the texts."""
+        known, count = len(self._order), len(self._index)
+        if known < count and not self._order.add(self._texts(known, count)):
+            self._order = TextOrder(self._texts(0, count))
+        return self._order.numbers
+
+    def _texts(self, begin: int, end: int) -> pa.Array:
+        return self._index.keys_table(np.arange(begin, end))[_TEXT]
+
     def packed(self, codes: Int64s) -> Int64s:
         """The new codes of all texts of rows that are left; the others may be forgotten.
 
@@ -50,5 +65,6 @@ class TextCodes:
             return codes
         used = np.unique(codes)
         kept = np.concatenate([np.arange(self._constants), used[used >= self._constants]])
+        self._order = TextOrder(_NONE)
         mapping: Int64s = self._index.retain(kept)[codes]
         return mapping
