@@ -302,7 +302,7 @@ def test_an_empty_file_has_no_rows(name: str, text: str, tmp_path: Path) -> None
         ("a.json", "null\n", r"a\.json, line 1, is not a record of these columns: null is not a JSON object in 'null'"),
         ("a.json", '{"n": 1}\n{}\nnull\n', r"a\.json, line 3, is not a record .*: null is not a JSON object in 'null'"),
         ("a.json", 'null\n{"n": 1}\n{}\n', r"a\.json, line 1, is not a record .*: null is not a JSON object in 'null'"),
-        ("a.csv", "n,n\n1,2\n", r"a\.csv has 2 columns 'n': give each its own name"),
+        ("a.csv", "n,n\n1,2\n", r"a\.csv has 2 columns 'n': give each a different name"),
         ("a.parquet", "n\n1\n", r"a\.parquet cannot be read: .*smaller than the minimum file footer"),
     ],
 )
@@ -486,7 +486,7 @@ def test_files_are_closed(tmp_path: Path) -> None:
 def test_an_event_time_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     times = pa.array([1, 2], pa.timestamp("us", "UTC"))
     pq.write_table(pa.Table.from_arrays([times, times], names=["t", "t"]), tmp_path / "twice.parquet")
-    with pytest.raises(wb.errors.PlanError, match="there are 2 columns 't': give each its own name"):
+    with pytest.raises(wb.errors.PlanError, match="there are 2 columns 't': give each a different name"):
         wb.Stream.from_files(tmp_path / "twice.parquet", event_time="t")
 
 

@@ -245,7 +245,7 @@ def test_a_slice_gives_its_own_rows() -> None:
             ": the regular expression '(?=x)' is not valid: write it in RE2's syntax, without look-around",
         ),
         ("sum(dep_delay)", ": SUM(dep_delay) is an aggregate, which needs a window: use it in aggregate(...)"),
-        ("dep_delay >", " is incomplete after '>' at position 11: something is missing there"),
+        ("dep_delay >", " is incomplete after '>' at position 11: something is missing here"),
         ("floor(", ": an operand is missing"),
         ("date_trunc(", " cannot be read: check for a missing operand, quote or parenthesis"),
         ("least(TRUE)", ": it cannot be computed for these types: use map to extract simple values first"),

@@ -151,7 +151,7 @@ def test_too_many_partial_matches_are_an_error_that_names_the_key() -> None:
         (lambda: A.until("n > 1"), "until needs a stage without a largest number"),
         (lambda: A.consecutive(), "consecutive needs a stage that repeats"),
         (lambda: A.one_or_more().times(2), "already repeats"),
-        (lambda: A.optional().not_followed_by("b"), "cannot stand behind the optional stage"),
+        (lambda: A.optional().not_followed_by("b"), "cannot follow the optional stage"),
         (lambda: A.not_next("b").optional(), "not defined for a stage that must not come"),
         (lambda: A.next("b", "n >"), "cannot be read"),
         (lambda: A.within("0s"), "within is 0"),
@@ -168,9 +168,9 @@ def test_a_pattern_that_means_nothing_is_refused_at_once(make: Any, message: str
 @pytest.mark.parametrize(
     ("pattern", "measures", "message"),
     [
-        (A.not_followed_by("b"), {"n": "COUNT(*)"}, "which is never certain: add within"),
+        (A.not_followed_by("b"), {"n": "COUNT(*)"}, "so a match is never certain: add within"),
         (A.next("b", "m > 1"), {"n": "COUNT(*)"}, "the condition of 'b': unknown column 'm'"),
-        (A.next("b", "n"), {"n": "COUNT(*)"}, "of the type int64: compare it with a value"),
+        (A.next("b", "n"), {"n": "COUNT(*)"}, "has the type int64: compare it with a value"),
         (A, {"n": "z.n"}, "the measure 'n': unknown variable 'z'"),
         (A, {"n": "a.n + a.x"}, "the measure 'n'"),
         (A, {"key": "a.n"}, "two output columns are named 'key'"),
@@ -192,5 +192,5 @@ def test_a_checkpoint_of_another_pattern_is_refused() -> None:
     runs[0].feed(pa.record_batch([["k"], [5]], schema=schema), [1])
     runs[0].watermark(5)
     saved = runs[0].subtasks[0].snapshot(1)
-    with pytest.raises(WorkbenchError, match="is that of the pattern a next b1, and the pattern is now a next b2"):
+    with pytest.raises(WorkbenchError, match="belongs to the pattern a next b1, but the pattern is now a next b2"):
         runs[1].subtasks[0].restore([saved])

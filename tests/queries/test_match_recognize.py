@@ -150,7 +150,7 @@ def test_a_match_decides_where_the_next_one_begins(skip: str, expected: list[tup
 
 def test_a_match_that_would_begin_again_at_its_first_row_is_an_error() -> None:
     clauses = "MEASURES COUNT(*) AS n AFTER MATCH SKIP TO FIRST A PATTERN (A+ C) DEFINE A AS SUM(A.price) < 30"
-    with pytest.raises(wb.errors.WorkbenchError, match="begins there, so it would be found again for ever"):
+    with pytest.raises(wb.errors.WorkbenchError, match="begins there, so it would be found again forever"):
         recognized(clauses, ticker([7, 9, 10, 5]))
 
 
@@ -360,7 +360,7 @@ def test_rows_are_referred_to_as_in_trino(
     [
         ("MEASURES COUNT(*) AS n PATTERN () DEFINE A AS true", "the pattern is empty", ")"),
         ("MEASURES COUNT(*) AS n PATTERN (A (B) DEFINE A AS true", "Expecting|is expected|not closed|parenthes", None),
-        ("MEASURES COUNT(*) AS n PATTERN (A ** B)", "a quantifier stands behind another one", "*"),
+        ("MEASURES COUNT(*) AS n PATTERN (A ** B)", "a quantifier follows another one", "*"),
         (
             "MEASURES COUNT(*) AS n PATTERN (A B) DEFINE C AS true",
             "the pattern lacks it: unknown variable 'C'",
@@ -368,16 +368,16 @@ def test_rows_are_referred_to_as_in_trino(
         ),
         ("MEASURES A.prise AS n PATTERN (A B)", "unknown column 'prise': did you mean 'price'", "A.prise"),
         ("MEASURES X.price AS n PATTERN (A B)", "unknown variable 'X'", "X.price"),
-        ("MEASURES A.price PATTERN (A B)", "a measure has the form LAST(A.price) AS price: add AS", "A.price"),
+        ("MEASURES A.price PATTERN (A B)", "a measure must have the form LAST(A.price) AS price: add AS", "A.price"),
         ("MEASURES AVG(A.price * B.tax) AS n PATTERN (A B)", "rows of A and B: name one variable", "A.price * B.tax"),
         (
             "MEASURES COUNT(*) AS n PATTERN (A B) DEFINE A AS A.price",
-            "the condition of A is of the type int64",
+            "the condition of A has the type int64",
             "A.price",
         ),
         ("MEASURES COUNT(*) AS n AFTER MATCH SKIP TO FIRST X PATTERN (A B)", "unknown variable 'X'", "TO FIRST X"),
-        ("MEASURES COUNT(*) AS n PATTERN (A B) SUBSET A = (B)", "'A' is the name of a variable already", "A = (B)"),
-        ("MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '-1' SECOND", "WITHIN is a negative time", None),
+        ("MEASURES COUNT(*) AS n PATTERN (A B) SUBSET A = (B)", "'A' is already the name of a variable", "A = (B)"),
+        ("MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '-1' SECOND", "WITHIN is negative", None),
         ("MEASURES COUNT(*) AS n DEFINE A AS true", "MATCH_RECOGNIZE has no PATTERN", "MATCH_RECOGNIZE"),
         ("MEASURES COUNT(*) AS n PATTERN (A B$)", "$ is not supported", "$"),
         (
@@ -399,9 +399,9 @@ def test_errors_name_the_line_and_the_place(clauses: str, message: str, caret: s
 
 def test_rows_are_matched_in_the_order_of_event_time_alone() -> None:
     for order, message in (
-        ("price", "which this is not"),
-        ("rowtime DESC", "which this is not"),
-        ("rowtime, price", "of one time"),
+        ("price", "and this is not the event time"),
+        ("rowtime DESC", "and this is not the event time"),
+        ("rowtime, price", "rows with equal times"),
     ):
         query = f"SELECT * FROM t MATCH_RECOGNIZE (ORDER BY {order} MEASURES COUNT(*) AS n PATTERN (A))"
         with pytest.raises(QueryError, match=message):

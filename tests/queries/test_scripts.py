@@ -125,7 +125,7 @@ def test_windows_of_the_clock_and_tables_as_of_now() -> None:
         side=side,
     )
     assert sorted(named.collect().to_pylist(), key=str)[0] == {"v": 10, "value": "odd"}
-    with pytest.raises(QueryError, match="no window of the clock alone"):
+    with pytest.raises(QueryError, match="no processing-time window"):
         wb.sql(
             "SELECT v, window_end FROM TUMBLE((SELECT *, PROCTIME() AS p FROM n) AS b, p, INTERVAL '1' SECOND)",
             n=numbers(),

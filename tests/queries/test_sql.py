@@ -312,7 +312,7 @@ def test_conditions_on_other_rows(condition: str, expected: list[int] | None) ->
     people = wb.Stream.from_table(_PEOPLE)
     query = f"SELECT price FROM bid WHERE {condition}"
     if expected is None:
-        with pytest.raises(QueryError, match="by equal values only"):
+        with pytest.raises(QueryError, match="only by equalities"):
             wb.sql(query, bid=bids(), person=people)
     else:
         assert rows(query, bid=bids(), person=people) == [(price,) for price in expected]
@@ -441,7 +441,7 @@ _ERRORS = [
     ("SELECT c.price FROM bid AS b", "c.price", "unknown table 'c'"),
     ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price FROM bid) OR price = 1", "price IN", "alone or connected by"),
     ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price, ts FROM bid)", "price IN", "1 values with 2 columns"),
-    ("SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)", "COUNT(*)", "an aggregate in a condition"),
+    ("SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)", "COUNT(*)", "an aggregate in a correlated subquery"),
     ("SELECT 1 AS a FROM bid WHERE price > (SELECT MAX(price) FROM bid)", "MAX(price)", "join with it in FROM"),
     ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
     (
@@ -449,16 +449,16 @@ _ERRORS = [
         "SUMM(price",
         "unknown function 'summ': did you mean 'sum'?",
     ),
-    ("SELECT SUM(price) FILTER (WHERE auction) FROM bid", "auction", "the condition is of the type bigint"),
+    ("SELECT SUM(price) FILTER (WHERE auction) FROM bid", "auction", "the condition has the type bigint"),
     ("SELECT price FROM bid a, bid b WHERE a.auction = b.auction AND a.ts = b.ts", "price", "a.price or b.price"),
     ("SELECT price > 'x' FROM bid", "price > 'x'", "cannot compare price (bigint) and 'x' (string)"),
-    ("SELECT ts FROM bid WHERE price", "price", "the condition is of the type bigint: compare it with a value"),
-    ("SELECT MAX(ts) AS t FROM bid GROUP BY price HAVING price", "price", "the condition is of the type bigint"),
+    ("SELECT ts FROM bid WHERE price", "price", "the condition has the type bigint: compare it with a value"),
+    ("SELECT MAX(ts) AS t FROM bid GROUP BY price HAVING price", "price", "the condition has the type bigint"),
     ("SELECT a.ts FROM bid a JOIN bid b ON a.ts = b.ts AND b.price", "b.price", "compare it with a value"),
     (f"SELECT * FROM TUMBLE(bid, price, {_TEN})", "price", "'price' is not the event time of these rows: use ts"),
     ("SELECT * FROM TUMBLE(bid, ts)", "TUMBLE(bid, ts", "TUMBLE lacks SIZE"),
     ("SELECT * FROM TUMBLE(bid, ts, 10)", "10", "10 is not an interval"),
-    ("SELECT * FROM TUMBLE(bid, ts, INTERVAL '1' MONTH)", "'1'", "is not a fixed time"),
+    ("SELECT * FROM TUMBLE(bid, ts, INTERVAL '1' MONTH)", "'1'", "is not a fixed duration"),
     (f"SELECT * FROM CUMULATE(bid, ts, INTERVAL '3' SECOND, {_TEN})", "CUMULATE", "a multiple of the step, 3s"),
     (
         f"SELECT price FROM TUMBLE(bid, ts, {_TEN}) GROUP BY window_start, window_end",
@@ -469,7 +469,7 @@ _ERRORS = [
     (
         f"SELECT COUNT(*) FROM SESSION(TABLE bid, ts, {_TEN}) GROUP BY auction, window_start, window_end",
         "SESSION",
-        "write PARTITION BY auction behind the table",
+        "write PARTITION BY auction after the table",
     ),
     (
         f"SELECT SUM(auction = 1) FROM TUMBLE(bid, ts, {_TEN}) GROUP BY window_start, window_end",
@@ -477,8 +477,8 @@ _ERRORS = [
         "must contain integers, floats",
     ),
     ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts AND a.ts > b.ts AND a.price = b.price", "bid b", "no pair"),
-    ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts", "bid b", "values that are equal on both sides"),
-    ("SELECT a.ts FROM bid a LEFT JOIN bid b ON a.ts = b.ts AND a.price > 3", "a.price > 3", "put it into WHERE"),
+    ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts", "bid b", "an equality between both sides"),
+    ("SELECT a.ts FROM bid a LEFT JOIN bid b ON a.ts = b.ts AND a.price > 3", "a.price > 3", "move it to WHERE"),
     ("SELECT a.ts FROM bid a LEFT SEMI JOIN bid b ON a.ts = b.ts AND a.price < b.price", "a.price < b.price", "WHERE"),
     ("SELECT price FROM bid ORDER BY price", "price", "ORDER BY is not supported"),
     ("SELECT price FROM bid LIMIT 3", "3", "use .collect(10)"),
@@ -505,7 +505,7 @@ _ERRORS = [
     (
         "SELECT SUM(price) OVER (ORDER BY ts), MIN(price) OVER (PARTITION BY auction ORDER BY ts) FROM bid",
         "MIN(price",
-        "another window than the aggregate before it",
+        "a different window than the aggregate before it",
     ),
     ("SELECT array_agg(price) FROM bid", "array_agg(price", "array_agg is not supported: the aggregates are avg"),
     ("SELECT SUM(DISTINCT price) FROM bid", "SUM(DISTINCT price", "aggregate SELECT DISTINCT in FROM"),
@@ -522,25 +522,25 @@ _ERRORS = [
     ("", None, "the query is empty"),
     ("CREATE FUNCTION f AS 'x'", None, "is not supported"),
     ("INSERT INTO t SELECT price FROM bid", "t", "unknown table 't'"),
-    ("SELECT price FROM bid EMIT CHANGES", None, "are final when they come"),
-    ("SELECT COUNT(*) FROM bid EMIT FINAL", None, "nothing says when these results are final"),
+    ("SELECT price FROM bid EMIT CHANGES", None, "of this query is final"),
+    ("SELECT COUNT(*) FROM bid EMIT FINAL", None, "these results never become final"),
     (
         "SELECT a.ts FROM bid a JOIN bid FOR SYSTEM_TIME AS OF a.price AS b ON a.price = b.price",
         "a.price",
-        "a.price is not the event time of the rows on the left: use ts",
+        "a.price is not the event time of the left rows: use ts",
     ),
     (
         "SELECT SUM(n) OVER (ORDER BY n) AS s FROM (SELECT COUNT(*) AS n FROM bid GROUP BY auction)",
         "SUM(n)",
-        "their frames count rows: write ROWS BETWEEN 10 PRECEDING",
+        "so its frames count rows: write ROWS BETWEEN 10 PRECEDING",
     ),
-    ("SELECT ts FROM bid FOR SYSTEM_TIME AS OF bid.ts", None, "follows the table of a JOIN"),
+    ("SELECT ts FROM bid FOR SYSTEM_TIME AS OF bid.ts", None, "belongs after the table of a JOIN"),
     ("SELECT a.ts FROM bid a FULL JOIN bid FOR SYSTEM_TIME AS OF a.ts AS b ON a.price = b.price", None, "not 'outer'"),
-    ("EXPLAIN SELECT price FROM bid", None, "EXPLAIN shows nothing here"),
+    ("EXPLAIN SELECT price FROM bid", None, "EXPLAIN has no effect here"),
     ("CREATE TEMPORARY VIEW v AS SELECT price FROM bid", None, "the script has no query"),
     ("DROP TABLE bid", None, "is not supported: write a SELECT"),
     ("SELECT 1", None, "the query has no FROM"),
-    ("SELECT * FROM bid; SELECT 1", None, "a second query begins here"),
+    ("SELECT * FROM bid; SELECT 1", None, "a second query starts here"),
 ]
 
 
@@ -562,7 +562,7 @@ def test_an_error_names_the_place_and_the_fix(query: str, marked: str | None, me
 
 
 def test_a_table_alone_is_no_stream() -> None:
-    with pytest.raises(QueryError, match=r"make one with wb\.Stream\.from_table"):
+    with pytest.raises(QueryError, match=r"convert it with wb\.Stream\.from_table"):
         wb.sql("SELECT * FROM t", t=pa.table({"a": [1]}))
     with pytest.raises(QueryError, match="t is 3: pass a stream"):
         wb.sql("SELECT * FROM t", t=3)  # type: ignore[arg-type]

@@ -140,7 +140,7 @@ def test_a_query_continues_at_another_parallelism() -> None:
         ("SELECT 1 FROM post LEFT JOIN UNNEST(tags) AS t (a) ON a = 'x'", "LEFT JOIN with UNNEST needs ON TRUE"),
         ("SELECT 1 FROM post FULL JOIN UNNEST(tags) AS t (a) ON TRUE", "FULL JOIN with UNNEST is not supported"),
         ("SELECT 1 FROM post, LATERAL (SELECT 1 AS n) AS t (a)", "LATERAL takes UNNEST or EXPLODE of a list"),
-        ("SELECT 1 FROM UNNEST(tags) AS t (a)", "UNNEST follows a stream"),
+        ("SELECT 1 FROM UNNEST(tags) AS t (a)", "UNNEST must follow a stream"),
         ("SELECT b FROM post CROSS JOIN UNNEST(tags) AS t (a)", "unknown column 'b'"),
         ("SELECT a FROM post CROSS JOIN UNNEST(taggs) AS t (a)", "unknown column 'taggs': did you mean 'tags'?"),
         ("SELECT author FROM post CROSS JOIN UNNEST(tags) AS t (author)", "the column 'author' is ambiguous"),

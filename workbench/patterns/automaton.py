@@ -1,8 +1,8 @@
 """The automaton of a pattern, as flat arrays.
 
-A *state* is what a partial match waits for. For each row, the edges of its state are tried in order. An edge has a
-guard: the bits of conditions that must be true, and of those that must not be. The conditions of a row are one integer,
-so a guard is two operations on it.
+A *state* describes what a partial match waits for. For each row, the edges of its state are tried in order. An edge has
+a guard: the bits of conditions that must be true, and of conditions that must be false. The conditions of a row are one
+integer, so checking a guard takes two operations.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from workbench.errors import PlanError
 from workbench.patterns.shape import Alternatives, Repetition, Shape, Variable
 
 TAKE, IGNORE, STOP, RIPE = range(4)
-"""What an edge does: bind the row to a variable; leave it out; give the partial match up; or nothing, but
-if the time of a partial match in this state is over, it is a match."""
+"""The kinds of edges: bind the row to a variable; skip it; drop the partial match; or do nothing, but accept the
+partial match when its time is over."""
 
 CONDITIONS_MAX = 62
 """Bits of an int64 that are not its sign."""
@@ -27,14 +27,14 @@ _STATES_MAX = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One way from a state to the next.
+    """A transition between states.
 
     Attributes:
         kind: TAKE, IGNORE, STOP or RIPE.
-        to: the state behind it.
-        yes, no: bits of the conditions that must be true, and that must not.
-        variable: the index of the variable that a row is bound to.
-        accepts: whether what has been bound then is a match.
+        to: the next state.
+        yes, no: the bits of the conditions that must be true, and of those that must be false.
+        variable: the index of the variable to which the row is bound.
+        accepts: whether the rows bound so far are a match.
     """
 
     kind: int
@@ -50,11 +50,11 @@ class Automaton:
     """A compiled pattern.
 
     Attributes:
-        variables: the names that rows are bound to.
-        first: shape (states + 1,), where each state's edges begin.
+        variables: the names of the variables.
+        first: shape (states + 1,), the index of each state's first edge.
         edges: shape (6 * edges,): kind, to, yes, no, variable and accepts of each edge.
-        empty: whether no row at all is a match.
-        waits: for each state, the variables that it waits for.
+        empty: whether the empty sequence of rows is a match.
+        waits: the variables that each state waits for.
     """
 
     variables: tuple[str, ...]
@@ -65,12 +65,12 @@ class Automaton:
 
     @property
     def most_edges(self) -> int:
-        """The largest number of edges of a state."""
+        """The maximum number of edges of a state."""
         return int(np.diff(self.first).max(initial=0))
 
 
 def assembled(variables: Sequence[str], states: Iterable[Sequence[Edge]], empty: bool) -> Automaton:
-    """The automaton of these states; the first is that before any row."""
+    """Assemble an automaton from states; the first one is the initial state."""
     first, flat, waits = [0], [], []
     for edges in states:
         first.append(first[-1] + len(edges))
@@ -83,14 +83,15 @@ def assembled(variables: Sequence[str], states: Iterable[Sequence[Edge]], empty:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """An instruction before the automaton: take a row as `variable`, or go on at one of `targets`, in this order."""
+    """An instruction of the intermediate program: take a row as `variable`, or continue at one of `targets`, in this
+    order."""
 
     variable: int | None
     targets: tuple[int, ...]
 
 
 def row_automaton(shape: Shape, variables: Sequence[str], conditions: Mapping[str, int]) -> Automaton:
-    """The automaton of a pattern whose rows follow each other, with one preferred match for each first row.
+    """Build the automaton of a pattern of contiguous rows, with one preferred match for each first row.
 
     Source: Thompson's construction, in priority order (R. Cox, *Regular Expression Matching: the Virtual Machine
     Approach*, 2009).
@@ -98,7 +99,7 @@ def row_automaton(shape: Shape, variables: Sequence[str], conditions: Mapping[st
     Args:
         shape: the pattern.
         variables: all variables, by index.
-        conditions: the bit of each variable's condition; others take any row.
+        conditions: the bit of each variable's condition; variables without one accept any row.
 
     Raises:
         PlanError: the pattern has too many states.
@@ -112,12 +113,14 @@ def row_automaton(shape: Shape, variables: Sequence[str], conditions: Mapping[st
 
     def added(step: _Step | None) -> int:
         if len(steps) >= _STATES_MAX:
-            raise PlanError(f"the pattern has more than {_STATES_MAX:,} states: repeat less by numbers, or use + and *")
+            raise PlanError(
+                f"the pattern has more than {_STATES_MAX:,} states: use smaller numbers of repetitions, or + and *"
+            )
         steps.append(step)
         return len(steps) - 1
 
     def before(part: Shape, target: int) -> int:
-        """The step at which `part` begins, if `target` follows it."""
+        """The first step of `part`, if `target` follows it."""
         if isinstance(part, Variable):
             return added(_Step(variables.index(part.name), (target,)))
         if isinstance(part, Alternatives):
@@ -147,7 +150,8 @@ def row_automaton(shape: Shape, variables: Sequence[str], conditions: Mapping[st
     start = before(shape, accept)
 
     def reached(step: int) -> tuple[list[int], bool]:
-        """The steps that take a row, in order of preference, up to the end of the match, and whether that is there."""
+        """The steps that take a row, in order of preference up to the end of the match, and whether the end is
+        reached."""
         found: list[int] = []
         seen: set[int] = set()
         waiting = [step]
@@ -157,7 +161,7 @@ def row_automaton(shape: Shape, variables: Sequence[str], conditions: Mapping[st
                 continue
             seen.add(at)
             if at == accept:
-                return found, True  # what comes behind is never preferred
+                return found, True  # later steps are never preferred
             one = steps[at]
             assert one is not None
             if one.variable is None:

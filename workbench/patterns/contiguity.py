@@ -1,9 +1,9 @@
-"""Stages with contiguity to an automaton that finds every match.
+"""Translates stages with contiguity to an automaton that finds every match.
 
 Source: Flink's CEP; J. Agrawal et al., *Efficient Pattern Matching over Event Streams* (SIGMOD 2008).
 
-While it is built, a state also has ways that take no row (*proceed*): to the stage behind an optional one, or out of a
-loop. They are resolved at the end. Behind a greedy stage, nothing is done with a row that fits that stage.
+During construction, a state also has transitions that take no row (*proceed*): past an optional stage, or out of a
+loop. They are resolved at the end. After a greedy stage, a row that fits that stage is ignored.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class _Way:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What surrounds the stages that are built: the end of the groups they are in.
+    """The surroundings of the stages under construction: the end of their groups.
 
     Attributes:
-        then: the state behind them, given the conditions that exclude a row there.
-        until: what must not be true of a row that is taken or left out.
+        then: the state after them, given the conditions that exclude a row there.
+        until: the conditions that must be false for a row that is taken or skipped.
     """
 
     then: Callable[[_Nots], int]
@@ -51,7 +51,7 @@ def stage_automaton(stages: tuple[Stage, ...], variables: Sequence[str], conditi
         stages: at least one.
         variables: their names, by index.
         conditions: the bit of the condition of each stage, by its name, and of `until`, by `Stage.until_name`; other
-            stages take any row.
+            stages accept any row.
 
     Raises:
         PlanError: there are too many states.
@@ -99,7 +99,7 @@ class _Builder:
             self._add(state, "stop", when(bit), state)
 
     def _end(self, stages: tuple[Stage, ...], nots: _Nots) -> int:
-        """The end of the pattern; behind NOT FOLLOWED BY, the time has to pass first."""
+        """The end of the pattern; after NOT FOLLOWED BY, the time has to pass first."""
         if stages[-1].contiguity != "not_followed_by" or len(stages) == 1:
             return _FINAL
         state = self._new()
@@ -109,7 +109,7 @@ class _Builder:
         return state
 
     def _unfit(self, state: int, condition: Guard) -> int:
-        """The state behind a greedy stage: nothing is done with a row that still fits the stage."""
+        """The state after a greedy stage: a row that still fits the stage is ignored."""
         if state == _FINAL:
             return state
         copy = self._new()
@@ -139,11 +139,11 @@ class _Builder:
 
         Args:
             stages: a chain.
-            at: the number of the stage.
-            nots: the conditions of a row that ends the wait.
+            at: the index of the stage.
+            nots: the conditions of rows that stop the wait.
             place: what surrounds the chain.
-            how: how its first row follows; None: as the stage says.
-            split: whether a row that is left out leads to a state of its own, because the first one can be left.
+            how: how its first row follows; None: the stage's own contiguity.
+            split: whether a skipped row leads to a separate state, because the first one can be left.
         """
         if at == len(stages):
             return place.then(nots)
@@ -196,7 +196,7 @@ class _Builder:
                 target = self._single(stage, stage.inner, excluded, target, exits[then], inside, inside, False)
         for _ in range(stage.least - 1):
             target = self._single(stage, stage.inner, excluded, target, [], inside, inside, False)
-        # A row that is left out before the first one does not end the loop, whatever it is.
+        # A row that is skipped before the first one never ends the loop.
         skips = [] if skipped is None else exits[skipped]
         return self._single(stage, how, nots, target, skips, inside, place, split or skipped is not None)
 
@@ -217,9 +217,9 @@ class _Builder:
             stage: the stage.
             how: how the row follows.
             nots: see ``_enter``.
-            then: the state behind the row.
-            skips: when the stage is left without a row, and to which state.
-            inside, outside: what surrounds the row, and what surrounds the rows that are left out before it.
+            then: the state after the row.
+            skips: the conditions for leaving the stage without a row, and the next state.
+            inside, outside: the surroundings of the row, and of the rows that are skipped before it.
             split: see ``_enter``.
         """
         split = split or (bool(skips) and not stage.group)
@@ -248,7 +248,7 @@ class _Builder:
     def _loop(
         self, stage: Stage, exits: Sequence[tuple[Guard, int]], excluded: _Nots, inside: _Place, outside: _Place
     ) -> int:
-        """The state behind the rows that a stage needs, if it may have any number of them."""
+        """The state after the required rows of a stage that has no upper bound."""
         if stage.group:
             state = self._new()
             inner = replace(inside, then=lambda nots: state)
@@ -298,7 +298,7 @@ class _Builder:
         return edges
 
     def _accepts(self, state: int, seen: tuple[int, ...]) -> Guard:
-        """When a match is complete that has come here with the same row."""
+        """The conditions under which a match that arrives here with the same row is complete."""
         if state == _FINAL:
             return ALWAYS
         if state in seen:

@@ -12,7 +12,7 @@ NEVER: Guard = []
 
 
 def when(bit: int | None) -> Guard:
-    """The condition of this bit is true; None: always."""
+    """The condition of this bit is true; None: always true."""
     return ALWAYS if bit is None else [(1 << bit, 0)]
 
 
@@ -28,7 +28,7 @@ def both(one: Guard, other: Guard) -> Guard:
 
 
 def opposite(guard: Guard) -> Guard:
-    """It is not true."""
+    """The negation."""
     result = ALWAYS
     for yes, no in guard:
         parts: Guard = []

@@ -28,10 +28,10 @@ class Pattern:
     Source: Flink's CEP, with its names in snake case.
 
     Attributes:
-        stages: what follows what.
-        within_us: a match takes less time than that, in microseconds; 0: any.
-        after: which other matches count beside one; see `after_match`.
-        after_stage: the stage that `after` names.
+        stages: the stages, in order.
+        within_us: the exclusive maximum duration of a match, in microseconds; 0: unlimited.
+        after: which other matches a match suppresses; see `after_match`.
+        after_stage: the stage to which `after` refers.
         origin: the user's line, for errors.
 
     Example:
@@ -62,19 +62,19 @@ class Pattern:
     # stages -------------------------------------------------------------------------------------------------------
 
     def next(self, stage: str | Pattern, *conditions: str | Expression) -> Pattern:
-        """A stage whose first row is the very next row of the key (strict contiguity).
+        """Add a stage whose first row is the very next row of the key (strict contiguity).
 
         Args:
             stage: its name, or a pattern as a group.
-            conditions: what must be true of a row; see `wb.pattern`.
+            conditions: conditions on its rows; see `wb.pattern`.
 
         Raises:
-            PlanError: a name that is taken, or a condition that cannot be read.
+            PlanError: the name is already used, or a condition cannot be parsed.
         """
         return self._then("next", stage, conditions)
 
     def followed_by(self, stage: str | Pattern, *conditions: str | Expression) -> Pattern:
-        """A stage whose first row is the next one that fits; rows between are left out (relaxed contiguity).
+        """Add a stage whose first row is the next one that fits; rows in between are skipped (relaxed contiguity).
 
         Args:
             stage: its name, or a pattern as a group.
@@ -86,7 +86,7 @@ class Pattern:
         return self._then("followed_by", stage, conditions)
 
     def followed_by_any(self, stage: str | Pattern, *conditions: str | Expression) -> Pattern:
-        """A stage whose first row is any later one that fits: each makes a match of its own.
+        """Add a stage whose first row is any later row that fits: each one starts a separate match.
 
         Args:
             stage: its name, or a pattern as a group.
@@ -98,7 +98,7 @@ class Pattern:
         return self._then("followed_by_any", stage, conditions)
 
     def not_next(self, stage: str, *conditions: str | Expression) -> Pattern:
-        """The very next row must not be such a row.
+        """Require that the very next row does not satisfy the conditions.
 
         Args:
             stage: a name for it.
@@ -110,8 +110,8 @@ class Pattern:
         return self._then("not_next", stage, conditions)
 
     def not_followed_by(self, stage: str, *conditions: str | Expression) -> Pattern:
-        """No such row may come before the first row of the next stage; at the end of a pattern, before its time is over
-        (`within`).
+        """Require that no row satisfies the conditions before the first row of the next stage or, at the end of a
+        pattern, before its time is over (`within`).
 
         Args:
             stage: a name for it.
@@ -129,8 +129,8 @@ class Pattern:
             raise PlanError(f"{contiguity} takes one stage, not a group: name it", origin=origin)
         if contiguity in NOTS and self.stages[-1].optional:
             raise PlanError(
-                f"{contiguity} cannot stand behind the optional stage {self.stages[-1]}: without its rows, it is not "
-                "clear from where on; make the stage before it necessary",
+                f"{contiguity} cannot follow the optional stage {self.stages[-1]}, because its start is not defined "
+                "without that stage: make the stage before it mandatory",
                 origin=origin,
             )
         return replace(self, stages=(*self.stages, made))._checked(origin)
@@ -139,35 +139,35 @@ class Pattern:
         names = [stage.name for stage in flat(self.stages)]
         for name in names:
             if names.count(name) > 1:
-                raise PlanError(f"two stages are named {name!r}: give each its own name", origin=origin)
+                raise PlanError(f"two stages are named {name!r}: give each a different name", origin=origin)
         return self
 
     # the last stage -----------------------------------------------------------------------------------------------
 
     def where(self, *conditions: str | Expression) -> Pattern:
-        """Further conditions of the last stage; all must be true.
+        """Add conditions to the last stage; all of them must be true.
 
         Args:
             conditions: see `wb.pattern`.
 
         Raises:
-            PlanError: a group has no conditions of its own, or one cannot be read.
+            PlanError: the last stage is a group, or a condition cannot be parsed.
         """
         origin = caller()
         last = self.stages[-1]
         if last.group:
-            raise PlanError("a group has no condition of its own: give conditions to its stages", origin=origin)
+            raise PlanError("a group has no conditions: add conditions to its stages", origin=origin)
         return self._last(conditions=(*last.conditions, *(_condition(one, origin) for one in conditions)))
 
     def times(self, least: int, most: int | None = None) -> Pattern:
-        """The last stage has that many rows, or any number from `least` to `most`.
+        """Give the last stage exactly `least` rows, or any number from `least` to `most`.
 
         Args:
             least: at least 1.
             most: None: exactly `least`.
 
         Raises:
-            PlanError: numbers that allow no row, or a stage that already repeats.
+            PlanError: the numbers allow no row, or the stage already repeats.
         """
         origin = caller()
         most = least if most is None else most
@@ -180,7 +180,7 @@ class Pattern:
         return self._repeated(origin, least=max(least, 1), most=most, **optional)
 
     def times_or_more(self, least: int) -> Pattern:
-        """The last stage has that many rows or more.
+        """Give the last stage at least this many rows.
 
         Args:
             least: at least 1.
@@ -194,7 +194,7 @@ class Pattern:
         return self._repeated(origin, least=least, most=None)
 
     def one_or_more(self) -> Pattern:
-        """The last stage has one row or more.
+        """Give the last stage at least one row.
 
         Raises:
             PlanError: see `times`.
@@ -202,29 +202,29 @@ class Pattern:
         return self._repeated(caller(), least=1, most=None)
 
     def optional(self) -> Pattern:
-        """The last stage may have no rows at all.
+        """Make the last stage optional.
 
         Raises:
-            PlanError: it is a stage that must not come.
+            PlanError: it is a negative stage.
         """
         return self._changed(caller(), "optional", optional=True)
 
     def greedy(self) -> Pattern:
-        """Rows that fit the last stage are not left to the stage behind it.
+        """Bind every row that fits the last stage to it, not to the next stage.
 
         Raises:
-            PlanError: it is a group, or it has one row at most.
+            PlanError: the last stage is a group, or has at most one row.
         """
         origin = caller()
         last = self.stages[-1]
         if last.group:
-            raise PlanError("greedy is not defined for a group: make its stages greedy", origin=origin)
+            raise PlanError("greedy does not apply to a group: make its stages greedy", origin=origin)
         if not last.repeats and not last.optional:
             raise PlanError(f"greedy needs a stage that repeats: write {last}.one_or_more().greedy()", origin=origin)
         return self._changed(origin, "greedy", greedy=True)
 
     def consecutive(self) -> Pattern:
-        """The rows of the last stage follow each other directly.
+        """Require that the rows of the last stage follow each other directly.
 
         Raises:
             PlanError: it has one row at most.
@@ -232,7 +232,7 @@ class Pattern:
         return self._inner("consecutive", "next")
 
     def allow_combinations(self) -> Pattern:
-        """The rows of the last stage are any of those that fit, not only the next ones.
+        """Let the rows of the last stage be any rows that fit, not only the next ones.
 
         Raises:
             PlanError: it has one row at most.
@@ -240,19 +240,19 @@ class Pattern:
         return self._inner("allow_combinations", "followed_by_any")
 
     def until(self, condition: str | Expression) -> Pattern:
-        """A row for which this is true ends the repetition of the last stage, and does not belong to it.
+        """End the repetition of the last stage at a row that satisfies a condition; this row is not part of the stage.
 
         Args:
-            condition: see `wb.pattern`. An aggregate over the stage counts the row itself, too: ``COUNT(a.*) > 3`` ends
+            condition: see `wb.pattern`. An aggregate over the stage includes the row itself: ``COUNT(a.*) > 3`` ends
                 it after three rows.
 
         Raises:
-            PlanError: the stage has a largest number of rows anyway.
+            PlanError: the stage already has a maximum number of rows.
         """
         origin = caller()
         last = self.stages[-1]
         if last.most is not None:
-            raise PlanError("until needs a stage without a largest number of rows: use one_or_more()", origin=origin)
+            raise PlanError("until needs a stage without a maximum number of rows: use one_or_more()", origin=origin)
         return self._last(until=_condition(condition, origin))
 
     def _inner(self, method: str, how: Contiguity) -> Pattern:
@@ -263,12 +263,12 @@ class Pattern:
 
     def _repeated(self, origin: Origin | None, **changes: Any) -> Pattern:
         if self.stages[-1].repeats:
-            raise PlanError(f"the stage {self.stages[-1]} already repeats: say once how often", origin=origin)
+            raise PlanError(f"the stage {self.stages[-1]} already repeats: set the number of rows once", origin=origin)
         return self._changed(origin, "a repetition", **changes)
 
     def _changed(self, origin: Origin | None, what: str, **changes: Any) -> Pattern:
         if self.stages[-1].contiguity in NOTS and len(self.stages) > 1:
-            raise PlanError(f"{what} is not defined for a stage that must not come: remove it", origin=origin)
+            raise PlanError(f"{what} does not apply to a negative stage: remove it", origin=origin)
         return self._last(**changes)
 
     def _last(self, **changes: Any) -> Pattern:
@@ -277,34 +277,33 @@ class Pattern:
     # the whole pattern --------------------------------------------------------------------------------------------
 
     def within(self, duration: Duration) -> Pattern:
-        """From the first row of a match to its last, less than this time passes.
+        """Limit the time from the first row of a match to its last to less than this duration.
 
-        What has not become a match by then goes to the side output ``"timed_out"``.
+        A partial match that is not complete by then goes to the side output ``"timed_out"``.
 
         Args:
-            duration: such as ``"10min"``; of several, the shortest counts.
+            duration: such as ``"10min"``; if you set several, the shortest applies.
 
         Raises:
             SettingError: not a duration.
-            PlanError: no time at all.
+            PlanError: the duration is zero.
         """
         us = parse_duration(duration, "within")
         if us == 0:
-            raise PlanError(
-                "within is 0, so no pattern has the time to match: write for example '10min'", origin=caller()
-            )
+            raise PlanError("within is 0, so no pattern can match: write for example '10min'", origin=caller())
         return replace(self, within_us=min(us, self.within_us or us))
 
     def after_match(self, after: AfterMatch, stage: str = "") -> Pattern:
-        """Which other matches there are beside one: those that begin from a certain row on.
+        """Set which other matches a match suppresses: those that begin before a certain row.
 
         Args:
-            after: ``"nowhere"``: all (the default); ``"next_row"``: those that begin at another row; ``"past_last"``:
-                behind its last row; ``"to_first"`` and ``"to_last"``: at the first or last row of a stage, or later.
+            after: the row from which other matches count. ``"nowhere"``: none is suppressed (the default);
+            ``"next_row"``: the second row; ``"past_last"``: the row after the last one; ``"to_first"`` and
+            ``"to_last"``: the first or last row of a stage.
             stage: the name of that stage.
 
         Raises:
-            PlanError: an unknown name.
+            PlanError: the name is unknown.
         """
         origin = caller()
         if after not in AFTER:
@@ -319,18 +318,18 @@ class Pattern:
 
 
 def pattern(stage: str | Pattern, *conditions: str | Expression) -> Pattern:
-    """Begin a pattern with its first stage.
+    """Start a pattern with its first stage.
 
     Source: Flink's ``Pattern.begin``.
 
     Args:
         stage: its name, or a pattern as a group.
-        conditions: what must be true of a row, as SQL text or built with `col`. Plain names are columns of the row;
-            ``small.amount`` is that of the last row of the stage small, and ``FIRST``, ``LAST``, ``PREV``, ``NEXT`` and
-            aggregates such as ``AVG(small.amount)`` work as in SQL's MATCH_RECOGNIZE. None: any row.
+        conditions: conditions on its rows, as SQL text or built with `col`. Plain names are columns of the row;
+            ``small.amount`` is the amount of the last row of the stage small, and ``FIRST``, ``LAST``, ``PREV``,
+            ``NEXT`` and aggregates such as ``AVG(small.amount)`` work as in SQL's MATCH_RECOGNIZE. None: any row.
 
     Raises:
-        PlanError: not a name, or a condition that cannot be read.
+        PlanError: the name is not valid, or a condition cannot be parsed.
 
     Example:
         >>> rise = wb.pattern("low").next("up", "price > PREV(price)").one_or_more().consecutive()
@@ -348,16 +347,16 @@ def pattern(stage: str | Pattern, *conditions: str | Expression) -> Pattern:
 def _stage(stage: str | Pattern, conditions: tuple[str | Expression, ...], origin: Origin | None) -> Stage:
     if isinstance(stage, Pattern):
         if conditions:
-            raise PlanError("a group has no condition of its own: give conditions to its stages", origin=origin)
+            raise PlanError("a group has no conditions: add conditions to its stages", origin=origin)
         if stage.within_us or stage.after != "nowhere":
             raise PlanError(
-                "within and after_match belong to the whole pattern: leave them out of a group", origin=origin
+                "within and after_match apply to the whole pattern: remove them from the group", origin=origin
             )
         if stage.stages[-1].contiguity == "not_followed_by" and len(stage.stages) > 1:
-            raise PlanError("a group cannot end with not_followed_by: let another stage follow in it", origin=origin)
+            raise PlanError("a group cannot end with not_followed_by: add another stage after it", origin=origin)
         return Stage("", group=stage.stages)
     if not isinstance(stage, str) or not stage.isidentifier():
-        raise PlanError(f"a stage is named by {as_given(stage)}: write a name such as 'small'", origin=origin)
+        raise PlanError(f"the name of a stage is {as_given(stage)}: write a name such as 'small'", origin=origin)
     return Stage(stage, tuple(_condition(one, origin) for one in conditions))
 
 

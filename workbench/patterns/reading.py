@@ -1,4 +1,4 @@
-"""The text of a row pattern, such as ``A (B | C){2,5} D+?``, to its tree."""
+"""Parses the text of a row pattern, such as ``A (B | C){2,5} D+?``."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _REPEATED_MAX = 1_000
 
 
 class PatternSyntaxError(Exception):
-    """A pattern that cannot be read.
+    """A pattern that cannot be parsed.
 
     Attributes:
         message: one sentence.
-        start, end: the characters that are meant, counted from 0; `end` is included.
+        start, end: the first and last character of the faulty part, counted from 0.
     """
 
     def __init__(self, message: str, start: int, end: int) -> None:
@@ -41,14 +41,14 @@ class _Token:
 
 
 def read_pattern(text: str) -> Shape:
-    """The tree of a pattern.
+    """Parse a pattern to its tree.
 
     Args:
-        text: variables, ``( )``, ``|``, ``PERMUTE(A, B)`` and the quantifiers ``* + ? {n} {n,} {,m} {n,m}``, each of
-            which may be followed by ``?`` (reluctant: as few rows as possible).
+        text: variables, ``( )``, ``|``, ``PERMUTE(A, B)`` and the quantifiers ``* + ? {n} {n,} {,m} {n,m}``, optionally
+            followed by ``?`` (reluctant: as few rows as possible).
 
     Raises:
-        PatternSyntaxError: it is empty, or not a pattern.
+        PatternSyntaxError: the text is empty or not a pattern.
 
     Example:
         >>> str(read_pattern("A (B|C)*? D{2,}"))
@@ -58,7 +58,7 @@ def read_pattern(text: str) -> Shape:
 
 
 class _Reader:
-    """A recursive descent over the tokens."""
+    """A recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -76,7 +76,9 @@ class _Reader:
         if self._at < len(self._tokens):
             token = self._tokens[self._at]
             if token.text == ")":
-                raise self._error(token, "this parenthesis closes nothing: remove it, or open it before")
+                raise self._error(
+                    token, "this parenthesis has no opening parenthesis: remove it, or add the opening one"
+                )
             raise self._error(token, _meaning(token))
         return shape
 
@@ -92,13 +94,15 @@ class _Reader:
             bar = self._tokens[self._at]
             self._at += 1
             if self._next() in ("", ")", "|"):
-                raise self._error(bar, "an alternative is missing behind |: name one, or () for no rows")
+                raise self._error(bar, "an alternative is missing after |: name one, or write () for no rows")
             parts.append(self._sequence(depth))
         return parts[0] if len(parts) == 1 else Alternatives(tuple(parts))
 
     def _sequence(self, depth: int) -> Shape:
         if self._next() == "|":
-            raise self._error(self._tokens[self._at], "an alternative is missing before |: name one, or () for no rows")
+            raise self._error(
+                self._tokens[self._at], "an alternative is missing before |: name one, or write () for no rows"
+            )
         parts: list[Shape] = []
         while self._at < len(self._tokens) and self._next() not in (")", "|", ","):
             parts.append(self._quantified(depth))
@@ -123,12 +127,12 @@ class _Reader:
         self._at += not greedy
         if self._bounds() is not None:
             behind = self._tokens[self._at - 1]
-            raise self._error(behind, "a quantifier stands behind another one: put parentheses around the inner part")
+            raise self._error(behind, "a quantifier follows another one: put parentheses around the inner part")
         return Repetition(part, *bounds, greedy)
 
     def _group(self, opened: _Token, depth: int) -> Shape:
         if depth == _DEPTH_MAX:
-            raise self._error(opened, f"the pattern has more than {_DEPTH_MAX} parentheses in each other: simplify it")
+            raise self._error(opened, f"the pattern has more than {_DEPTH_MAX} levels of parentheses: simplify it")
         if self._next() == ")":
             self._at += 1
             return Sequence(())
@@ -152,7 +156,7 @@ class _Reader:
         return Alternatives(tuple(Sequence(order) for order in permutations(parts)))
 
     def _bounds(self) -> tuple[int, int | None] | None:
-        """The quantifier that stands here, if there is one."""
+        """The quantifier at this position, if any."""
         simple: dict[str, tuple[int, int | None]] = {"*": (0, None), "+": (1, None), "?": (0, 1)}
         sign = self._next()
         if sign in simple:
@@ -171,7 +175,7 @@ class _Reader:
         most = (int(found[3]) if found[3] else None) if found[2] else least
         whole = _Token("sign", found[0], opened.at)
         if max(least, most or 0) > _REPEATED_MAX:
-            raise self._error(whole, f"a part is repeated up to {_REPEATED_MAX:,} times by a number: use + or *")
+            raise self._error(whole, f"a part is repeated up to {_REPEATED_MAX:,} times: use + or *")
         if (most is not None and not least <= most) or most == 0:
             raise self._error(whole, f"{found[0]} allows no row: write the smaller number first, and at least 1 last")
         return least, most
@@ -179,9 +183,10 @@ class _Reader:
 
 def _meaning(token: _Token) -> str:
     if token.text in ("^", "$"):
-        return f"{token.text} is not supported: a stream has no last row, and its first one is soon gone; leave it out"
+        return f"{token.text} is not supported, because a stream has no last row and does not keep its first row: "
+        "remove it"
     if token.text in ("{-", "-}"):
-        return f"{token.text} is not supported: select the rows behind MATCH_RECOGNIZE with WHERE CLASSIFIER() = ..."
+        return f"{token.text} is not supported: select the rows after MATCH_RECOGNIZE with WHERE CLASSIFIER() = ..."
     if token.text in "*+?{":
-        return f"the quantifier {token.text} has nothing to repeat: put it behind a variable"
-    return f"{token.text} cannot stand here: a pattern has variables, ( ) | and the quantifiers * + ? {{n,m}}"
+        return f"the quantifier {token.text} has nothing to repeat: put it after a variable"
+    return f"{token.text} is not valid here: a pattern consists of variables, ( ) | and the quantifiers * + ? {{n,m}}"

@@ -18,7 +18,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """The parts, one directly behind the other; without parts, the empty pattern."""
+    """The parts, one directly after the other; without parts, the empty pattern."""
 
     parts: tuple[Shape, ...]
 
@@ -39,11 +39,11 @@ class Alternatives:
 
 @dataclass(frozen=True, slots=True)
 class Repetition:
-    """The part several times.
+    """A repeated part.
 
     Attributes:
-        part: what is repeated.
-        least, most: how often; no upper bound for None.
+        part: the repeated part.
+        least, most: the bounds of the number of repetitions; None: no upper bound.
         greedy: whether more repetitions are preferred.
     """
 
@@ -65,7 +65,7 @@ Shape = Variable | Sequence | Alternatives | Repetition
 
 
 def names_in(shape: Shape) -> Iterator[str]:
-    """The variables of a pattern, from left to right; a variable that stands twice comes twice.
+    """The variables of a pattern, from left to right, with duplicates.
 
     Example:
         >>> list(names_in(Sequence((Variable("A"), Repetition(Variable("B"), 0, None)))))

@@ -1,4 +1,4 @@
-"""The stages of a pattern that is written as a chain: what follows what, how closely, and how often."""
+"""The stages of a pattern that is written as a chain: their order, contiguity and repetition."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Literal
 from workbench.expressions import Expression
 
 Contiguity = Literal["next", "followed_by", "followed_by_any", "not_next", "not_followed_by"]
-"""How a stage follows the one before it: the next row; the next row that fits; any later row that fits; and that the
-next row, or no row until the next stage, may be one."""
+"""How a stage follows the previous one: the next row; the next row that fits; any later row that fits; not the next
+row; no row until the next stage."""
 
 NOTS: tuple[Contiguity, ...] = ("not_next", "not_followed_by")
 
@@ -19,15 +19,15 @@ class Stage:
     """One stage.
 
     Attributes:
-        name: of the variable that its rows are bound to; empty for a group.
-        conditions: all of them must be true for a row.
-        contiguity: see `Contiguity`; that of the first stage has no meaning.
-        least, most: how many rows; no upper bound for None.
-        optional: whether there may be none.
-        greedy: whether rows that fit here are not left to the next stage.
-        inner: how the rows of the stage follow each other.
+        name: the variable to which its rows are bound; empty for a group.
+        conditions: the conditions on a row; all must be true.
+        contiguity: see `Contiguity`; it has no meaning for the first stage.
+        least, most: the bounds of the number of rows; None: no upper bound.
+        optional: whether it can have no rows.
+        greedy: whether rows that fit are always bound here, not to the next stage.
+        inner: the contiguity between the rows of the stage.
         until: the condition of a row that ends the repetition.
-        group: the stages of a group, which the other attributes are about.
+        group: the stages of a group, to which the other attributes apply.
     """
 
     name: str
@@ -67,7 +67,7 @@ def described(stages: tuple[Stage, ...]) -> str:
 
 
 def flat(stages: tuple[Stage, ...]) -> list[Stage]:
-    """The stages that rows are bound to or that are excluded, those in groups included, from left to right."""
+    """All positive and negative stages from left to right, including those in groups."""
     found: list[Stage] = []
     for stage in stages:
         found += flat(stage.group) if stage.group else [stage]

@@ -1,8 +1,8 @@
 """Expressions that refer to the rows of a match: conditions (DEFINE) and results (MEASURES).
 
-``A.price`` is the price of the last row that was bound to A; a plain ``price`` is that of the last row of all, which in
-a condition is the row that is looked at. A term is an ordinary expression on columns ``$0``, ``$1``, ..., each of which
-is one such reference.
+``A.price`` is the price of the last row that was bound to A. A plain ``price`` is the price of the last row of the
+match, which in a condition is the current row. A term is an ordinary expression on columns ``$0``, ``$1``, ..., each of
+which holds one such reference.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OFFSET_MAX = 10_000
 
 
 class TermError(Exception):
-    """A part of an expression that has no meaning in a pattern.
+    """A part of an expression is not valid in a pattern.
 
     Attributes:
         tree: the part.
@@ -72,16 +72,16 @@ class Reference:
     """A value of bound rows.
 
     Attributes:
-        kind: the value of one row; an aggregate of several; the variable of one row; the number of the match; or
-            its event time.
-        type: of the value.
+        kind: the value of one row; an aggregate of several rows; the variable of one row; the number of the match; or
+        its event time.
+        type: the type of the value.
         mask: the bits of the variables whose rows count.
-        argument: what is computed from each row; None: nothing, as for a count of rows.
+        argument: the expression on each row; None for a count of rows.
         from_first: whether `offset` counts from the first of these rows.
-        offset: how many rows behind the first, or before the last.
-        shift: how many rows of the key further on; negative: before.
-        function: of an aggregate.
-        final: whether the rows up to the end of the match count, at each of its rows.
+        offset: the number of rows after the first, or before the last.
+        shift: the number of rows of the key after that row; negative: before it.
+        function: the function of an aggregate.
+        final: whether it covers all rows of the match, at each of its rows.
     """
 
     kind: Kind
@@ -95,7 +95,7 @@ class Reference:
     final: bool = False
 
     def key(self) -> tuple[object, ...]:
-        """Equal references have equal keys."""
+        """A key that is equal for equal references."""
         text = None if self.argument is None else self.argument.sql
         return (self.kind, self.mask, text, self.from_first, self.offset, self.shift, self.function, self.final)
 
@@ -105,10 +105,10 @@ class Term:
     """An expression of references.
 
     Attributes:
-        text: as it was written.
-        expression: on the columns ``$0``, ``$1``, ...
+        text: the text of the expression.
+        expression: the expression on the columns ``$0``, ``$1``, ...
         references: the values of these columns.
-        type: of the result.
+        type: the type of the result.
     """
 
     text: str
@@ -118,12 +118,12 @@ class Term:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of the references."""
+        """The schema of the references."""
         return pa.schema([pa.field(f"${at}", one.type) for at, one in enumerate(self.references)])
 
     def depends_on_row(self, variable: int) -> bool:
-        """Whether, as the condition of a variable, it depends on rows around the candidate alone, and not on what has
-        been bound before."""
+        """Whether, as the condition of a variable, it depends only on the candidate row and its neighbours, not on rows
+        bound earlier."""
         return all(
             one.kind == "row" and not one.from_first and not one.offset and one.mask >> variable & 1
             for one in self.references
@@ -131,19 +131,19 @@ class Term:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns of the rows that it reads."""
+        """The columns that it reads."""
         return frozenset(name for one in self.references if one.argument is not None for name in one.argument.columns)
 
 
 def parse_term(text: str, padding: int = 0) -> Tree:
-    """The tree of one expression in a pattern.
+    """Parse one expression in a pattern.
 
     Args:
         text: the expression.
         padding: added to the positions of its parts.
 
     Raises:
-        TermError: it cannot be read.
+        TermError: the text cannot be parsed.
 
     Example:
         >>> parse_term("A.price > LAST(A.price, 1)").sql("spark")
@@ -169,38 +169,38 @@ def parse_term(text: str, padding: int = 0) -> Tree:
 
 @dataclass(frozen=True)
 class Terms:
-    """Makes terms of trees.
+    """Builds terms from trees.
 
     Attributes:
         masks: the bits of each variable and of each union of variables, by name.
-        schema: of the rows.
-        functions: compiles what is not a reference; None: the project's expressions.
+        schema: the schema of the rows.
+        functions: compiles the parts that are not references; None: the workbench's expressions.
     """
 
     masks: dict[str, int]
     schema: pa.Schema
 
     def condition(self, tree: Tree, what: str) -> Term:
-        """A term that is true or false.
+        """Build a boolean term.
 
         Raises:
-            TermError: it is something else, or names something unknown.
+            TermError: the term is not boolean, or contains an unknown name.
         """
         term = self.term(tree)
         if not pa.types.is_boolean(term.type):
-            raise TermError(tree, f"the condition of {what} is of the type {term.type}: compare it with a value")
+            raise TermError(tree, f"the condition of {what} has the type {term.type}: compare it with a value")
         if any(one.final for one in term.references):
-            raise TermError(tree, f"FINAL cannot stand in the condition of {what}: the match has no end yet")
+            raise TermError(tree, f"FINAL is not valid in the condition of {what}, because the match has not ended yet")
         if any(one.kind in ("number", "time") for one in term.references):
             name = "MATCH_NUMBER()" if any(one.kind == "number" for one in term.references) else "MATCH_ROWTIME()"
-            raise TermError(tree, f"{name} cannot stand in the condition of {what}: use it in a measure")
+            raise TermError(tree, f"{name} is not valid in the condition of {what}: use it in a measure")
         return term
 
     def term(self, tree: Tree) -> Term:
-        """The term of an expression.
+        """Build the term of an expression.
 
         Raises:
-            TermError: it names something unknown, or its types do not fit.
+            TermError: the expression contains an unknown name, or its types do not fit.
         """
         found: dict[tuple[object, ...], tuple[int, Reference]] = {}
         whole = exp.Paren(this=tree.copy())
@@ -230,7 +230,7 @@ class Terms:
     # references ---------------------------------------------------------------------------------------------------
 
     def _reference(self, node: Tree) -> Reference | None:
-        """The reference that a part is; None: it is none."""
+        """The reference of a part, or None if it is not a reference."""
         if isinstance(node, exp.Column):
             return self._row(node, node)
         if isinstance(node, exp.AggFunc):
@@ -243,7 +243,9 @@ class Terms:
         if name in _PREFIXES:
             inner = self._reference(node.expressions[0])
             if inner is None or inner.shift:
-                raise TermError(node, f"{name} stands before FIRST(...), LAST(...) or an aggregate: remove it here")
+                raise TermError(
+                    node, f"{name} is valid only before FIRST(...), LAST(...) or an aggregate: remove it here"
+                )
             return replace(inner, final=name == "FINAL")
         if name == "CLASSIFIER":
             return self._classifier(node)
@@ -255,7 +257,7 @@ class Terms:
 
     def _navigation(self, node: Tree, name: str) -> Reference:
         if not 1 <= len(node.expressions) <= 2:
-            raise TermError(node, f"{name} takes a value and how many rows: write {name}(A.price, 1)")
+            raise TermError(node, f"{name} takes a value and a number of rows: write {name}(A.price, 1)")
         argument, *rest = node.expressions
         offset = self._offset(rest[0], name) if rest else int(name in ("PREV", "NEXT"))
         inner_name = argument.name.upper() if isinstance(argument, exp.Anonymous) else ""
@@ -269,7 +271,7 @@ class Terms:
             return replace(self._classifier(argument), from_first=name == "FIRST", offset=offset)
         if inner_name in _NAVIGATION:
             raise TermError(
-                node, f"{inner_name} cannot stand in {name}: write {inner_name} outside, as in PREV(LAST(A.n))"
+                node, f"{inner_name} is not valid inside {name}: write {inner_name} outside, as in PREV(LAST(A.n))"
             )
         return replace(self._row(argument, node), from_first=name == "FIRST", offset=offset)
 
@@ -286,7 +288,7 @@ class Terms:
             return Reference("classifier", pa.string(), self._every())
         [named] = node.expressions if len(node.expressions) == 1 else [node]
         if not isinstance(named, exp.Column) or named.table:
-            raise TermError(node, "CLASSIFIER takes the name of a variable, or nothing")
+            raise TermError(node, "CLASSIFIER takes the name of a variable, or no argument")
         return Reference("classifier", pa.string(), self._mask(named.name, named))
 
     def _aggregate(self, node: Tree) -> Reference:
@@ -314,20 +316,20 @@ class Terms:
             return pa.float64()
         if (pa.types.is_timestamp(kind) or pa.types.is_date(kind)) and function in ("min", "max"):
             return kind
-        raise TermError(node, f"{render(node)} is not defined for values of the type {kind}")
+        raise TermError(node, f"{render(node)} does not support values of type {kind}")
 
     def _row(self, argument: Tree, whole: Tree) -> Reference:
-        """The value that an expression has on one row."""
+        """The reference to an expression's value on one row."""
         tables = {}
         for column in argument.find_all(exp.Column):
             if isinstance(column.this, exp.Star):
-                raise TermError(column, "* stands for rows only in COUNT(*) and COUNT(A.*): name a column")
+                raise TermError(column, "* is valid only in COUNT(*) and COUNT(A.*): name a column")
             tables[column.table] = column
         for part in argument.find_all(exp.AggFunc, exp.Anonymous):
-            raise TermError(part, f"{render(part)} cannot stand in {render(whole)}: it takes columns of one row")
+            raise TermError(part, f"{render(part)} is not valid inside {render(whole)}, which takes columns of one row")
         if len(tables) > 1:
             named = " and ".join(table or "no variable" for table in tables)
-            raise TermError(whole, f"{render(whole)} is about rows of {named}: name one variable in it")
+            raise TermError(whole, f"{render(whole)} refers to rows of {named}: name one variable in it")
         mask = self._every()
         for table, column in tables.items():
             mask = self._mask(table, column) if table else mask

@@ -1,4 +1,4 @@
-"""CREATE TABLE and INSERT INTO: tables that connectors read and write."""
+"""CREATE TABLE and INSERT INTO: tables of connectors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 
 _TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
-"""Types of other systems by the nearest one here."""
+"""The closest type for each type name of other systems."""
 _TIME = pa.timestamp("us")
 
 
@@ -33,7 +33,7 @@ class Table:
     Attributes:
         declared: its name, columns, column of event time and key.
         options: of its connector.
-        disorder_us: how far a record may be behind the latest one, in microseconds.
+        disorder_us: the out-of-orderness, in microseconds.
         tree: the statement, for errors.
     """
 
@@ -122,7 +122,7 @@ def source_of(table: Table, text: Text) -> Relation:
 
 
 def lookup_of(table: Table, text: Text) -> Relation | None:
-    """A declared table that rows are looked up in; None: it has versions (a WATERMARK), or its connector cannot.
+    """The look-up of a declared table; None if it has versions (a WATERMARK) or its connector has no look-ups.
 
     Raises:
         QueryError: the connector refuses its options.
@@ -141,7 +141,7 @@ def lookup_of(table: Table, text: Text) -> Relation | None:
 
 
 def fitted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Relation:
-    """The rows of INSERT INTO with the columns of its table.
+    """The rows of INSERT INTO, converted to the columns of its table.
 
     Raises:
         QueryError: other columns than those of the table.
@@ -153,7 +153,7 @@ def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pi
     """Write rows to a table.
 
     Raises:
-        QueryError: a sink that refuses them.
+        QueryError: the sink refuses them.
     """
     try:
         sink = named_sink(target.options, target.declared) if isinstance(target, Table) else target
@@ -168,7 +168,8 @@ def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Rela
     names = named or list(declared.schema.names)
     if len(names) != len(rows.columns):
         raise text.error(
-            tree.this, f"the query has {len(rows.columns)} columns, and INSERT INTO takes {len(names)}: select as many"
+            tree.this,
+            f"the query has {len(rows.columns)} columns, but INSERT INTO takes {len(names)}: select the same number",
         )
     chosen: dict[str, Expression] = {}
     for name, column in zip(names, rows.columns, strict=True):
@@ -180,7 +181,7 @@ def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Rela
             value = value.cast(type_name(kind))
         chosen[name] = value
     if missing := [name for name in declared.schema.names if name not in chosen]:
-        raise text.error(tree.this, f"INSERT INTO lacks the column {missing[0]}: name it, and select a value for it")
+        raise text.error(tree.this, f"INSERT INTO lacks the column {missing[0]}: add it, and select a value for it")
     columns = tuple(Column(None, name, name) for name in declared.schema.names)
     try:
         stream = rows.records.select(**{name: chosen[name] for name in declared.schema.names})

@@ -27,10 +27,10 @@ from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import assigned, materialized, window_call
 
 _CLAUSES = {
-    "order": "ORDER BY is not supported, because a stream has no end at which it could be sorted: sort job.table()",
+    "order": "ORDER BY is not supported, because a stream has no end: sort job.table()",
     "sort": "SORT BY is not supported: sort job.table()",
-    "limit": "LIMIT is not supported, because a stream has no first rows at parallelism above 1: use .collect(10)",
-    "offset": "OFFSET is not supported: leave it out",
+    "limit": "LIMIT is not supported, because the first rows of a stream depend on its parallelism: use .collect(10)",
+    "offset": "OFFSET is not supported: remove it",
     "qualify": "QUALIFY is not supported: aggregate in a window, such as TUMBLE(...)",
     "windows": "WINDOW is not supported: aggregate in a window, such as TUMBLE(...)",
     "pivots": "PIVOT is not supported: use CASE in an aggregate",
@@ -66,7 +66,7 @@ class Planner:
     text: Text
 
     def query(self, tree: Tree) -> Relation:
-        """The relation of a query: SELECT, UNION ALL, or either of them in parentheses or after WITH.
+        """The relation of a query: a SELECT or UNION ALL, possibly in parentheses or after WITH.
 
         Raises:
             QueryError: with the line and a caret.
@@ -108,7 +108,7 @@ class Planner:
         planner, named = self, tree.args.get("with_")
         for table in () if named is None else named.expressions:
             if named.args.get("recursive"):
-                raise self.text.error(table, "WITH RECURSIVE is not supported: leave out RECURSIVE")
+                raise self.text.error(table, "WITH RECURSIVE is not supported: remove RECURSIVE")
             rows = planner.query(table.this)
             names = [column.name for column in table.args["alias"].columns]
             rows = self._renamed(rows, names, table)
@@ -119,7 +119,9 @@ class Planner:
         if not names:
             return rows
         if len(names) != len(rows.columns):
-            raise self.text.error(tree, f"{len(names)} names are given to {len(rows.columns)} columns: name all")
+            raise self.text.error(
+                tree, f"{len(names)} names are given for {len(rows.columns)} columns: name every column"
+            )
         columns = (replace(column, name=name) for column, name in zip(rows.columns, names, strict=True))
         return replace(rows, columns=tuple(columns))
 
@@ -128,7 +130,7 @@ class Planner:
     def _select(self, tree: Tree) -> Relation:
         for clause, part in tree.args.items():
             if part and clause not in _TAKEN:
-                message = _CLAUSES.get(clause, f"{clause.rstrip('_').upper()} is not supported: leave it out")
+                message = _CLAUSES.get(clause, f"{clause.rstrip('_').upper()} is not supported: remove it")
                 place = part[0] if isinstance(part, list) else part
                 raise self.text.error(place if isinstance(place, exp.Expression) else tree, message)
         if tree.args.get("kind"):
@@ -144,14 +146,18 @@ class Planner:
             check_not_nested(condition, self.text)
         whole = pool if len(pool) > 1 and not nested else []
         if unnesting_of(source.this, self.text) is not None:
-            raise self.text.error(source.this, "UNNEST follows a stream: write FROM t CROSS JOIN UNNEST(t.tags)")
+            raise self.text.error(source.this, "UNNEST must follow a stream: write FROM t CROSS JOIN UNNEST(t.tags)")
         rows = self._source(source.this)
         if source.this.args.get("version") is not None:
-            raise self.text.error(source.this, "FOR SYSTEM_TIME AS OF follows the table of a JOIN: leave it out here")
+            raise self.text.error(
+                source.this, "FOR SYSTEM_TIME AS OF belongs after the table of a JOIN: remove it here"
+            )
         recognizes = tree.args.get("match") or source.this.args.get("match")
         if recognizes is not None:
             if rows.stream is None:
-                raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
+                raise self.text.error(
+                    source.this, "this is a table, not a stream: convert it with wb.Stream.from_table"
+                )
             rows = recognized(materialized(rows, self.text), recognizes, self.text)
         rows, pool, whole = self._limited(rows, tree, pool, whole)
         for join in joins_of(tree):
@@ -165,7 +171,7 @@ class Planner:
             if (elements := unnesting_of(lateral, self.text)) is not None:
                 rows = unnested(rows, elements, None, self.text)
         if rows.stream is None:
-            raise self.text.error(source.this, "this is a table, not a stream: make one with wb.Stream.from_table")
+            raise self.text.error(source.this, "this is a table, not a stream: convert it with wb.Stream.from_table")
         condition = where.this if whole else None
         rows = self._filtered(rows, [condition] if condition is not None else pool)
         for test in nested:
@@ -176,7 +182,7 @@ class Planner:
         return limited_state(rows, ttl_us, self.tables.values())
 
     def _offered(self, tree: Tree) -> Relation:
-        """The columns of all that a SELECT names in FROM."""
+        """The columns of all relations in FROM."""
         parts = [tree.args["from_"].this, *(join.this for join in joins_of(tree)), *(tree.args.get("laterals") or ())]
         columns: list[Column] = []
         for part in parts:
@@ -187,14 +193,14 @@ class Planner:
     def _limited(
         self, rows: Relation, tree: Tree, pool: list[Tree], whole: list[Tree]
     ) -> tuple[Relation, list[Tree], list[Tree]]:
-        """Rows whose number is limited by WHERE, and the other conditions."""
+        """Apply the conditions on ROW_NUMBER, and return the other conditions."""
         if rows.ranking is None:
             return rows, pool, whole
         rows, pool = limited(rows, pool, self._reads_number(rows, tree, pool), self.text)
         return rows, pool, []
 
     def _reads_number(self, rows: Relation, tree: Tree, pool: list[Tree]) -> bool:
-        """Whether a query reads the number of its rows elsewhere than in simple conditions."""
+        """Whether a query uses the number of its rows outside of simple conditions."""
         name = next(column.name for column in rows.columns if column.stored is None and column.bound is None).lower()
         if any(is_star(part) for part in tree.expressions):
             return True
@@ -203,7 +209,7 @@ class Planner:
         return any(column.name.lower() == name for part in parts for column in part.find_all(exp.Column))
 
     def _source(self, tree: Tree) -> Relation:
-        """What FROM or JOIN names, under its alias."""
+        """The relation of an item in FROM or JOIN, under its alias."""
         alias = tree.args.get("alias")
         names = [] if alias is None else [column.name for column in alias.columns]
         call = window_call(tree)
@@ -218,7 +224,7 @@ class Planner:
         else:
             what = tree.this if isinstance(tree, exp.Table) else tree
             known = [*WINDOWS, "a query in parentheses", *self.tables]
-            raise self.text.error(tree, f"{what.sql('spark')} cannot stand in FROM: it takes {', '.join(known)}")
+            raise self.text.error(tree, f"{what.sql('spark')} cannot be used in FROM: it takes {', '.join(known)}")
         rows = self._renamed(rows, names, tree)
         return rows.named(alias.name) if alias is not None and alias.name else rows
 
@@ -252,13 +258,13 @@ class Planner:
 
 
 _TABLE_PARTS = {
-    "db": "a table has one name here: leave out the part before the dot",
+    "db": "a table has a single name here: remove the part before the dot",
     "sample": "TABLESAMPLE is not supported: use WHERE",
     "pivots": "PIVOT is not supported: use CASE in an aggregate",
-    "hints": "a hint is not supported: leave it out",
+    "hints": "a hint is not supported: remove it",
 }
 
 
 def joins_of(tree: Tree) -> list[Tree]:
-    """The clauses of a SELECT that join, in their order."""
+    """The joins of a SELECT, in order."""
     return [*(tree.args["from_"].this.args.get("joins") or ()), *(tree.args.get("joins") or ())]

@@ -30,25 +30,25 @@ from workbench.queries.selecting import Planner
 
 
 def sql(query: str, **tables: Stream | pa.Table) -> Stream:
-    """The stream that a SQL query describes; nothing runs until the stream does.
+    """Build the stream that a SQL query describes; nothing runs until the stream runs.
 
-    The language is Spark's SQL with Flink's window table functions; docs/sql.md describes it. A query becomes the
-    methods that you could write yourself, such as ``filter``, ``select``,
-    ``key_by(...).window(...).aggregate(...)`` and ``join``: the resulting stream mixes with them.
+    The language is Spark's SQL with Flink's window table functions; docs/sql.md describes it. A query is translated to
+    methods that you can also call yourself, such as ``filter``, ``select``, ``key_by(...).window(...).aggregate(...)``
+    and ``join``, so you can combine both.
 
     Source: Flink's SQL (window table functions, interval joins); Spark's SQL (expressions).
 
     Args:
         query: one SELECT, or several with UNION ALL; WITH before it names queries, and so does ``CREATE TEMPORARY VIEW
-            name AS SELECT ...;``. Names are found in any case.
+            name AS SELECT ...;``. Names are not case-sensitive.
         tables: by the name that the query uses: a stream, or a `pyarrow.Table` to join with.
 
     Returns:
-        A stream of the columns of the SELECT list; each record keeps its event time. A group of a window has the last
-        microsecond of the window.
+        A stream with the columns of the SELECT list. Each record keeps its event time; the event time of a window's
+        result is the last microsecond of the window.
 
     Raises:
-        QueryError: the query cannot be read, names something unknown, or could not be computed on a stream; with the
+        QueryError: the query cannot be parsed, contains an unknown name, or cannot be computed on a stream; with the
             line, a caret and the likely fix.
 
     Example:
@@ -66,9 +66,9 @@ def sql(query: str, **tables: Stream | pa.Table) -> Stream:
     text = Text(query, caller())
     done = script(text, tables)
     if done.explained:
-        raise QueryError("EXPLAIN shows nothing here: use wb.sql(...).sink_to(...).explain()", origin=text.origin)
+        raise QueryError("EXPLAIN has no effect here: use wb.sql(...).sink_to(...).explain()", origin=text.origin)
     if done.inserted is not None:
-        raise QueryError("INSERT INTO makes a pipeline and no stream: use wb.sql_script(...)", origin=text.origin)
+        raise QueryError("INSERT INTO builds a pipeline, not a stream: use wb.sql_script(...)", origin=text.origin)
     if done.result is None:
         raise QueryError("the script has no query: end it with a SELECT", origin=text.origin)
     return done.result
@@ -76,13 +76,13 @@ def sql(query: str, **tables: Stream | pa.Table) -> Stream:
 
 @dataclass(frozen=True)
 class Script:
-    """What the statements of a script have made.
+    """The results of a script's statements.
 
     Attributes:
         views: the streams of CREATE VIEW, by name.
-        explained: those of EXPLAIN.
-        result: that of the SELECT, or None.
-        inserted: the pipelines of INSERT INTO, as one; None: there are none.
+        explained: the streams of EXPLAIN.
+        result: the stream of the SELECT, or None.
+        inserted: all pipelines of INSERT INTO, combined; None if there are none.
     """
 
     views: dict[str, Stream]
@@ -92,7 +92,7 @@ class Script:
 
 
 def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script:
-    """Plan the statements of a script, one after the other: tables, views, plans to show, and what is to run.
+    """Plan the statements of a script in order: tables, views, plans to show, and the query to run.
 
     Raises:
         QueryError: see `sql` and `sql_script`; or a second query.
@@ -144,7 +144,7 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
             else:
                 inserts[written.name] = tree, rows, target
         elif result is not None:
-            raise text.error(tree, "a second query begins here, and one job has one: run it on its own")
+            raise text.error(tree, "a second query starts here, but a job has one query: run it separately")
         else:
             result = _emitted(planned(tree), statement, text).records
     pipelines = [inserted(*insert, text) for insert in inserts.values()]
@@ -152,33 +152,34 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
 
 
 def _emitted(rows: Relation, statement: Statement, text: Text) -> Relation:
-    """The rows, if EMIT says what they are: changes, or final results."""
+    """The rows, after checking that they are what EMIT states: changes, or final results."""
     changes = is_changelog(rows.records.schema)
     if statement.emitted == "changes" and not changes:
-        raise text.error(statement.tree, "the results of this query are final when they come: leave out EMIT CHANGES")
+        raise text.error(statement.tree, "each result of this query is final: remove EMIT CHANGES")
     if statement.emitted == "final" and changes:
         raise text.error(
             statement.tree,
-            "nothing says when these results are final: GROUP BY a window as well, or leave out EMIT FINAL",
+            "these results never become final: also GROUP BY a window, or remove EMIT FINAL",
         )
     return rows
 
 
 def sql_script(statements: str, **tables: Stream | pa.Table | Sink) -> Pipeline:
-    """The pipeline of several statements in SQL, which run as one job.
+    """Build one pipeline from several SQL statements; it runs as one job.
 
     ``CREATE TABLE name (column TYPE, ..., WATERMARK FOR ts AS ts - INTERVAL '4' SECOND) WITH ('connector' = '...')``
     declares a table that a connector reads or writes, ``CREATE TEMPORARY VIEW`` names a query, and ``INSERT INTO name
-    SELECT ...`` writes the rows of a query to a table. Several of them for one table write the rows of all.
+    SELECT ...`` writes the rows of a query to a table. Several INSERT INTO the same table write the rows of all of
+    them.
 
     Source: Flink's statement sets.
 
     Args:
-        statements: the statements, with semicolons between them; one INSERT INTO at least.
+        statements: the statements, separated by semicolons, with at least one INSERT INTO.
         tables: by the name that the script uses: a stream, a `pyarrow.Table` to join with, or a sink to write to.
 
     Raises:
-        QueryError: the script cannot be read, names something unknown, or writes nothing; with the line and a caret.
+        QueryError: the script cannot be parsed, contains an unknown name, or writes nothing; with the line and a caret.
 
     Example:
         >>> numbers = wb.Stream.from_table(pa.table({"n": [1, 2, 3]}))

@@ -23,7 +23,9 @@ def check_places(logical: LogicalGraph) -> None:
     for node, _, sink in _sinks(logical):
         place = sink.place()
         if place is not None and place in taken:
-            raise PlanError(f"two sinks write to {str(place)!r}: give each its own name or path", origin=node.origin)
+            raise PlanError(
+                f"two sinks write to {str(place)!r}: give each a different name or path", origin=node.origin
+            )
         if place is not None:
             taken.add(place)
 

@@ -19,7 +19,7 @@ def with_ttl(end: Input, duration: Duration, origin: Origin | None) -> object:
     with located(origin):
         us = parse_duration(duration, "state_ttl")
         if not us:
-            raise SettingError("state_ttl is 0: it must be above zero; leave it out to keep state for ever")
+            raise SettingError("state_ttl is 0: it must be above zero; remove it to keep state forever")
         if end.tag is not None or not isinstance(spec, Expires):
             raise PlanError(
                 f"{spec.kind} keeps no state for ever: state_ttl follows group_by(...).aggregate(...), distinct, "

@@ -84,7 +84,7 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
     if column not in schema.names:
         raise PlanError(unknown("column", column, schema.names))
     if (several := schema.names.count(column)) > 1:
-        raise PlanError(f"there are {several} columns {column!r}: give each its own name")
+        raise PlanError(f"there are {several} columns {column!r}: give each a different name")
     kind = schema.field(column).type
     if not holds_times(kind):
         raise PlanError(

@@ -52,7 +52,7 @@ class CsvFormat:
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
         for name in schema.names:
             if (count := names.count(name)) > 1:
-                raise SourceError(f"{path} has {count} columns {name!r}: give each its own name in the first line")
+                raise SourceError(f"{path} has {count} columns {name!r}: give each a different name in the first line")
         missing = [name for name in schema.names if name not in names]
         if missing:
             raise SourceError(

@@ -126,7 +126,7 @@ def _describe(text: str, error: ParseError) -> str:
     if "missing for" in problem:
         return (
             f"expression {shown(text)} is incomplete after {word!r} at {line}position {position}: "
-            "something is missing there"
+            "something is missing here"
         )
     if problem.startswith("Expecting"):
         return f"expression {shown(text)} lacks {problem.split()[1]!r} after {word!r} at {line}position {position}"

@@ -139,7 +139,7 @@ class FoundRows:
             for (_, variable), values in zip(reversed(chain), batch, strict=True):
                 rows.setdefault(self._variables[variable], []).append(values)
             state = entry[STATE]
-            waits = "nothing: it is a match, unless an earlier one skips it"
+            waits = "nothing: it is a match unless an earlier match skips it"
             if state >= 0:
                 waits = " or ".join(self._spec.automaton.waits[state]) or "its time to pass"
             one: dict[str, object] = {"waits_for": waits, "rows": rows, "begun": format_instant(entry[START_TIME])}

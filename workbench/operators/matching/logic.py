@@ -172,10 +172,10 @@ class MatchLogic(Operator):
         where = f"the pattern {self._spec.text} skips {rules.skip.replace('_', ' ')} {' or '.join(named)}"
         message = {
             TOO_MANY: f"{subject} has more than {rules.partials_max:,} partial matches of {self._spec.text}: "
-            "bound them with within, let a stage match fewer rows, or set partials_max",
-            MISSING: f"{where}, but a match{of_key} has no such row: name a variable that each match has",
-            STUCK: f"{where}, and a match{of_key} begins there, so it would be found again for ever: skip to "
-            "another row",
+            "bound their time with within, make a stage match fewer rows, or set partials_max",
+            MISSING: f"{where}, but a match{of_key} has no such row: name a variable that every match has",
+            STUCK: f"{where}, and a match{of_key} begins there, so it would be found again forever: skip to another "
+            "row",
             TOO_LARGE: f"a sum in a condition of {self._spec.text}{of_key} exceeds the range of int64: convert the "
             "values with CAST(... AS DOUBLE)",
         }[reason]

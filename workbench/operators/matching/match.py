@@ -66,12 +66,10 @@ class MatchRows:
         fields += [pa.field(name, term.type) for name, term in self.measures]
         names = [item.name for item in fields]
         if not names:
-            raise PlanError("the matches have no columns: name a measure, such as n='COUNT(*)'", origin=self.origin)
+            raise PlanError("the matches have no columns: add a measure, such as n='COUNT(*)'", origin=self.origin)
         for name in names:
             if names.count(name) > 1:
-                raise PlanError(
-                    f"two output columns are named {name!r}: give the measure another name", origin=self.origin
-                )
+                raise PlanError(f"two output columns are named {name!r}: rename the measure", origin=self.origin)
         return pa.schema(fields)
 
     def growing(self) -> str | None:

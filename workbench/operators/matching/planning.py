@@ -80,7 +80,7 @@ def _check_end(pattern: Pattern, origin: Origin | None) -> None:
     last = pattern.stages[-1]
     if len(pattern.stages) > 1 and last.contiguity == "not_followed_by" and not pattern.within_us:
         raise PlanError(
-            f"the pattern ends with not_followed_by({last.name!r}), which is never certain: add within('10min')",
+            f"the pattern ends with not_followed_by({last.name!r}), so a match is never certain: add within('10min')",
             origin=origin,
         )
 

@@ -180,8 +180,8 @@ def _restored(
     text = value_in(snapshot, "pattern", str)
     if text != spec.text:
         raise CheckpointError(
-            f"the state of operator {context.uid!r} is that of the pattern {text}, and the pattern is now {spec.text}: "
-            "give the operator another uid to start it afresh"
+            f"the state of operator {context.uid!r} belongs to the pattern {text}, but the pattern is now "
+            f"{spec.text}: change the operator's uid to start with empty state"
         )
     table, nodes, partials = (table_in(snapshot, name) for name in ("rows", "nodes", "partials"))
     batch = restored_rows(table, schema, "kept", context)
@@ -200,7 +200,7 @@ def _restored(
     first_row = numbers_in(partials, "first_row", 0, max(n, 1))
     first_time = numbers_in(partials, "first_time")
     if (len(partials) and not n) or (m and not n) or (node >= m).any() or not is_kept[node_rows].all():
-        raise ValueError("partial matches refer to rows that are not there")
+        raise ValueError("partial matches refer to missing rows")
     owners = subtask_of_group(context.parallelism, context.max_parallelism)
     own = owners[key_groups_of(batch, spec.keys, context.max_parallelism)] == context.subtask
     mine = own & is_kept

@@ -49,7 +49,7 @@ class Grouped:
 
 
 def aggregates_in(trees: Sequence[Tree]) -> list[Tree]:
-    """The calls of aggregates, each with its FILTER; those inside a query of their own or OVER do not count."""
+    """The calls of aggregates, each with its FILTER, except those inside a subquery or OVER."""
     found: list[Tree] = []
     for tree in trees:
         for part in tree.walk(prune=lambda node: isinstance(node, exp.Filter | exp.AggFunc | exp.Query | exp.Window)):
@@ -59,11 +59,11 @@ def aggregates_in(trees: Sequence[Tree]) -> list[Tree]:
 
 
 def grouped(rows: Relation, select: Tree, items: Items, text: Text) -> Grouped:
-    """Aggregate rows as a SELECT says.
+    """Aggregate the rows of a SELECT.
 
     Raises:
-        QueryError: groups without a window, a column that is neither a key nor aggregated, or an aggregate that does
-            not exist or fit.
+        QueryError: groups without a window, a column that is neither a key nor aggregated, or an aggregate that is
+            unknown or does not fit.
     """
     group, having = select.args.get("group"), select.args.get("having")
     condition = None if having is None else having.this
@@ -75,7 +75,7 @@ def grouped(rows: Relation, select: Tree, items: Items, text: Text) -> Grouped:
 
 
 def _keys(rows: Relation, group: Tree, items: Items, text: Text) -> list[Tree]:
-    """The keys; numbers and aliases stand for parts of the SELECT list."""
+    """The keys; numbers and aliases refer to parts of the SELECT list."""
     for name, value in group.args.items():
         if value and name != "expressions":
             raise text.error(group, f"GROUP BY {name.upper().replace('_', ' ')} is not supported: list the columns")
@@ -86,7 +86,9 @@ def _keys(rows: Relation, group: Tree, items: Items, text: Text) -> list[Tree]:
         if isinstance(tree, exp.Literal) and not tree.is_string:
             place = int(tree.name) if tree.name.isdecimal() else 0
             if not 0 < place <= len(items):
-                raise text.error(tree, f"GROUP BY {tree.name} is not a place in the SELECT list: use 1 to {len(items)}")
+                raise text.error(
+                    tree, f"GROUP BY {tree.name} is not a position in the SELECT list: use 1 to {len(items)}"
+                )
             keys.append(items[place - 1][1])
         elif isinstance(tree, exp.Column) and not tree.table and tree.name.lower() not in names:
             keys.append(aliases.get(tree.name.lower(), tree))
@@ -98,13 +100,13 @@ def _keys(rows: Relation, group: Tree, items: Items, text: Text) -> list[Tree]:
 def _with_group_window(
     rows: Relation, keys: list[Tree], items: Items, having: Tree | None, text: Text
 ) -> tuple[Relation, list[Tree], Items, Tree | None]:
-    """``GROUP BY TUMBLE(ts, ...)`` in the form of a window table function; TUMBLE_START(...) is then window_start."""
+    """Convert ``GROUP BY TUMBLE(ts, ...)`` to a window table function, and TUMBLE_START(...) to window_start."""
     calls = [key for key in keys if isinstance(key, exp.Anonymous) and key.name.upper() in WINDOWS]
     if not calls:
         return rows, keys, items, having
     call = calls[0]
     if len(calls) > 1 or rows.windows is not None:
-        raise text.error(calls[-1], "the rows have windows already: leave one out")
+        raise text.error(calls[-1], "the rows already have windows: remove one of them")
     rest = [key for key in keys if key is not call]
     time, intervals = intervals_of(call, text)
     by = rest if call.name.upper() == "SESSION" else []
@@ -119,7 +121,7 @@ def _with_group_window(
 
 
 def _bound_of(part: Tree, call: Tree, text: Text) -> Tree:
-    """``TUMBLE_START(...)`` as the column of the bound; other parts unchanged."""
+    """Replace ``TUMBLE_START(...)`` by the column of the bound."""
     if not isinstance(part, exp.Anonymous):
         return part
     name, _, which = part.name.upper().partition("_")
@@ -127,7 +129,7 @@ def _bound_of(part: Tree, call: Tree, text: Text) -> Tree:
         return part
     same = [key_of(item) for item in part.expressions] == [key_of(item) for item in call.expressions]
     if name != call.name.upper() or not same:
-        raise text.error(part, f"{part.sql('spark')} is not the window of GROUP BY: give it the same arguments")
+        raise text.error(part, f"{part.sql('spark')} is not the window in GROUP BY: use the same arguments")
     return _bound_column(_BOUND_NAMES[which], part)
 
 
@@ -203,7 +205,7 @@ _RESULTS = ("window_start", "window_end", "window_time")
 def _window(
     rows: Relation, keys: list[Tree], group: Tree, text: Text
 ) -> tuple[WindowAssigner | None, list[Column], list[Tree]]:
-    """The windows of the groups, or None if records update them; the bounds among the keys, and the other keys."""
+    """The windows of the groups, or None if records update the groups; the keys that are bounds; and the other keys."""
     named = {id(key): rows.of(key, text) for key in keys if isinstance(key, exp.Column)}
     if rows.windows is None:
         final = any(column.ahead_us is not None for column in named.values()) and not is_changelog(rows.records.schema)
@@ -211,14 +213,14 @@ def _window(
     bounds = [column for column in named.values() if column.bound is not None]
     rest = [key for key in keys if id(key) not in named or named[id(key)].bound is None]
     if not {"window_start", "window_end"} <= {column.bound for column in bounds}:
-        raise text.error(group, "rows with windows are grouped by them: add window_start, window_end to GROUP BY")
+        raise text.error(group, "rows with windows must be grouped by them: add window_start, window_end to GROUP BY")
     windows = rows.windows
     if isinstance(windows.assigner, Session):
         plain = {named[id(key)].stored if id(key) in named else key.sql("spark") for key in rest}
         if plain != set(windows.partition):
             by = ", ".join(key.sql("spark") for key in rest)
-            fix = f"write PARTITION BY {by} behind the table" if by else "leave out PARTITION BY"
-            raise text.error(windows.call, f"sessions are those of the keys in GROUP BY: {fix}")
+            fix = f"write PARTITION BY {by} after the table" if by else "remove PARTITION BY"
+            raise text.error(windows.call, f"sessions must have the same keys as GROUP BY: {fix}")
     return windows.assigner, list(dict.fromkeys(bounds)), rest
 
 
@@ -236,7 +238,7 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
         raise text.error(tree, f"{function} takes one value")
     if isinstance(operand, exp.Distinct):
         if len(operand.expressions) != 1:
-            raise text.error(tree, "DISTINCT takes one value here: combine them, as in CONCAT(a, b)")
+            raise text.error(tree, "DISTINCT takes one value here: combine several values, as in CONCAT(a, b)")
         operand = operand.expressions[0]
         if function in ("sum", "mean"):
             raise text.error(tree, f"{function}(DISTINCT ...) is not supported: aggregate SELECT DISTINCT in FROM")
@@ -244,7 +246,9 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
             function = "count_distinct"
     counted = isinstance(operand, exp.Star) or (isinstance(operand, exp.Literal) and function == "count")
     if any(isinstance(part, exp.AggFunc) for part in operand.walk()):
-        raise text.error(tree, "an aggregate of an aggregate needs a query of its own in FROM for the inner one")
+        raise text.error(
+            tree, "an aggregate of an aggregate is not supported: compute the inner one in a subquery in FROM"
+        )
     made: AnyAggregation
     if counted:
         made = aggregations.count()
@@ -276,7 +280,7 @@ def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
 
 
 def _check_grouped(tree: Tree, rows: Relation, after: Relation, computed: Mapping[str, str], text: Text) -> None:
-    """Reject columns that are neither keys nor inside an aggregate, also of one that does not exist."""
+    """Reject columns that are neither keys nor inside an aggregate, including unknown aggregates."""
     for part in tree.walk(prune=lambda node: key_of(node) in computed):
         if isinstance(part, exp.Anonymous):
             check_part(part, text)
@@ -291,7 +295,7 @@ def _check_grouped(tree: Tree, rows: Relation, after: Relation, computed: Mappin
 
 
 def _without_aliases(having: Tree, rows: Relation, items: Items) -> Tree:
-    """HAVING, with aliases of the SELECT list replaced by what they stand for."""
+    """HAVING, with aliases of the SELECT list replaced by their expressions."""
     names = {column.name.lower() for column in rows.columns}
     aliases = {alias.lower(): tree for alias, tree in items if alias is not None and alias.lower() not in names}
 

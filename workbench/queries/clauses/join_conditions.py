@@ -19,7 +19,7 @@ _FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, 
 
 
 def conjuncts(tree: Tree | None) -> list[Tree]:
-    """The conditions that AND connects; BETWEEN counts as two."""
+    """The operands of AND; BETWEEN counts as two conditions."""
     if tree is None:
         return []
     if isinstance(tree, exp.Paren):
@@ -35,13 +35,13 @@ def conjuncts(tree: Tree | None) -> list[Tree]:
 
 @dataclass
 class JoinConditions:
-    """The conditions of a join by what becomes of them."""
+    """The conditions of a join, by their use."""
 
     keys: list[tuple[Tree, Tree, Tree]] = field(default_factory=list)  # the left value, the right value, the condition
     before_us: int | None = None
     after_us: int | None = None
-    until: Tree | None = None  # the latest time of a right record, from columns of the left one
-    latest: bool = False  # whether the latest right record up to the left one's time is meant
+    until: Tree | None = None  # the latest time of a right record, computed from columns of the left one
+    latest: bool = False  # whether the join is with the latest right record up to the left record's time
     own: tuple[list[Tree], list[Tree]] = field(default_factory=lambda: ([], []))
     rest: list[Tree] = field(default_factory=list)
     bounding: list[Tree] = field(default_factory=list)
@@ -55,7 +55,7 @@ class JoinConditions:
 def sorted_conditions(
     conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, text: Text
 ) -> JoinConditions:
-    """The conditions of a join by what becomes of them.
+    """Sort the conditions of a join by their use.
 
     Raises:
         QueryError: an unknown column or function.
@@ -87,9 +87,9 @@ def sorted_conditions(
 def record_bounds(
     conditions: Sequence[Tree], left: Relation, right: Relation, both: Relation, plan: JoinConditions | None, text: Text
 ) -> JoinConditions:
-    """The conditions of a join if a left record says itself until when it has partners; otherwise the plan as it is.
+    """Handle a left record that contains the latest time of its partners; otherwise return the plan unchanged.
 
-    Such a condition is ``right.ts <= left.expires``, with the event time of the right side and nothing added to it.
+    Such a condition is ``right.ts <= left.expires``, with the plain event time of the right side.
     """
     found = sorted_conditions(conditions, left, right, both, text)
     if found.before_us is None:
@@ -121,7 +121,7 @@ def _side(column: Column, left: Relation) -> int:
 
 
 def _bounds(condition: Tree, plan: JoinConditions, left: Relation, right: Relation, both: Relation, text: Text) -> bool:
-    """Take a comparison of event times as a bound; False: it is none, or does not say it exactly."""
+    """Use a comparison of event times as a bound; False if it is not an exact bound."""
     ends = [_instant(part, both, text) for part in (condition.this, condition.expression)]
     if ends[0] is None or ends[1] is None:
         return False
@@ -142,7 +142,7 @@ def _bounds(condition: Tree, plan: JoinConditions, left: Relation, right: Relati
 
 
 def _instant(tree: Tree, both: Relation, text: Text) -> tuple[Column, int] | None:
-    """A column plus a constant number of microseconds; None: something else."""
+    """A column plus a constant number of microseconds; None for any other expression."""
     if isinstance(tree, exp.Paren):
         return _instant(tree.this, both, text)
     if isinstance(tree, exp.Column):

@@ -34,14 +34,14 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     Args:
         left, right: both sides.
         join: the clause.
-        pool: conditions of WHERE that an inner join may use.
+        pool: conditions of WHERE that an inner join can use.
         text: the query, for errors.
 
     Returns:
-        The pairs, and the conditions that are left of the pool.
+        The pairs, and the remaining conditions of the pool.
 
     Raises:
-        QueryError: a join without equal values, or with conditions that it cannot have.
+        QueryError: a join without an equality, or with unsupported conditions.
     """
     how = _how(join, text)
     if str(join.args.get("side") or "").upper() == "RIGHT":
@@ -78,10 +78,10 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
 
 
 def _is_as_of(join: Tree, left: Relation, right: Relation, text: Text) -> bool:
-    """Whether a join is one with a stream ``FOR SYSTEM_TIME AS OF left.ts``.
+    """Whether a join is with a stream ``FOR SYSTEM_TIME AS OF left.ts``.
 
     Raises:
-        QueryError: it names something else than the event time of the left side, or changes follow on the right.
+        QueryError: it does not name the event time of the left side, or the right side is a changelog.
     """
     version = join.this.args.get("version") if isinstance(join.this, exp.Table) else None
     if version is None or right.stream is None:
@@ -90,11 +90,11 @@ def _is_as_of(join: Tree, left: Relation, right: Relation, text: Text) -> bool:
     if not isinstance(time, exp.Column) or left.of(time, text).ahead_us != 0:
         known = [column.name for column in left.columns if column.ahead_us == 0]
         fix = f"use {known[0]}" if known else "give its source event_time=..."
-        raise text.error(time, f"{time.sql('spark')} is not the event time of the rows on the left: {fix}")
+        raise text.error(time, f"{time.sql('spark')} is not the event time of the left rows: {fix}")
     if is_changelog(right.records.schema):
         raise text.error(
             join.this,
-            "its rows replace earlier ones: join with the stream of versions itself, each row of which is one",
+            "its rows replace earlier ones: join with the append-only stream of versions",
         )
     return True
 
@@ -119,7 +119,7 @@ def _how(join: Tree, text: Text) -> AnyHow:
 
 
 def _equal(name: Tree, left: Relation, right: Relation) -> Tree:
-    """USING (name) as a condition; each side is read by its own table's name."""
+    """USING (name) as a condition that names the tables of both sides."""
     sides = []
     for side in (left, right):
         tables = [column.table for column in side.columns if column.name.lower() == name.name.lower()]
@@ -151,12 +151,10 @@ def _pairs(left: Relation, right: Relation, how: AnyHow, plan: JoinConditions, j
     if right.table is not None:
         sides[RIGHT] = right
         if plan.own[RIGHT] and how != "inner":
-            raise text.error(plan.own[RIGHT][0], "a condition on the table alone: filter the table before")
+            raise text.error(plan.own[RIGHT][0], "this condition is only about the table: filter the table first")
         rest += plan.own[RIGHT]
     if not plan.keys:
-        raise text.error(
-            join, "a join needs values that are equal on both sides: add a condition such as a.id = b.id to ON"
-        )
+        raise text.error(join, "a join needs an equality between both sides: add a condition such as a.id = b.id to ON")
     sides, keys = _with_keys(sides, plan.keys, how, text)
     pairs = _joined(sides, keys, how, plan, join, text)
     for one in rest:
@@ -170,7 +168,7 @@ def _check_outer(plan: JoinConditions, how: AnyHow, text: Text) -> None:
         raise text.error(
             unfit[0],
             f"{'an' if how == 'outer' else 'a'} {how} join cannot have this condition in ON, because a record that "
-            "fails it is kept with nulls: put it into WHERE, or into a query in FROM",
+            "fails it is kept with nulls: move it to WHERE, or to a subquery in FROM",
         )
 
 
@@ -181,7 +179,7 @@ def _filtered(side: Relation, conditions: Sequence[Tree], text: Text) -> Relatio
 
 
 def _is_bounded(left: Relation, right: Relation, plan: JoinConditions, how: AnyHow, join: Tree, text: Text) -> bool:
-    """Whether records need to wait for a limited time only; otherwise the join keeps all of them."""
+    """Whether the join keeps records for a limited time only; otherwise it keeps all of them."""
     changes = is_changelog(left.records.schema) or is_changelog(right.records.schema)
     if changes or not plan.bounded or how in ("semi", "anti"):
         return False
@@ -190,16 +188,18 @@ def _is_bounded(left: Relation, right: Relation, plan: JoinConditions, how: AnyH
         return True
     assert plan.after_us is not None
     if plan.before_us > plan.after_us:
-        raise text.error(join, "no pair of event times satisfies the conditions of the join: check their directions")
+        raise text.error(
+            join, "no pair of event times satisfies the join conditions: check the direction of the comparisons"
+        )
     return how != "outer" or plan.before_us == plan.after_us
 
 
 def _with_keys(
     sides: list[Relation], pairs: Sequence[tuple[Tree, Tree, Tree]], how: AnyHow, text: Text
 ) -> tuple[list[Relation], tuple[list[str], list[str]]]:
-    """Both sides with their key columns.
+    """Add key columns to both sides.
 
-    The right keys are not in the result, so those of an outer join are copies; so are computed and repeated ones.
+    The right keys are not in the result, so an outer join uses copies; computed and repeated keys are copies too.
     """
     names: tuple[list[str], list[str]] = ([], [])
     for at in (LEFT, RIGHT):
@@ -220,7 +220,7 @@ def _with_keys(
             for name, value in added.items():
                 plain = plain_name(value)
                 if plain is None:
-                    raise text.error(pairs[0][2], "a table is joined by its columns: compute the value before")
+                    raise text.error(pairs[0][2], "a table is joined by its columns: compute the value first")
                 table = table.append_column(name, table[plain])
             sides[at] = replace(side, table=table)
         elif added:
@@ -232,7 +232,7 @@ def _bound_to(tree: Tree, side: Relation, text: Text) -> Expression:
     if side.table is None:
         return bound(tree, side, text)
     if not isinstance(tree, exp.Column):
-        raise text.error(tree, "a table is joined by its columns: compute the value before, in the table")
+        raise text.error(tree, "a table is joined by its columns: compute the value in the table first")
     return col(side.of(tree, text).stored or "")
 
 
@@ -254,11 +254,13 @@ def _joined(
     try:
         if right.table is not None:
             if how == "semi" or how == "anti":
-                raise text.error(join, f"a {how} join needs a stream: make one of the table with wb.Stream.from_table")
+                raise text.error(join, f"a {how} join needs a stream: convert the table with wb.Stream.from_table")
             stream = left.records.join(right.table, on, how=how, suffix=suffix)
         elif plan.latest:
             if how == "semi" or how == "anti":
-                raise text.error(join, f"a {how} join has no version to show: write JOIN or LEFT JOIN")
+                raise text.error(
+                    join, f"a {how} join cannot be combined with FOR SYSTEM_TIME AS OF: write JOIN or LEFT JOIN"
+                )
             stream = left.records.join(right.records, on, between="latest", how=how, suffix=suffix)
         elif how == "semi" or how == "anti" or not plan.bounded:
             stream = left.records.join(right.records, on, how=how, suffix=suffix)

@@ -1,4 +1,4 @@
-"""Joins with a table of another system, ``FOR SYSTEM_TIME AS OF`` the time at which a record is processed."""
+"""Joins with a table of another system, ``FOR SYSTEM_TIME AS OF`` the processing time of a record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Keys = Sequence[tuple[Tree, Tree, Tree]]
 def looked_up(
     left: Relation, right: Relation, how: AnyHow, keys: Keys, rest: Sequence[Tree], join: Tree, text: Text
 ) -> Relation:
-    """Each record on the left with the row that its key has in the table now.
+    """Join each left record with the current row of its key in the table.
 
     Args:
         left: the stream.
@@ -39,26 +39,28 @@ def looked_up(
         text: the query, for errors.
 
     Raises:
-        QueryError: no ``FOR SYSTEM_TIME AS OF``, no key, a computed column of the table, or a join that cannot be.
+        QueryError: no ``FOR SYSTEM_TIME AS OF``, no key, a computed column of the table, or an unsupported join.
     """
     lookup = right.lookup
     assert lookup is not None
     if how != "inner" and how != "left":
-        raise text.error(join, f"a {how} join needs all rows of the table: write JOIN or LEFT JOIN")
+        raise text.error(join, f"a {how} join would need all rows of the table: write JOIN or LEFT JOIN")
     if is_changelog(left.records.schema):
         raise text.error(
-            join, "the rows on the left replace earlier ones, and a look-up would find another row for each: join first"
+            join, "the left rows replace earlier ones, and a look-up could return a different row each time: join first"
         )
     if not keys:
         raise text.error(join, "a look-up needs a key: add a condition such as o.customer = c.id to ON")
     if rest and how == "left":
-        raise text.error(rest[0], "a look-up with LEFT JOIN has equalities alone in ON: put this into WHERE")
+        raise text.error(
+            rest[0], "a look-up with LEFT JOIN supports only equalities in ON: move this condition to WHERE"
+        )
     stream = left.records
     there = stream.columns
     own, theirs = [], []
     for value, column, _ in keys:
         if not isinstance(column, exp.Column):
-            raise text.error(column, "a table is looked up by its columns: compute the value on the other side")
+            raise text.error(column, "a look-up compares columns of the table: compute the value on the other side")
         theirs.append(right.of(column, text).name)
         key = bound(value, left, text)
         name = plain_name(key)
@@ -83,11 +85,11 @@ def looked_up(
 
 @dataclass(frozen=True)
 class Renamed(LookupTable):
-    """A table under other names of its columns.
+    """A table with renamed columns.
 
     Attributes:
         table: the table.
-        names: of its columns, in their order.
+        names: the new column names, in order.
     """
 
     table: LookupTable

@@ -25,7 +25,7 @@ _BEGINS: dict[str, tuple[str, ...]] = {
     "subset": ("SUBSET",),
     "define": ("DEFINE",),
 }
-"""The words that each clause begins with; two of them may be one token."""
+"""The words that begin each clause; two words can be one token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Part:
 
     Attributes:
         text: the piece.
-        start: where it begins, counted from 0.
+        start: the index of its first character.
     """
 
     text: str
@@ -42,7 +42,7 @@ class Part:
 
     @property
     def end(self) -> int:
-        """Its last character."""
+        """The index of its last character."""
         return self.start + max(len(self.text) - 1, 0)
 
 
@@ -60,7 +60,7 @@ class Clauses:
 
 
 def clauses(tree: Tree, text: Text) -> Clauses:
-    """The clauses of a node that the parser has made.
+    """Split the clauses of a node from the parser.
 
     Raises:
         QueryError: an unknown clause, or one that comes twice; with a caret.
@@ -89,7 +89,7 @@ def clauses(tree: Tree, text: Text) -> Clauses:
         start = tokens[inside].start if inside < end else tokens[inside - 1].end + 1
         stop = tokens[end - 1].end + 1 if inside < end else start
         if name in said:
-            twice = f"{' '.join(_BEGINS[name])} comes twice: write it once"
+            twice = f"{' '.join(_BEGINS[name])} is given twice: write it once"
             raise text.error_at(tokens[at].start, tokens[at].end, twice)
         said[name] = Part(text.sql[start:stop], start)
     return Clauses(place, said)
@@ -99,11 +99,11 @@ def _tokens(part: Part, text: Text) -> list[Any]:
     try:
         return list(Spark().tokenize(" " * part.start + part.text))
     except TokenError:
-        raise text.error_at(part.start, part.end, "this has a quote that is not closed: close it") from None
+        raise text.error_at(part.start, part.end, "a quote is not closed: close it") from None
 
 
 def _begins(tokens: Sequence[Any], at: int) -> tuple[str, int] | None:
-    """The clause that begins here, and how many tokens its words are."""
+    """The clause that begins here, and the number of tokens of its words."""
     for name, words in _BEGINS.items():
         if tokens[at].text.upper() == words[0]:
             if [token.text.upper() for token in tokens[at : at + len(words)]] == list(words):
@@ -116,7 +116,7 @@ def _begins(tokens: Sequence[Any], at: int) -> tuple[str, int] | None:
 
 
 def items(part: Part, text: Text) -> list[Part]:
-    """The parts of a list, which commas separate.
+    """The parts of a comma-separated list.
 
     Raises:
         QueryError: one is empty.
@@ -151,7 +151,7 @@ def named(part: Part, text: Text, what: str, *, name_first: bool) -> tuple[str, 
     example = "A AS A.price > 10" if name_first else "LAST(A.price) AS price"
     if len(tokens) < 3 or tokens[at].text.upper() != "AS":
         begin = tokens[0].start if tokens else part.start
-        raise text.error_at(begin, part.end, f"{what} has the form {example}: add AS")
+        raise text.error_at(begin, part.end, f"{what} must have the form {example}: add AS")
     if name_first:
         start = tokens[at].end + 1
         return str(tokens[0].text), Part(text.sql[start : part.start + len(part.text)], start)

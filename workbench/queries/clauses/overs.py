@@ -22,17 +22,17 @@ from workbench.queries.reading.table_functions import free_name
 
 
 def overs_in(trees: Sequence[Tree]) -> list[Tree]:
-    """The aggregates with OVER in parts of a SELECT list, without ROW_NUMBER alone."""
+    """The aggregates with OVER in parts of a SELECT list, except a plain ROW_NUMBER."""
     found = [part for tree in trees for part in tree.find_all(exp.Window)]
     return [part for part in found if not isinstance(part.this, exp.RowNumber)]
 
 
 def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relation, Mapping[str, str]]:
-    """The rows with a column for each aggregate, and by the text of an aggregate its column.
+    """Add a column for each aggregate; also return the columns by the text of their aggregates.
 
     Raises:
-        QueryError: rows that are replaced, an order by another column than event time, a frame that does not end with
-            the row, or different windows in one query.
+        QueryError: updating rows, an order that is not event time, a frame that does not end at the current row, or
+            different windows in one query.
     """
     first = calls[0]
     changes = is_changelog(rows.records.schema)
@@ -50,8 +50,7 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
     if changes and unit != "rows":
         raise text.error(
             first,
-            "its rows replace earlier ones, and their frames count rows: write ROWS BETWEEN 10 PRECEDING AND "
-            "CURRENT ROW",
+            "its rows replace earlier ones, so its frames count rows: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW",
         )
     back = timedelta(microseconds=preceding) if unit == "range" and preceding is not None else preceding
     window = _window_of(first)
@@ -69,7 +68,9 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
     computed: dict[str, str] = {}
     for call in calls:
         if _window_of(call) != window:
-            raise text.error(call, "OVER has another window than the aggregate before it: use one, or two queries")
+            raise text.error(
+                call, "OVER has a different window than the aggregate before it: use the same window, or two queries"
+            )
         key = key_of(call)
         if key not in computed:
             name = free_name(f"${call.this.sql('spark')}", [*stream.columns, *aggregates])
@@ -96,14 +97,12 @@ def _frame(call: Tree, text: Text) -> tuple[Unit, int | None]:
         str(spec.args.get("end") or "CURRENT ROW").upper() != "CURRENT ROW"
         or spec.args.get("start_side") != "PRECEDING"
     ):
-        raise text.error(
-            call, "a frame goes from before the row to it: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW"
-        )
+        raise text.error(call, "a frame must end at the current row: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW")
     if str(start).upper() == "UNBOUNDED":
         return ("rows" if unit == "ROWS" else "range"), None
     if unit == "ROWS":
         if not (isinstance(start, exp.Literal) and not start.is_string and start.name.isdecimal()):
-            raise text.error(call, "ROWS counts rows: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW")
+            raise text.error(call, "ROWS needs a number of rows: write ROWS BETWEEN 10 PRECEDING AND CURRENT ROW")
         return "rows", int(start.name)
     if not isinstance(start, exp.Expression):
         raise text.error(

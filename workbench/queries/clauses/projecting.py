@@ -22,10 +22,10 @@ from workbench.queries.reading.table_functions import free_name, is_clock, mater
 
 
 def projected(rows: Relation, tree: Tree, text: Text) -> Relation:
-    """The columns of the SELECT list, grouped if the query groups, and filtered by HAVING.
+    """The columns of the SELECT list, after GROUP BY and HAVING if the query has them.
 
     Raises:
-        QueryError: an expression that is unknown or does not fit, or two columns of one name.
+        QueryError: an unknown or unsuitable expression, or two columns with the same name.
     """
     items: Items = [
         (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item) for item in tree.expressions
@@ -62,7 +62,7 @@ def _chosen(rows: Relation, items: Items, computed: Mapping[str, str], text: Tex
     for alias, part in items:
         for name, value, ahead in _values(rows, alias, part, computed, text):
             if name in chosen:
-                raise text.error(part, f"two columns are named {name!r}: give one another name with AS")
+                raise text.error(part, f"two columns are named {name!r}: rename one with AS")
             chosen[name] = value
             columns.append(Column(None, name, name, ahead))
     columns += [Column(None, alias, None, None, "proctime") for alias in clocks]
@@ -78,10 +78,10 @@ def _numbered(
     numbers: list[tuple[str | None, Tree]],
     text: Text,
 ) -> Relation:
-    """The columns of the SELECT list, and what ROW_NUMBER needs besides."""
+    """The columns of the SELECT list, and additional columns for ROW_NUMBER."""
     alias, call = numbers[0]
     if len(numbers) > 1 or alias is None:
-        raise text.error(call, "a query has one ROW_NUMBER() with a name: add AS row_number")
+        raise text.error(call, "a query can have one ROW_NUMBER(), with a name: add AS row_number")
     made = numbered(call, rows, list(chosen), text)
     stored = {plain_name(value): name for name, value in reversed(chosen.items())}
     places: dict[str, str] = {}
@@ -125,7 +125,7 @@ def is_star(tree: Tree) -> bool:
 
 
 def selected(rows: Relation, chosen: Mapping[str, Expression]) -> Stream:
-    """The stream of these columns; the same one if it has them already."""
+    """Select these columns; the same stream if it already has exactly them."""
     stream = rows.records
     if list(chosen) == [name for name in stream.columns if name != KIND] and all(
         plain_name(value) == name for name, value in chosen.items()

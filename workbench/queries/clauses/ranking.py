@@ -1,4 +1,4 @@
-"""Top-N and deduplication: ROW_NUMBER() OVER (...) in a query, and the condition on it in the query around it."""
+"""Top-N and deduplication: ROW_NUMBER() OVER (...) in a subquery, and its condition in the outer query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from workbench.queries.reading.table_functions import free_name
 
 _FLIPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ}
 _MOST = 100_000
-"""The largest number of rows that are kept for each key."""
+"""The maximum number of rows per key."""
 
 
 def is_row_number(tree: Tree) -> bool:
@@ -29,11 +29,11 @@ def is_row_number(tree: Tree) -> bool:
 
 @dataclass(frozen=True)
 class Numbered:
-    """What ROW_NUMBER needs of the rows that it numbers.
+    """The ranking of ROW_NUMBER, and the columns that it needs.
 
     Attributes:
         ranking: the keys and the order.
-        added: by name, the columns to compute for them.
+        added: the columns to compute for it, by name.
     """
 
     ranking: Ranking
@@ -45,15 +45,15 @@ def numbered(window: Tree, rows: Relation, taken: Sequence[str], text: Text) -> 
 
     Args:
         window: see `is_row_number`.
-        rows: that are numbered.
-        taken: names that columns of the result have.
+        rows: the rows to number.
+        taken: the column names of the result.
         text: the query, for errors.
 
     Raises:
-        QueryError: an order that is missing, or parts that are not supported.
+        QueryError: a missing order, or unsupported parts.
     """
     if window.args.get("spec") is not None:
-        raise text.error(window, "ROW_NUMBER() numbers all rows of its partition: leave out ROWS or RANGE")
+        raise text.error(window, "ROW_NUMBER() numbers all rows of its partition: remove ROWS or RANGE")
     order = window.args.get("order")
     if order is None:
         raise text.error(window, "ROW_NUMBER() needs an order: write OVER (PARTITION BY ... ORDER BY ...)")
@@ -77,19 +77,19 @@ def numbered(window: Tree, rows: Relation, taken: Sequence[str], text: Text) -> 
 
 
 def limited(rows: Relation, conditions: Sequence[Tree], read: bool, text: Text) -> tuple[Relation, list[Tree]]:
-    """The first rows of each key, by the condition on their number.
+    """Keep the first rows of each key, by the condition on their number.
 
     Args:
         rows: with a ranking.
         conditions: of WHERE, connected by AND.
-        read: whether the query reads the number elsewhere.
+        read: whether the query uses the number elsewhere.
         text: the query, for errors.
 
     Returns:
         The rows, and the other conditions.
 
     Raises:
-        QueryError: no such condition, or one that is not an upper bound.
+        QueryError: there is no such condition, or it is not an upper bound.
     """
     ranking = rows.ranking
     assert ranking is not None
@@ -103,10 +103,12 @@ def limited(rows: Relation, conditions: Sequence[Tree], read: bool, text: Text) 
             limit = found if limit is None else min(limit, found)
     if limit is None:
         raise text.error(
-            ranking.call, f"ROW_NUMBER() numbers all rows for ever: add WHERE {number.name} <= 10 around this query"
+            ranking.call,
+            f"ROW_NUMBER() without a limit would keep all rows forever: add WHERE {number.name} <= 10 "
+            "around this query",
         )
     if not 1 <= limit <= _MOST:
-        raise text.error(ranking.call, f"the first {limit} rows are asked for: choose 1 to {_MOST}")
+        raise text.error(ranking.call, f"the first {limit} rows are requested: choose 1 to {_MOST}")
     stream = rows.records
     name = free_name(number.name, stream.columns)
     try:
@@ -124,7 +126,8 @@ def _without(columns: tuple[Column, ...], name: str) -> tuple[Column, ...]:
 
 
 def _limit(condition: Tree, number: Column, text: Text) -> int | None:
-    """The largest number that satisfies ``n <= 3``, ``n < 4``, ``n = 1`` or the like; None: another condition."""
+    """The largest number that satisfies a condition such as ``n <= 3``, ``n < 4`` or ``n = 1``; None for other
+    conditions."""
     kind, sides = type(condition), (condition.this, condition.args.get("expression"))
     if kind not in _FLIPPED or sides[1] is None:
         return None
@@ -139,9 +142,11 @@ def _limit(condition: Tree, number: Column, text: Text) -> int | None:
         return None
     limit = int(value.name)
     if kind is exp.EQ and limit > 1:
-        raise text.error(condition, f"only the first rows are kept: write {number.name} <= {limit}, and filter again")
+        raise text.error(
+            condition, f"ROW_NUMBER() needs an upper limit only: write {number.name} <= {limit}, and filter again"
+        )
     if kind is exp.GTE and limit <= 1:
-        return _MOST  # says nothing: all numbers are at least 1
+        return _MOST  # always true: numbers start at 1
     if kind in (exp.LTE, exp.EQ):
         return limit
     return limit - 1 if kind is exp.LT else None

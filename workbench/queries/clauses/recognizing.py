@@ -1,4 +1,4 @@
-"""MATCH_RECOGNIZE over a relation: the clauses become one operator.
+"""MATCH_RECOGNIZE over a relation: translates its clauses to one operator.
 
 Source: SQL:2016, row pattern recognition (ISO/IEC TR 19075-5); Flink's SQL for WITHIN and MATCH_ROWTIME.
 """
@@ -26,7 +26,7 @@ from workbench.queries.reading.binding import constant_us
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 
-_UNMATCHED = "WITH UNMATCHED ROWS is not supported: select the rows without MATCH_RECOGNIZE beside it"
+_UNMATCHED = "WITH UNMATCHED ROWS is not supported: select the rows in a separate query"
 
 
 def recognized(rows: Relation, tree: Tree, text: Text) -> Relation:
@@ -38,14 +38,14 @@ def recognized(rows: Relation, tree: Tree, text: Text) -> Relation:
         text: the query, for errors.
 
     Raises:
-        QueryError: a clause that cannot be read or that does not fit the columns; with the line and a caret.
+        QueryError: a clause cannot be parsed or does not fit the columns; with the line and a caret.
     """
     alias = tree.args.get("alias")
     return _Planned(_plain(rows), clauses(tree, text), text, None if alias is None else alias.name or None).relation()
 
 
 def _plain(rows: Relation) -> Relation:
-    """The same rows in a stream whose columns have the names of SQL."""
+    """The same rows with the column names of SQL."""
     if all(column.name == column.stored for column in rows.columns):
         return rows
     stream = rows.records.select(**{column.name: col(column.stored or "") for column in rows.columns})
@@ -82,10 +82,10 @@ class _Planned:
         rows_per_match, shows_empty = self._rows_per_match()
         skip, skip_mask = self._skip({**masks, **subsets})
         within = said.get("within")
-        # A match may take exactly that long, and the rules say what it takes less than.
+        # In SQL a match may span exactly this time; the operator's bound is exclusive.
         within_us = 0 if within is None else constant_us(self._parsed(within), text) + 1
         if within is not None and within_us < 1:
-            raise self._error(within, "WITHIN is a negative time: write for example INTERVAL '10' SECOND")
+            raise self._error(within, "WITHIN is negative: write for example INTERVAL '10' SECOND")
         rules = Rules(False, skip, skip_mask, within_us, is_asked(conditions), PARTIALS_MAX)
         bits = {variables[variable]: bit for bit, variable, _ in conditions}
         try:
@@ -125,7 +125,7 @@ class _Planned:
         for item in items(part, self.text):
             tree = self._parsed(item)
             if not isinstance(tree, exp.Column):
-                raise self._error(item, "PARTITION BY takes columns: compute this one in a query in FROM")
+                raise self._error(item, "PARTITION BY takes columns: compute this value in a subquery in FROM")
             keys.append(self.rows.of(tree, self.text).name)
         return tuple(keys)
 
@@ -134,24 +134,24 @@ class _Planned:
         times = [column.name for column in self.rows.columns if column.ahead_us == 0]
         fix = f"write ORDER BY {times[0]}" if times else "name the event-time column at the source (event_time=)"
         if part is None:
-            raise self._error(self.clauses.place, f"MATCH_RECOGNIZE needs the order of its rows: {fix}")
+            raise self._error(self.clauses.place, f"MATCH_RECOGNIZE needs an order of its rows: {fix}")
         first, *others = items(part, self.text)
         for other in others:
             raise self._error(
-                other, "rows of one time keep the order of their arrival: leave this out, and order by event time alone"
+                other, "rows with equal times keep their arrival order: remove this, and order by event time alone"
             )
         descends = words(first, self.text)[-1].upper() == "DESC"
         name = first.text.strip().removesuffix("ASC").removesuffix("asc").strip()
         tree = None if descends else self._parsed(Part(name, first.start + len(first.text) - len(first.text.lstrip())))
         if not isinstance(tree, exp.Column) or self.rows.of(tree, self.text).ahead_us != 0:
-            raise self._error(first, f"rows are matched in the order of their event time, which this is not: {fix}")
+            raise self._error(first, f"rows are matched in event-time order, and this is not the event time: {fix}")
 
     def _shape(self) -> tuple[Shape, Part]:
         part = self.clauses.said.get("pattern")
         if part is None:
             raise self._error(self.clauses.place, "MATCH_RECOGNIZE has no PATTERN: write PATTERN (A B+)")
         if not (part.text.startswith("(") and part.text.endswith(")")):
-            raise self._error(part, "PATTERN has parentheses around it, and nothing behind them: write PATTERN (A B+)")
+            raise self._error(part, "PATTERN must be in parentheses, with nothing after them: write PATTERN (A B+)")
         try:
             return read_pattern(part.text[1:-1]), part
         except PatternSyntaxError as error:
@@ -167,9 +167,13 @@ class _Planned:
             name, equals, *rest = [*words(item, self.text), "", ""][:-1] if "=" in item.text else ("", "", "")
             members = [word for word in rest if word not in ("(", ")", ",", "")]
             if equals != "=" or not members:
-                raise self._error(item, "SUBSET has the form SUBSET U = (A, B): name the variables in parentheses")
+                raise self._error(
+                    item, "SUBSET must have the form SUBSET U = (A, B): name the variables in parentheses"
+                )
             if name in masks or name in found:
-                raise self._error(item, f"{name!r} is the name of a variable already: give the union another name")
+                raise self._error(
+                    item, f"{name!r} is already the name of a variable: choose another name for the union"
+                )
             found[name] = 0
             for member in members:
                 if member not in masks:
@@ -188,7 +192,7 @@ class _Planned:
             if chosen is None:
                 raise self._error(item, f"the pattern lacks it: {unknown('variable', name, variables)}")
             if chosen in seen:
-                raise self._error(item, f"{name} is defined twice: join the conditions with AND")
+                raise self._error(item, f"{name} is defined twice: combine the conditions with AND")
             seen.add(chosen)
             tree = self._parsed(condition)
             try:
@@ -216,12 +220,12 @@ class _Planned:
         if "all" not in said:
             return "one", True
         if "one" in said:
-            raise self._error(said["one"], "both ONE ROW and ALL ROWS PER MATCH are asked for: leave one out")
+            raise self._error(said["one"], "both ONE ROW and ALL ROWS PER MATCH are given: remove one of them")
         which = " ".join(words(said["all"], self.text)).upper()
         if which == "WITH UNMATCHED ROWS":
             raise self._error(said["all"], _UNMATCHED)
         if which not in ("", "SHOW EMPTY MATCHES", "OMIT EMPTY MATCHES"):
-            raise self._error(said["all"], f"{which} cannot stand here: write SHOW EMPTY MATCHES or OMIT EMPTY MATCHES")
+            raise self._error(said["all"], f"{which} is not valid here: write SHOW EMPTY MATCHES or OMIT EMPTY MATCHES")
         return "all", which != "OMIT EMPTY MATCHES"
 
     def _skip(self, masks: dict[str, int]) -> tuple[Skip, int]:
@@ -237,7 +241,7 @@ class _Planned:
         way = ways.get(" ".join(written[:-1]).upper())
         if way is None or not written:
             forms = "PAST LAST ROW, TO NEXT ROW, TO FIRST A and TO LAST A"
-            raise self._error(part, f"this is no way to go on after a match: there are {forms}")
+            raise self._error(part, f"this is not a valid AFTER MATCH SKIP: write {forms}")
         name = written[-1]
         near = [known for known in masks if known == name] or [k for k in masks if k.lower() == name.lower()]
         if len(near) != 1:

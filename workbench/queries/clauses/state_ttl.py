@@ -1,4 +1,4 @@
-"""How long operators of a query keep their state: SET 'state_ttl', and the hint STATE_TTL of one SELECT."""
+"""The time-to-live of state: SET 'state_ttl' for a script, and the hint STATE_TTL for one SELECT."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def setting(tree: Tree, text: Text) -> int:
     """The microseconds of ``SET 'state_ttl' = '1 d'``, which Flink calls ``table.exec.state.ttl``.
 
     Raises:
-        QueryError: another setting, or no duration.
+        QueryError: an unknown setting, or not a duration.
     """
     item = tree.expressions[0].this if len(tree.expressions) == 1 else None
     if not isinstance(item, exp.EQ):
@@ -39,16 +39,16 @@ def hinted(hint: Tree | None, tables: Iterable[str], text: Text) -> int | None:
     """The microseconds of ``SELECT /*+ STATE_TTL('a' = '1d', 'b' = '2d') */``; None: there is no hint.
 
     Args:
-        hint: of the SELECT.
+        hint: the hint of the SELECT.
         tables: the names in FROM.
         text: the query, for errors.
 
     Raises:
-        QueryError: another hint, a table that is not there, or one that has no time.
+        QueryError: another hint, an unknown table, or a table without a time.
     """
     if hint is None:
         return None
-    at = text.sql.find("/*+")  # parts of a hint have no places of their own
+    at = text.sql.find("/*+")  # the parser has no positions for parts of a hint
 
     def refused(message: str) -> QueryError:
         return text.error_at(at, at + 2, message)
@@ -65,7 +65,7 @@ def hinted(hint: Tree | None, tables: Iterable[str], text: Text) -> int | None:
                 raise refused(unknown("table", str(item.this.name), tables))
             given[name] = _duration(item.expression, refused)
     if missing := [table for table in tables if table not in given]:
-        raise refused(f"STATE_TTL gives {missing[0]} no time, so its state would grow for ever: name it")
+        raise refused(f"STATE_TTL has no time for {missing[0]}, so its state would grow forever: add one")
     return max(given.values())
 
 
@@ -75,17 +75,17 @@ def _duration(value: Tree, refused: Callable[[str], QueryError]) -> int:
     except SettingError as error:
         raise refused(error.message) from None
     if not us:
-        raise refused("state_ttl is 0: it must be above zero; leave it out to keep state for ever")
+        raise refused("state_ttl is 0: it must be above zero; remove it to keep state forever")
     return us
 
 
 def limited(rows: Relation, ttl_us: int | None, tables: Iterable[Relation]) -> Relation:
-    """The same rows from operators that drop state after a time, unless they have a time already.
+    """Set a time-to-live for the operators of a query that have none yet.
 
     Args:
-        rows: of a query.
+        rows: the result of a query.
         ttl_us: the time; None: nothing changes.
-        tables: that the query reads, which stay as they are.
+        tables: the inputs of the query, which stay unchanged.
     """
     if ttl_us is None or rows.stream is None:
         return rows

@@ -1,4 +1,4 @@
-"""IN (SELECT ...), EXISTS and their opposites: conditions on other rows become semi and anti joins."""
+"""IN (SELECT ...), EXISTS and their negations become semi and anti joins."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import free_name, materialized
 
 _EVERY_ROW = "$every"
-"""A column in which all rows have one value."""
+"""A column with the same value in all rows."""
 _GATE = "$gate"
-"""The column of what decides NOT IN for more than one row."""
+"""The column of values that decide NOT IN for more than one row."""
 _NO_MATTER_WHAT, _OF_VALUES = 1, 2
 
 
 @dataclass(frozen=True)
 class Scope:
-    """How the query of a condition is planned.
+    """The context in which a subquery is planned.
 
     Attributes:
-        query: the relation of a query.
-        names: the columns that its FROM offers.
-        text: the query around it, for errors.
+        query: plans a subquery to a relation.
+        names: the columns of its FROM.
+        text: the outer query, for errors.
     """
 
     query: Callable[[Tree], Relation]
@@ -39,7 +39,7 @@ class Scope:
 
 
 def is_nested(condition: Tree) -> bool:
-    """Whether a condition asks a query about each row.
+    """Whether a condition contains IN or EXISTS with a subquery.
 
     Example:
         >>> from sqlglot import parse_one
@@ -51,10 +51,10 @@ def is_nested(condition: Tree) -> bool:
 
 
 def check_not_nested(condition: Tree, text: Text) -> None:
-    """Reject a query inside a condition of another kind.
+    """Reject a subquery inside any other condition.
 
     Raises:
-        QueryError: with the place where it can stand.
+        QueryError: with the places where a subquery is supported.
     """
     for part in condition.walk():
         if isinstance(part, exp.Query | exp.Exists | exp.In):
@@ -62,7 +62,7 @@ def check_not_nested(condition: Tree, text: Text) -> None:
 
 
 def _opened(condition: Tree) -> tuple[Tree, bool]:
-    """The condition without parentheses and NOT, and whether it is negated."""
+    """Strip parentheses and NOT from a condition; also return whether it is negated."""
     negated = False
     while isinstance(condition, exp.Paren | exp.Not):
         negated ^= isinstance(condition, exp.Not)
@@ -71,16 +71,16 @@ def _opened(condition: Tree) -> tuple[Tree, bool]:
 
 
 def chosen(rows: Relation, condition: Tree, others: Sequence[Tree], scope: Scope) -> Relation:
-    """The rows that satisfy such a condition.
+    """Keep the rows that satisfy such a condition.
 
     Args:
-        rows: to choose from.
+        rows: the input.
         condition: see `is_nested`.
-        others: the other conditions of WHERE, which may say that a value is not null.
-        scope: for the query in the condition.
+        others: the other conditions of WHERE, which can exclude nulls.
+        scope: for the subquery.
 
     Raises:
-        QueryError: the query in the condition, or how it refers to the rows around it, is not supported.
+        QueryError: the subquery, or its reference to the outer rows, is not supported.
     """
     test, negated = _opened(condition)
     rows = materialized(rows, scope.text)
@@ -110,12 +110,16 @@ def _in(rows: Relation, test: Tree, negated: bool, others: Sequence[Tree], scope
     there = [column.stored or "" for column in inner.columns]
     count = len(there) - len(pairs)
     if count != len(values):
-        raise text.error(test, f"IN compares {len(values)} values with {count} columns of its query: select as many")
+        raise text.error(
+            test, f"IN compares {len(values)} values with {count} columns of its query: select the same number"
+        )
     outer = [bound(tree, rows, text) for tree in (*(tree for tree, _ in pairs), *values)]
     if not negated:
         return _joined(rows, outer, inner, there, False, test, scope)
     if len(values) > 1:
-        raise text.error(test, "NOT IN compares one value here: write NOT EXISTS with a condition for each value")
+        raise text.error(
+            test, "NOT IN can compare only one value here: write NOT EXISTS with a condition for each value"
+        )
     kept = _joined(rows, outer, inner, there, True, test, scope)
     nulls = _may_be_null(values[0], others), _may_be_null(_selected(inside), conjuncts(_where(inside)))
     return _without_doubts(kept, outer, inner, there, nulls, test, scope)
@@ -130,9 +134,9 @@ def _without_doubts(
     test: Tree,
     scope: Scope,
 ) -> Relation:
-    """The rows for which NOT IN is true and not null.
+    """Keep the rows for which NOT IN is true, not null.
 
-    It is null for a null if there is any value, and for every row once a null is among the values.
+    NOT IN is null for a null if there is any value, and for every row once a value is null.
     """
     value, listed = outer[-1], there[-1]
     if not any(nulls):
@@ -152,7 +156,7 @@ def _without_doubts(
 
 
 def _may_be_null(tree: Tree | None, conditions: Sequence[Tree]) -> bool:
-    """Whether no condition says that the value is not null."""
+    """Whether no condition excludes nulls."""
     if tree is None:
         return True
     if isinstance(tree, exp.Alias):
@@ -176,17 +180,19 @@ def _where(query: Tree) -> Tree | None:
 
 
 def _plain_select(tree: Tree, text: Text) -> Tree:
-    """The SELECT of EXISTS, or of a condition that refers to the rows around it."""
+    """The SELECT of EXISTS, or of a correlated subquery."""
     select = tree.this if isinstance(tree, exp.Subquery) else tree
     if not isinstance(select, exp.Select):
-        raise text.error(tree, "this condition takes one SELECT: write one condition for each, with AND or OR")
+        raise text.error(tree, "this condition takes one SELECT: write a separate condition for each, with AND or OR")
     for clause in ("group", "having", "limit"):
         if select.args.get(clause):
             raise text.error(
-                select.args[clause], f"{clause.upper()} in a condition on each row is not supported: join in FROM"
+                select.args[clause], f"{clause.upper()} in a correlated subquery is not supported: join in FROM"
             )
     if any(part.find(exp.AggFunc) for part in select.expressions):
-        raise text.error(tree, "an aggregate in a condition on each row is not supported: GROUP BY and join in FROM")
+        raise text.error(
+            tree, "an aggregate in a correlated subquery is not supported: use GROUP BY and a join in FROM"
+        )
     return select
 
 
@@ -209,15 +215,15 @@ def _correlated(rows: Relation, select: Tree, scope: Scope) -> tuple[list[tuple[
         if not isinstance(condition, exp.EQ) or all(found) or mixed:
             raise scope.text.error(
                 condition,
-                "a query in a condition refers to the rows around it by equal values only, such as b.id = a.id: put "
-                "other conditions on the rows around it outside",
+                "a subquery can refer to the outer query only by equalities, such as b.id = a.id: move other "
+                "conditions on the outer rows outside",
             )
         pairs.append((sides[0], sides[1]) if found[0] else (sides[1], sides[0]))
     return pairs, rest
 
 
 def _outer(tree: Tree, offered: Relation, rows: Relation) -> bool:
-    """Whether a part names columns of the rows around the query."""
+    """Whether a part refers to columns of the outer query."""
     return any(not _names(column, offered) and _names(column, rows) for column in tree.find_all(exp.Column))
 
 
@@ -234,7 +240,7 @@ def _names(column: Tree, rows: Relation) -> bool:
 
 
 def _asked(select: Tree, values: list[Tree], conditions: list[Tree], scope: Scope) -> Relation:
-    """The rows of a SELECT with other columns and conditions."""
+    """The rows of a SELECT with its columns and conditions replaced."""
     asked = select.copy()
     items = [value.this if isinstance(value, exp.Alias) else value for value in values] or [exp.Literal.number(1)]
     asked.set("expressions", [exp.alias_(item.copy(), f"{_EVERY_ROW}{at}") for at, item in enumerate(items)])
@@ -252,7 +258,7 @@ def _joined(
     test: Tree,
     scope: Scope,
 ) -> Relation:
-    """The semi join, or the anti join, with the different values of the inner rows."""
+    """The semi or anti join with the distinct values of the inner rows."""
     stream, added = rows.records, dict[str, Expression]()
     names: list[str] = []
     for value in values:

@@ -19,7 +19,7 @@ from workbench.queries.reading.table_functions import materialized
 
 
 def united(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
-    """The rows of UNION or UNION ALL, under the names of the left side.
+    """The rows of UNION or UNION ALL, with the column names of the left side.
 
     Raises:
         QueryError: other numbers of columns, or types without a common one.
@@ -29,11 +29,11 @@ def united(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
 
 
 def all_rows(left: Relation, right: Relation, tree: Tree, text: Text) -> Relation:
-    """The rows of both sides, under the names of the left one.
+    """The rows of both sides, with the column names of the left one.
 
     Args:
         left: rows.
-        right: those of the expression of `tree`.
+        right: the rows of `tree`'s expression.
         tree: UNION, or the second INSERT INTO the same table.
         text: of the query.
 
@@ -44,7 +44,8 @@ def all_rows(left: Relation, right: Relation, tree: Tree, text: Text) -> Relatio
     if len(left.columns) != len(right.columns):
         raise text.error(
             tree.expression,
-            f"the sides of {_named(tree)} have {len(left.columns)} and {len(right.columns)} columns: select as many",
+            f"the sides of {_named(tree)} have {len(left.columns)} and {len(right.columns)} columns: select the same "
+            "number",
         )
     kinds = [_common(*pair, left, right, tree, text) for pair in zip(left.columns, right.columns, strict=True)]
     names = [column.name for column in left.columns]
@@ -69,7 +70,7 @@ def _common(one: Column, other: Column, left: Relation, right: Relation, tree: T
         raise text.error(
             tree.expression,
             f"the column {one.name!r} is {type_name(kinds[0])} on one side of {_named(tree)} and {type_name(kinds[1])} "
-            "on the other: CAST one of them",
+            "on the other: CAST one side",
         )
     return kind
 

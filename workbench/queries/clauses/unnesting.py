@@ -26,12 +26,12 @@ class Unnesting:
 
     Attributes:
         elements: the list.
-        table: the name of the rows; None: they have none.
-        names: of their columns; none: those of the fields.
-        position: the name of the column for the place in the list; None: there is none.
-        first: the place of the first element.
+        table: the alias of the rows, or None.
+        names: the column names; empty: the names of the fields.
+        position: the name of the column for the position in the list, or None.
+        first: the position of the first element.
         outer: whether rows without elements are kept.
-        call: as it was written, for errors.
+        call: its SQL text, for errors.
     """
 
     elements: Tree
@@ -44,13 +44,13 @@ class Unnesting:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those whose names are told; where they are stored is not known yet."""
+        """The columns whose names are given; their stored names are not known yet."""
         names = (*self.names, *([] if self.position is None else [self.position]))
         return tuple(Column(self.table, name, None) for name in names)
 
 
 def unnesting_of(tree: Tree, text: Text) -> Unnesting | None:
-    """What a part of FROM unnests; None: it is no such part.
+    """The unnesting in a part of FROM, or None.
 
     Raises:
         QueryError: LATERAL of something else, several lists, or names that do not fit.
@@ -62,7 +62,8 @@ def unnesting_of(tree: Tree, text: Text) -> Unnesting | None:
             [call] = call.expressions
         if not isinstance(call, _CALLS):
             raise text.error(
-                tree, f"LATERAL takes UNNEST or EXPLODE of a list, not {call.sql('spark')}: join with a query instead"
+                tree,
+                f"LATERAL takes UNNEST or EXPLODE of a list, not {call.sql('spark')}: join with a subquery instead",
             )
     elif not isinstance(call, exp.Unnest):
         return None
@@ -87,21 +88,21 @@ def _position(tree: Tree, call: Tree) -> str | None:
 
 
 def unnested(rows: Relation, what: Unnesting, join: Tree | None, text: Text) -> Relation:
-    """The rows, once for each element, with its columns.
+    """Emit each row once per element, with the columns of the element.
 
     Args:
-        rows: what stands before it in FROM.
+        rows: the relation before it in FROM.
         what: the list.
         join: the clause; None: LATERAL VIEW.
         text: the query, for errors.
 
     Raises:
-        QueryError: no list, a wrong number of names, or a kind of join that it cannot have.
+        QueryError: not a list, a wrong number of names, or an unsupported kind of join.
     """
     outer, condition = (what.outer, None) if join is None else _joins(join, text)
     rows = materialized(rows, text)
     if rows.stream is None:
-        raise text.error(what.call, "this is a table, not a stream: make one with wb.Stream.from_table")
+        raise text.error(what.call, "this is a table, not a stream: convert it with wb.Stream.from_table")
     elements = bound(what.elements, rows, text)
     fields = element_fields(compile_expression(elements, rows.records.schema).type)
     names = what.names or tuple(field.name for field in fields)
@@ -133,5 +134,5 @@ def _joins(join: Tree, text: Text) -> tuple[bool, Tree | None]:
     if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
         raise text.error(join, f"{side or kind} JOIN with UNNEST is not supported: write CROSS JOIN or LEFT JOIN")
     if side == "LEFT" and not always:
-        raise text.error(condition, "LEFT JOIN with UNNEST needs ON TRUE: put the condition into WHERE")
+        raise text.error(condition, "LEFT JOIN with UNNEST needs ON TRUE: move the condition to WHERE")
     return side == "LEFT", None if always else condition

@@ -1,4 +1,4 @@
-"""Expressions of a query: their names become the columns of a stream."""
+"""Binds the names in a query's expressions to the columns of a stream."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ AGGREGATES = ("avg", "count", "max", "min", "sum")
 """The aggregate functions of a query."""
 
 _UNFIT = {
-    exp.Window: "OVER belongs in the SELECT list: filter by its value in a query around this one",
-    exp.Subquery: "a query inside an expression is not supported: join with it in FROM",
-    exp.Select: "a query inside an expression is not supported: join with it in FROM",
-    exp.Exists: "EXISTS stands in WHERE, alone or connected by AND: elsewhere, join with the other table in FROM",
-    exp.In: "IN (SELECT ...) stands in WHERE, alone or connected by AND: elsewhere, join with the query in FROM",
-    exp.Placeholder: "a parameter has no value here: write the value",
-    exp.Parameter: "a parameter has no value here: write the value",
+    exp.Window: "OVER belongs in the SELECT list: filter by its value in an outer query",
+    exp.Subquery: "a subquery inside an expression is not supported: join with it in FROM",
+    exp.Select: "a subquery inside an expression is not supported: join with it in FROM",
+    exp.Exists: "EXISTS is supported only in WHERE, alone or connected by AND: elsewhere, join with the other table "
+    "in FROM",
+    exp.In: "IN (SELECT ...) is supported only in WHERE, alone or connected by AND: elsewhere, join with the "
+    "subquery in FROM",
+    exp.Placeholder: "parameters are not supported: write the value",
+    exp.Parameter: "parameters are not supported: write the value",
 }
 
 
 def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str] | None = None) -> Expression:
-    """An expression on the columns of a relation's stream.
+    """Bind an expression to the columns of a relation's stream.
 
     Args:
-        tree: as parsed; it is not changed.
-        relation: the names that it may use.
+        tree: the parsed expression; it is not changed.
+        relation: the names that it can use.
         text: the query, for errors.
         computed: by the SQL text of a part, the column that holds its value.
 
     Raises:
-        QueryError: an unknown name or function, or types that do not fit; with a caret below the part.
+        QueryError: an unknown name or function, or unsuitable types; with a caret below the part.
     """
     whole = exp.Paren(this=tree.copy())  # so that the outermost part can be replaced as well
     for part in list(whole.walk(prune=lambda node: _stands_for(node, computed) is not None)):
@@ -50,7 +52,7 @@ def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str
         elif isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
             stored = relation.of(part, text).stored
             if stored is None:
-                raise text.error(part, f"the number {part.name} of a row belongs in WHERE {part.name} <= 10")
+                raise text.error(part, f"the number {part.name} of a row can be used only in WHERE {part.name} <= 10")
             part.replace(exp.Column(this=identifier(stored)))
         else:
             check_part(part, text)
@@ -66,20 +68,20 @@ def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str
 def bound_condition(
     tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str] | None = None
 ) -> Expression:
-    """The same for a condition on rows.
+    """Bind a condition on rows.
 
     Raises:
-        QueryError: also if it is not true or false.
+        QueryError: as for `bound`, or the expression is not boolean.
     """
     expression = bound(tree, relation, text, computed)
     kind = compile_expression(expression, relation.records.schema).type
     if not pa.types.is_boolean(kind):
-        raise text.error(tree, f"the condition is of the type {type_name(kind)}: compare it with a value")
+        raise text.error(tree, f"the condition has the type {type_name(kind)}: compare it with a value")
     return expression
 
 
 def check_part(part: Tree, text: Text) -> None:
-    """Reject what no expression on one row can be.
+    """Reject parts that are not valid in an expression on one row.
 
     Raises:
         QueryError: an aggregate, a query, or an unknown function; with the nearest name.
@@ -90,13 +92,13 @@ def check_part(part: Tree, text: Text) -> None:
     if isinstance(part, exp.AggFunc):
         raise text.error(
             part,
-            f"{part.sql('spark')} is an aggregate, which belongs in SELECT or HAVING of a query with GROUP BY",
+            f"{part.sql('spark')} is an aggregate: use it in SELECT or HAVING of a query with GROUP BY",
         )
     if isinstance(part, exp.Anonymous):
         name = str(part.name)
         window = name.upper().partition("_")[0]
         if window in WINDOWS:
-            raise text.error(part, f"{name} is about windows: it belongs in FROM, or with GROUP BY {window}(...)")
+            raise text.error(part, f"{name} is a window function: use it in FROM, or with GROUP BY {window}(...)")
         if name.lower() not in FUNCTIONS:
             raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
 
@@ -106,7 +108,7 @@ def _stands_for(part: Tree, computed: Mapping[str, str] | None) -> str | None:
 
 
 def key_of(tree: Tree) -> str:
-    """The text by which equal parts of a query are recognized, whatever their case and quotation marks.
+    """A text that is equal for equal parts of a query, regardless of case and quotation marks.
 
     Example:
         >>> from sqlglot import parse_one
@@ -120,7 +122,7 @@ def constant_us(tree: Tree, text: Text) -> int:
     """The microseconds of a constant interval, such as ``INTERVAL '10' SECOND`` or ``INTERVAL '1 hour'``.
 
     Raises:
-        QueryError: something else, or an interval of months or years, which have no fixed length.
+        QueryError: not a constant interval, or one in months or years, which have no fixed length.
     """
     if not isinstance(tree, exp.Interval):
         raise text.error(tree, f"{tree.sql('spark')} is not an interval: write INTERVAL '10' SECOND")
@@ -135,7 +137,7 @@ def constant_us(tree: Tree, text: Text) -> int:
     if length is None or number is None:
         raise text.error(
             tree,
-            f"{tree.sql('spark')} is not a fixed time: write INTERVAL '10' SECOND, a whole number of "
+            f"{tree.sql('spark')} is not a fixed duration: write INTERVAL '10' SECOND, a whole number of "
             f"{', '.join(_UNIT_US)}",
         )
     return number * length

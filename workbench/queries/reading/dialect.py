@@ -23,7 +23,7 @@ _EMITTED: dict[str, Literal["final", "changes"]] = {"FINAL": "final", "CHANGES":
 _TEXT_MAX = 200_000
 """In characters."""
 _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
-"""What sqlglot's own code raises on some malformed texts."""
+"""Exceptions that sqlglot raises on some malformed texts."""
 
 
 class _Parser(Spark.Parser):  # type: ignore[misc]
@@ -67,7 +67,7 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
         return self.expression(exp.WatermarkColumnConstraint(this=column, expression=self._parse_disjunction()))
 
     def _parse_match_recognize(self) -> Tree | None:
-        """Only the places of the clauses are noted; ``match_clauses`` reads them."""
+        """Keep only the positions of the clauses; ``match_clauses`` reads them."""
         if not self._match(TokenType.MATCH_RECOGNIZE):
             return None
         named = self._prev
@@ -91,7 +91,7 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
 
 
 class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
-    """Reads what follows EXPLAIN as a statement."""
+    """Reads the text after EXPLAIN as a statement."""
 
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         word: kind
@@ -101,7 +101,7 @@ class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
 
 
 class StreamSql(Spark):  # type: ignore[misc]
-    """The dialect of whole queries; expressions in it are those of Spark."""
+    """The dialect of whole queries; its expressions are Spark's."""
 
     Tokenizer = _Tokenizer
     Parser = _Parser
@@ -112,9 +112,9 @@ class Statement:
     """One statement of a script.
 
     Attributes:
-        tree: what was parsed.
+        tree: the syntax tree.
         explained: whether EXPLAIN precedes it.
-        emitted: ``final`` or ``changes``, for EMIT at its end; None: nothing is said.
+        emitted: ``final`` or ``changes``, from EMIT at its end; None without EMIT.
     """
 
     tree: Tree
@@ -123,7 +123,7 @@ class Statement:
 
 
 def statements(text: Text) -> list[Statement]:
-    """The statements of a script, which semicolons separate.
+    """Parse the statements of a script, separated by semicolons.
 
     Raises:
         QueryError: not text, too long, or not SQL; with the line and a caret.
@@ -132,8 +132,8 @@ def statements(text: Text) -> list[Statement]:
         raise QueryError(f"a query is SQL text, not {text.sql!r}", origin=text.origin)
     if len(text.sql) > _TEXT_MAX:
         raise QueryError(
-            f"the query has {len(text.sql):,} characters, more than the maximum of {_TEXT_MAX:,}: build it of several "
-            "streams",
+            f"the query has {len(text.sql):,} characters, more than the maximum of {_TEXT_MAX:,}: build it from "
+            "several streams",
             origin=text.origin,
         )
     dialect = StreamSql()
@@ -175,7 +175,7 @@ def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
         raise text.error_at(
             first.start,
             first.end,
-            "the statement that begins here cannot be read: check for a missing operand, quote or parenthesis",
+            "the statement that starts here cannot be parsed: check for a missing operand, quote or parenthesis",
         ) from None
     return Statement(tree, explained, emitted)
 
@@ -186,11 +186,11 @@ def _unreadable(error: ParseError, tokens: Sequence[Any], text: Text) -> QueryEr
     word, problem = at.text, str(detail["description"])
     if any(token.text.upper() in ("MATCH_RECOGNIZE", "EMIT") for token in (at, *tokens)) and "Expecting" not in problem:
         named = next(token for token in tokens if token.text.upper() in ("MATCH_RECOGNIZE", "EMIT"))
-        return text.error_at(named.start, named.end, f"{named.text.upper()} is not supported: leave it out")
+        return text.error_at(named.start, named.end, f"{named.text.upper()} is not supported: remove it")
     if "missing for" in problem:
-        said = f"the query is incomplete at {word!r}: something is missing there"
+        said = f"the query is incomplete at {word!r}: something is missing here"
     elif problem.startswith("Expecting"):
         said = f"{problem.split()[1]} is expected near {word!r}"
     else:
-        said = f"the query cannot be read at {word!r}: check for a missing comma, operator, quote or parenthesis"
+        said = f"the query cannot be parsed at {word!r}: check for a missing comma, operator, quote or parenthesis"
     return text.error_at(at.start, at.end, said)

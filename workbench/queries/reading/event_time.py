@@ -1,4 +1,4 @@
-"""Which columns of a stream hold the event time of its records."""
+"""Finds the columns of a stream that hold event time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def event_times(node: Node) -> EventTimes:
 
 
 def window_times(window: WindowAssigner) -> EventTimes:
-    """The bounds of windows minus the event time of their results, the last microsecond of the window.
+    """The bounds of windows relative to the event time of their results, the last microsecond of the window.
 
     Example:
         >>> window_times(wb.tumbling("1s"))

@@ -1,4 +1,4 @@
-"""Places in the text of a query: the line and the caret of an error."""
+"""Positions in the text of a query: the line and the caret of an error."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from workbench.expressions.tree.sql import Tree
 from workbench.origin import Origin
 
 SHOWN = 60
-"""Characters of a line that an error shows: beside a docked view more would wrap, and the caret stand elsewhere."""
+"""The number of characters of a line that an error shows. Longer lines would wrap next to a docked view and misplace
+the caret."""
 _AROUND = 24
-"""Characters before the part, where the line is cut."""
+"""The number of characters before the part in a shortened line."""
 CUT = "…"
 
 
@@ -23,7 +24,7 @@ class Text:
     Attributes:
         sql: the text.
         origin: the user's line that holds it, or None.
-        above: the lines above it in its cell, which are counted as well.
+        above: the number of lines above it in its cell, which line numbers include.
     """
 
     sql: str
@@ -31,7 +32,7 @@ class Text:
     above: int = 0
 
     def name_of(self, call: Tree) -> str:
-        """The name of a function as it was written; the parser knows some by another one.
+        """The name of a function as written; the parser renames some functions.
 
         Example:
             >>> import sqlglot
@@ -60,7 +61,7 @@ class Text:
 
 
 def _around(line: str, column: int) -> tuple[str, int]:
-    """What is shown of a line, and the column at which that begins; dots stand where the line goes on."""
+    """The visible part of a line, with dots where it is cut, and the column of its first character."""
     if len(line) <= SHOWN:
         return line, 0
     first = max(0, min(column - _AROUND, len(line) - SHOWN))
@@ -70,7 +71,7 @@ def _around(line: str, column: int) -> tuple[str, int]:
 
 
 def span(tree: Tree) -> tuple[int, int] | None:
-    """The first and the last character of a part that the parser has positions for; None: it has none."""
+    """The first and last character of a part; None if the parser has no position for it."""
     places = [node.meta for node in tree.walk() if "start" in node.meta]
     if not places:
         return None

@@ -1,4 +1,4 @@
-"""What a FROM clause offers: a stream, the names of its columns in SQL, and which of them tell event time."""
+"""The relation of a FROM clause: a stream, the SQL names of its columns, and the columns that hold event time."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Column:
     """One column of a relation.
 
     Attributes:
-        table: the name before the dot by which it can be read; None: only without one.
-        name: in SQL.
+        table: the table name that can qualify it; None: it cannot be qualified.
+        name: its name in SQL.
         stored: its name in the stream; None for a bound of windows that are not assigned to rows yet, and for a
             number of rows that is not computed yet.
-        ahead_us: its value minus the record's event time, in microseconds, where that is known: 0 for the event time
-            itself, 1 for the end of a window whose result the record is.
-        bound: which bound of the window it is, if it is one.
+        ahead_us: its value minus the record's event time, in microseconds, if known: 0 for the event time
+            itself, 1 for the end of the window that produced the record.
+        bound: the bound of the window, if it is one.
     """
 
     table: str | None
@@ -44,12 +44,12 @@ class Column:
 
 @dataclass(frozen=True)
 class Windows:
-    """Windows that a window table function gives to the rows of its table.
+    """Windows that a window table function assigns to the rows of its table.
 
     Attributes:
         assigner: the windows.
         partition: PARTITION BY, for sessions: the stored names of columns, and the text of other expressions.
-        time: the stored name of the column of event time; None: the windows are those of the clock.
+        time: the stored name of the event-time column; None for processing-time windows.
         call: the function as it was written, for errors.
     """
 
@@ -61,7 +61,7 @@ class Windows:
 
 @dataclass(frozen=True)
 class Ranking:
-    """ROW_NUMBER over rows: it becomes a Top-N when a condition says how many are wanted.
+    """ROW_NUMBER over rows, which a condition on the number turns into a Top-N.
 
     Attributes:
         keys: the stored names of the columns of PARTITION BY.
@@ -79,12 +79,12 @@ class Relation:
     """Rows with names.
 
     Attributes:
-        stream: the records; a table for a lookup has none.
-        columns: in the order of ``SELECT *``.
-        windows: those that are still to be assigned; None: the rows are as the columns say.
+        stream: the records; a lookup table has none.
+        columns: the columns, in the order of ``SELECT *``.
+        windows: windows that are not assigned yet; None: the rows are complete.
         table: the rows of a lookup table instead of a stream.
         lookup: a table of another system instead of a stream.
-        ranking: the number of each row, which the one column without a stored name and bound stands for.
+        ranking: the definition of the row number, for the one column without a stored name and bound.
     """
 
     stream: Stream | None
@@ -96,27 +96,27 @@ class Relation:
 
     @property
     def records(self) -> Stream:
-        """The stream; lookup tables are refused where one is needed."""
+        """The stream. Lookup tables are refused before a stream is needed."""
         assert self.stream is not None, "a lookup table was taken for a stream"
         return self.stream
 
     @property
     def tables(self) -> list[str]:
-        """The names before dots, each once."""
+        """The names of its tables, without duplicates."""
         return list(dict.fromkeys(column.table for column in self.columns if column.table is not None))
 
     def named(self, table: str) -> Relation:
-        """The same rows under the name of a table."""
+        """The same rows under a table name."""
         return replace(self, columns=tuple(replace(column, table=table) for column in self.columns))
 
     def of(self, tree: Tree, text: Text) -> Column:
-        """The column that a part of a query names.
+        """Resolve a column name in a query.
 
         Raises:
-            QueryError: no such table or column, or several of that name.
+            QueryError: the table or column is unknown or ambiguous.
         """
         if tree.args.get("db") is not None:
-            raise text.error(tree, "a field of a struct cannot be read in SQL: extract it with map first")
+            raise text.error(tree, "fields of structs are not supported in SQL: extract the field with map first")
         table, found = tree.table, list(self.columns)
         if table:
             found = _equal(table, found, lambda column: column.table or "")
@@ -129,18 +129,18 @@ class Relation:
         if len(found) > 1:
             where = [column.table for column in found if column.table is not None]
             named = " or ".join(f"{name}.{tree.name}" for name in dict.fromkeys(where))
-            fix = f"write {named}" if len(set(where)) > 1 else "give one of them another name with AS"
-            raise text.error(tree, f"the column {tree.name!r} is ambiguous, {len(found)} have this name: {fix}")
+            fix = f"write {named}" if len(set(where)) > 1 else "rename one of them with AS"
+            raise text.error(tree, f"the column {tree.name!r} is ambiguous, {len(found)} columns have this name: {fix}")
         return found[0]
 
     def stored(self, trees: Iterable[Tree], text: Text) -> list[Column]:
-        """The columns named in these parts, each once."""
+        """The columns that these parts name, without duplicates."""
         named = [self.of(column, text) for tree in trees for column in tree.find_all(exp.Column)]
         return list(dict.fromkeys(named))
 
 
 def _equal(name: str, columns: list[Column], told: object) -> list[Column]:
-    """Those of exactly this name; if there are none, those that differ in upper and lower case."""
+    """The columns with exactly this name; if there are none, those that differ only in case."""
     assert callable(told)
     exact = [column for column in columns if told(column) == name]
     return exact or [column for column in columns if told(column).lower() == name.lower()]

@@ -1,4 +1,4 @@
-"""Window table functions: TUMBLE, HOP, CUMULATE and SESSION give each row of a table its windows."""
+"""Window table functions: TUMBLE, HOP, CUMULATE and SESSION assign the rows of a table to windows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workbench.windows import WindowAssigner, cumulative, session, sliding, tumb
 from workbench.windows.session import Session
 
 INSTANT = tumbling("1us")
-"""Rows with one event time form a group that is complete as soon as the watermark has passed it."""
+"""Rows with equal event times form a group that is complete when the watermark passes this time."""
 
 BOUNDS: tuple[Bound, ...] = ("window_start", "window_end", "window_time")
 
@@ -35,7 +35,7 @@ _SIGNATURES: Mapping[str, tuple[str, ...]] = {
     "CUMULATE": ("STEP", "SIZE", "OFFSET"),
     "SESSION": ("GAP",),
 }
-"""The intervals of each function in their order; OFFSET may be left out."""
+"""The intervals of each function in order; OFFSET is optional."""
 
 _MAKERS: Mapping[str, Callable[..., WindowAssigner]] = {
     "TUMBLE": lambda size, offset: tumbling(size, offset),
@@ -46,7 +46,7 @@ _MAKERS: Mapping[str, Callable[..., WindowAssigner]] = {
 
 
 def window_call(tree: Tree) -> Tree | None:
-    """The call of a window table function in FROM, with or without TABLE( ) around it; None: something else."""
+    """The call of a window table function in FROM, with or without TABLE( ) around it, or None."""
     call = tree.this if isinstance(tree, exp.Table | exp.TableFromRows) else tree
     if isinstance(call, exp.Anonymous) and call.name.upper() == "TABLE" and len(call.expressions) == 1:
         call = call.expressions[0]
@@ -62,7 +62,7 @@ def assigned(call: Tree, source: Callable[[Tree], Relation], text: Text) -> Rela
         text: the query, for errors.
 
     Raises:
-        QueryError: other arguments than the function takes, or a column that is no event time.
+        QueryError: unsuitable arguments, or a column that is not the event time.
     """
     name = call.name.upper()
     given = _arguments(call, name, text)
@@ -70,15 +70,15 @@ def assigned(call: Tree, source: Callable[[Tree], Relation], text: Text) -> Rela
     partition = operand.expressions[1:] if isinstance(operand, exp.Tuple) else []
     rows = source(operand.expressions[0] if isinstance(operand, exp.Tuple) else operand)
     if rows.stream is None:
-        raise text.error(operand, "a window needs a stream, and this is a table: make one with wb.Stream.from_table")
+        raise text.error(operand, "a window needs a stream, and this is a table: convert it with wb.Stream.from_table")
     if rows.windows is not None:
-        raise text.error(call, "its rows have windows already: GROUP BY window_start, window_end first")
+        raise text.error(call, "its rows already have windows: GROUP BY window_start, window_end first")
     if is_changelog(rows.records.schema):
         raise text.error(
-            operand, "its rows replace earlier ones, and a window takes rows that stay: use GROUP BY alone"
+            operand, "its rows replace earlier ones, and a window needs append-only rows: use GROUP BY alone"
         )
     if partition and name != "SESSION":
-        raise text.error(partition[0], "only SESSION has PARTITION BY: leave it out, and name the keys in GROUP BY")
+        raise text.error(partition[0], "only SESSION has PARTITION BY: remove it, and name the keys in GROUP BY")
     intervals = {key: value for key, value in given.items() if key not in _ROWS}
     return with_windows(rows, call, given["TIMECOL"], intervals, partition, text)
 
@@ -89,10 +89,10 @@ _ROWS = ("DATA", "TIMECOL")
 def with_windows(
     rows: Relation, call: Tree, time: Tree, intervals: Mapping[str, Tree], partition: list[Tree], text: Text
 ) -> Relation:
-    """The rows with the windows of a call, whose bounds are columns from now on.
+    """Add the window bounds of a call as columns of the rows.
 
     Raises:
-        QueryError: the column is no event time, or an interval does not fit.
+        QueryError: the column is not the event time, or an interval does not fit.
     """
     name = call.name.upper()
     column = _time_column(rows, time, text)
@@ -109,7 +109,7 @@ def with_windows(
     bounds = tuple(Column(table, bound, None, None, bound) for bound in BOUNDS)
     clash = next((item.name for item in rows.columns if item.name in BOUNDS), None)
     if clash is not None:
-        raise text.error(call, f"the table has a column {clash!r} already: rename it in a query in FROM")
+        raise text.error(call, f"the table has a column {clash!r} already: rename it in a subquery in FROM")
     return replace(rows, columns=rows.columns + bounds, windows=Windows(assigner, tuple(keys), column, call))
 
 
@@ -157,7 +157,7 @@ def is_clock(tree: Tree) -> bool:
 def _time_column(rows: Relation, tree: Tree, text: Text) -> str | None:
     named = tree.expressions if isinstance(tree, exp.Anonymous) and tree.name.upper() == "DESCRIPTOR" else [tree]
     if len(named) != 1 or not isinstance(named[0], exp.Column):
-        raise text.error(tree, "windows need the column of event time: write DESCRIPTOR(ts)")
+        raise text.error(tree, "windows need the event-time column: write DESCRIPTOR(ts)")
     column = rows.of(named[0], text)
     if column.bound == "proctime":
         return None
@@ -175,24 +175,24 @@ def _time_column(rows: Relation, tree: Tree, text: Text) -> str | None:
 
 
 def materialized(rows: Relation, text: Text) -> Relation:
-    """The rows with one row per window, and the bounds as columns; event time is the last microsecond of the window.
+    """Emit each row once per window, with the bounds as columns; the event time is the last microsecond of the window.
 
     Raises:
-        QueryError: sessions, which no row has before all have been merged.
+        QueryError: sessions, which are not known before all rows have been merged.
     """
     windows = rows.windows
     if windows is None:
         return rows
     if isinstance(windows.assigner, Session):
-        raise text.error(windows.call, "rows have no session of their own: GROUP BY window_start, window_end")
+        raise text.error(windows.call, "single rows have no session: GROUP BY window_start, window_end")
     stream, assigner, time = rows.records, windows.assigner, windows.time
     if time is None:
-        raise text.error(windows.call, "rows have no window of the clock alone: GROUP BY window_start, window_end")
+        raise text.error(windows.call, "single rows have no processing-time window: GROUP BY window_start, window_end")
     names = {bound: free_name(bound, stream.columns) for bound in BOUNDS}
     schema = pa.schema([*stream.schema, *(pa.field(name, TIME) for name in names.values())])
 
     def windows_of(batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Each row once per window."""
+        """Emit each row once per window."""
         times = event_times(batch.column(time), time)
         known = np.flatnonzero(times != NO_TIME)
         at, starts, ends = assigner.assign(times[known])
@@ -212,7 +212,7 @@ def materialized(rows: Relation, text: Text) -> Relation:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or one made of it that is not taken."""
+    """The name, with a suffix if it is already taken."""
     while name in taken:
         name = f"${name}"
     return name
