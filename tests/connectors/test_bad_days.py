@@ -184,7 +184,7 @@ def test_a_full_memory_of_redis() -> None:
         until(lambda: client.xlen("rows") > 50)
         client.config_set("maxmemory", 1)
         until(lambda: job.status()["restarts"] > 0)
-        assert "the server is at its maxmemory" in str([event.text for event in job.recorder.latest().events])
+        assert "the server has reached its maxmemory" in str([event.text for event in job.recorder.latest().events])
         client.config_set("maxmemory", 0)
         job.tune(rate=1_000_000)
         assert job.wait("120s") == "FINISHED"

@@ -58,7 +58,7 @@ def test_an_event_that_is_no_record() -> None:
     with event_server() as server:
         server.events = ['{"n": 1}', "nonsense", '{"n": 2}']
         (strict,) = readers(wb.ServerEventSource(server.url, SCHEMA), 1)
-        with pytest.raises(SourceError, match=r"^http://127\S* 1 is no record of these columns: .*nonsense"):
+        with pytest.raises(SourceError, match=r"^http://127\S* 1 is not a record of these columns: .*nonsense"):
             read(strict, 3)
         strict.close()
         (reader,) = readers(wb.ServerEventSource(server.url, SCHEMA, on_error="dead_letter"), 1)
@@ -70,7 +70,7 @@ def test_what_a_server_refuses_is_named() -> None:
     with event_server() as server:
         for status, kind, message in (
             (404, "text/event-stream", "it answers 404 Not Found"),
-            (301, "text/event-stream", "it answers 301 .*; write the address it moved to"),
+            (301, "text/event-stream", "it answers 301 .*; use the address to which it moved"),
             (200, "text/html", "it answers with 'text/html', not with text/event-stream"),
         ):
             server.status, server.kind = status, kind
@@ -228,8 +228,8 @@ def test_messages_of_mqtt(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: wb.ServerEventSource("ws://h", SCHEMA), r"url is 'ws://h': write https://host or http://host"),
         (lambda: wb.WebSocketSource("ws://", SCHEMA), "write wss://host or ws://host"),
         (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic=""), "topic is ''"),
-        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a/#/b"), "topic is 'a/#/b': the wildcards"),
-        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a+/b"), "stand alone between two"),
+        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a/#/b"), "topic is 'a/#/b': a wildcard"),
+        (lambda: wb.MqttSource("mqtt://h", SCHEMA, topic="a+/b"), "must be a whole level between two"),
         (lambda: wb.ServerEventSource("http://h", SCHEMA, format="arrow"), "write 'json', 'csv' or 'raw'"),
         (lambda: wb.ServerEventSource("http://h", SCHEMA, headers="x"), "headers is 'x'"),  # type: ignore[arg-type]
         (lambda: wb.ServerEventSource("http://h", SCHEMA, retries=-1), "retries"),

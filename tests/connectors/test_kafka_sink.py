@@ -175,7 +175,7 @@ def test_a_full_disk_is_waited_for(broker: KafkaProcess) -> None:
     kinds = pytest.importorskip("confluent_kafka").KafkaError
     told = sink.target.cluster.error(kinds(kinds._MSG_TIMED_OUT), f"write to {topic!r}", SinkError)
     assert re.match(
-        rf"{broker.servers} has not stored messages in time \(.*\): start the broker, or make room", str(told)
+        rf"{broker.servers} did not store messages in time \(.*\): start the broker, or free space", str(told)
     )
 
 
@@ -207,7 +207,7 @@ def test_a_header_of_another_program_is_no_identity() -> None:
     [
         ({"topic": ""}, "topic is '': write the name"),
         ({"delivery": "once"}, "unknown delivery 'once'"),
-        ({"format": "arrow", "key": "key"}, "a message of Arrow has many rows, and so no key"),
+        ({"format": "arrow", "key": "key"}, "a message in Arrow format has many rows, so it cannot have a key"),
         ({"servers": ""}, "servers is ''"),
     ],
 )

@@ -244,7 +244,7 @@ def test_a_message_that_is_no_record(broker: KafkaProcess) -> None:
     bad = [b"nonsense", b'{"n": "many"}', b'{"n": 1}{"n": 2}', b'{"n":', b'{"n": 3, "at": "9999"}', b'{\n "n": 4}']
     broker.send(topic, [*values(1), *bad, *values(1, 9)], 1)
     (strict,) = readers(source(broker, topic, bounded=True), 1)
-    with pytest.raises(SourceError, match=rf"^{topic} of 127\.\S*, partition 0, offset 1 is no record .*nonsense"):
+    with pytest.raises(SourceError, match=rf"^{topic} of 127\.\S*, partition 0, offset 1 is not a record .*nonsense"):
         next_of(strict)
     strict.close()
     (reader,) = readers(source(broker, topic, bounded=True, on_error="dead_letter"), 1)
@@ -374,7 +374,7 @@ def test_the_end_is_an_offset_and_not_a_message(mocked: Callable[..., Any]) -> N
         ({"topics": []}, "name one or several, each once"),
         ({"format": "xml"}, "unknown message format 'xml'"),
         ({"format": "avro"}, "avro messages do not name their columns: pass the writer's schema"),
-        ({"format": "avro", "avro_schema": "{}"}, "avro_schema is no Avro schema"),
+        ({"format": "avro", "avro_schema": "{}"}, "avro_schema is not an Avro schema"),
         ({"avro_schema": "{}"}, "avro_schema is given, and the format is 'json'"),
         ({"start": "now"}, "write 'earliest', 'latest', a time"),
         ({"start": {"orders": 1}}, "'orders' is not a partition"),

@@ -120,10 +120,10 @@ def test_a_lookup_join_in_sql(postgresql: postgresql_server.PostgresProcess, mon
 @pytest.mark.parametrize(
     ("kind", "on", "message"),
     [
-        ("LEFT", "v.ad = a.ad AND a.budget > 3", "has equalities alone in ON"),
-        ("FULL", "v.ad = a.ad", "needs all rows of the table"),
+        ("LEFT", "v.ad = a.ad AND a.budget > 3", "supports only equalities in ON"),
+        ("FULL", "v.ad = a.ad", "would need all rows of the table"),
         ("", "v.ad < a.ad", "needs a key"),
-        ("", "v.ad = a.ad + 1", "is looked up by its columns"),
+        ("", "v.ad = a.ad + 1", "compares columns of the table"),
     ],
 )
 def test_a_lookup_join_that_cannot_be_is_refused(kind: str, on: str, message: str) -> None:
@@ -164,7 +164,7 @@ def test_what_cannot_be_looked_up_is_a_sentence(
         (wb.SqlLookup(postgresql.url, "ads", NAMES, key="shop"), "has several rows with shop = 'a'"),
         (
             wb.RedisLookup(redis.url, "ad", {"name": pa.int64()}),
-            "the row '7' in 'ad' of .* does not have these columns",
+            "the row '7' in 'ad' of .* does not fit these columns",
         ),
     ):
         rows = lookup.open()
@@ -205,5 +205,5 @@ def test_arguments_that_cannot_be_meant_are_refused() -> None:
         wb.SqlLookup("postgresql://h/d", "", NAMES)
     with pytest.raises(SettingError, match="key is ''"):
         wb.RedisLookup("redis://h", "", NAMES)
-    with pytest.raises(PlanError, match="leave the other columns out"):
+    with pytest.raises(PlanError, match="remove the other columns"):
         wb.RedisLookup("redis://h", "a", NAMES, value="name")

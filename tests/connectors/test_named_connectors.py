@@ -38,7 +38,7 @@ def test_a_history_is_replayed(tmp_path: Path) -> None:
     options = {"connector": "replay", "path": str(tmp_path / "log"), "speed": "600x"}
     assert wb.Stream.from_source(named_source(options, TABLE)).collect()["n"].to_pylist() == [1, 2]
     other = Declared("orders", pa.schema({"n": pa.string()}))
-    with pytest.raises(PlanError, match="declares 'n' as string, and the history has int64"):
+    with pytest.raises(PlanError, match="declares 'n' as string, but the history has int64"):
         named_source(options, other)
 
 

@@ -119,7 +119,7 @@ def test_messages_that_the_stream_has_removed_are_an_error(server: NatsProcess) 
     read(reader, 5)
     for position, message in (
         (1, r"the stream 'removes' no longer has the message 2: it begins at 4, because it keeps messages for a shor"),
-        (9, r"the stream 'removes' no longer has the message 10: it ends at 5, because it was created anew"),
+        (9, r"the stream 'removes' no longer has the message 10: it ends at 5, because it was recreated"),
     ):
         server.purge("removes", 4)
         (late,) = readers(wb.NatsSource(server.url, "removes", SCHEMA), 1)
@@ -134,7 +134,9 @@ def test_what_is_no_record(server: NatsProcess) -> None:
     server.stream("poison")
     server.send("poison", [b'{"n": 1}', b"nonsense", b'{"n": 2}'])
     (strict,) = readers(wb.NatsSource(server.url, "poison", SCHEMA), 1)
-    with pytest.raises(SourceError, match=r"poison of nats://127\S*, message 2 is no record of these columns: .*nonse"):
+    with pytest.raises(
+        SourceError, match=r"poison of nats://127\S*, message 2 is not a record of these columns: .*nonse"
+    ):
         read(strict, 3)
     strict.close()
     source = wb.NatsSource(server.url, "poison", SCHEMA, on_error="dead_letter", bounded=True)
@@ -283,7 +285,7 @@ def test_columns_that_do_not_fit() -> None:
         wb.NatsSource("nats://h", "S", SCHEMA, event_time="at")
     with pytest.raises(PlanError, match="unknown column 'm'"):
         wb.NatsSource("nats://h", "S", SCHEMA, metadata={"m": "subject"})
-    with pytest.raises(PlanError, match=r"the column 'n' is struct.*, and the subject is string: declare that"):
+    with pytest.raises(PlanError, match=r"the column 'n' is struct.*, and the subject is string: declare this type"):
         wb.NatsSource("nats://h", "S", {"n": pa.struct({"a": pa.int64()})}, metadata={"n": "subject"})
 
 

@@ -204,7 +204,7 @@ def test_a_record_that_somebody_has_changed_is_named(server: RedisProcess) -> No
     sink = wb.RedisSink(server.url, "entries")
     with client_of(server) as client:
         client.hset("entries:workbench", mapping={"commit changed/sink 0": "[]", "owner": "{}"})
-    with pytest.raises(SinkError, match=r"'commit changed/sink 0' of 'entries:workbench' .* is no record of commits"):
+    with pytest.raises(SinkError, match=r"'commit changed/sink 0' of 'entries:workbench' .* is not a commit record"):
         sink.target.committed("changed/sink")
 
 
@@ -213,7 +213,7 @@ def test_a_key_of_another_type_is_refused_before_a_row_is_written(server: RedisP
         client.set("text", "x")
     for arguments, kind in (({}, "stream"), ({"upsert_key": "key", "value": "value"}, "hash")):
         sink = wb.RedisSink(server.url, "text", **arguments)
-        with pytest.raises(SinkError, match=f"'text' at unix://.* is a string, and this sink writes to a {kind}"):
+        with pytest.raises(SinkError, match=f"'text' at unix://.* is a string, but this sink writes to a {kind}"):
             sink.target.prepare(TABLE.schema, create=True)
 
 
@@ -222,7 +222,7 @@ def test_a_key_of_another_type_is_refused_before_a_row_is_written(server: RedisP
     [
         ({"key": ""}, "key is '': write the key"),
         ({"value": "n"}, "value is 'n' without upsert_key"),
-        ({"upsert_key": "key", "max_length": 9}, "max_length is 9, and hashes have none"),
+        ({"upsert_key": "key", "max_length": 9}, "max_length is 9, but hashes have no length"),
         ({"max_length": 0}, "max_length is 0"),
         ({"url": "http://:pa55@localhost"}, r"the Redis URL 'http://\*\*\*@localhost' cannot be used"),
     ],

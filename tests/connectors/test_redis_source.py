@@ -200,7 +200,7 @@ def test_an_entry_that_is_no_record(server: RedisProcess) -> None:
         client.xadd("a", {"n": b"\xff"}, id="18-2")
         client.xadd("a", {"n": 21}, id="19-1")
     (strict,) = readers(wb.RedisSource(server.url, "a", SCHEMA, start="17-1"), 1)
-    with pytest.raises(SourceError, match=r"^a of unix://\S*, entry 18-1 is no record of these columns: .*many"):
+    with pytest.raises(SourceError, match=r"^a of unix://\S*, entry 18-1 is not a record of these columns: .*many"):
         strict.poll(9)
     strict.close()
     (reader,) = readers(wb.RedisSource(server.url, "a", SCHEMA, start="17-0", on_error="dead_letter"), 1)

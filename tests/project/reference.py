@@ -97,7 +97,7 @@ def page() -> str:
 
 
 def titles() -> dict[str, list[str]]:
-    """The names under each title, each as people write it, ``windows.keep_last``; none is there twice."""
+    """The names under each title, each as people write it, ``windows.keep_last``; none is duplicated."""
     flat = [name for name in exported() if "." not in name]
     return {
         title: list(names)

@@ -441,7 +441,11 @@ _ERRORS = [
     ("SELECT c.price FROM bid AS b", "c.price", "unknown table 'c'"),
     ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price FROM bid) OR price = 1", "price IN", "alone or connected by"),
     ("SELECT 1 AS a FROM bid WHERE price IN (SELECT price, ts FROM bid)", "price IN", "1 values with 2 columns"),
-    ("SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)", "COUNT(*)", "an aggregate in a correlated subquery"),
+    (
+        "SELECT 1 AS a FROM bid WHERE EXISTS (SELECT COUNT(*) FROM bid)",
+        "COUNT(*)",
+        "an aggregate in a correlated subquery",
+    ),
     ("SELECT 1 AS a FROM bid WHERE price > (SELECT MAX(price) FROM bid)", "MAX(price)", "join with it in FROM"),
     ("SELECT lenght(price) FROM bid", "lenght(price", "unknown function 'lenght': did you mean 'length'?"),
     (

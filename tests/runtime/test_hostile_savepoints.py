@@ -153,14 +153,14 @@ TABLE_EDITS: dict[str, tuple[Edit, str]] = {
     "later": (of_line(epoch=2**62), "of the epochs 1 to 4611686018427387904, and the checkpoint is 1"),
     "subtask": (of_line(subtask=2**40), "subtask 1099511627776 has"),
     "other file": (of_line(subtask=3), "is said to hold the epochs 1 to 1 of subtask 3"),
-    "twice": (lambda saved, _: saved["parts"].append(saved["parts"][0]), "epoch 1 of subtask 0 .* is there twice"),
+    "twice": (lambda saved, _: saved["parts"].append(saved["parts"][0]), "epoch 1 of subtask 0 .* is duplicated"),
     "rows": (of_line(rows=5_000), "should hold 5000 rows, but holds "),
     "no rows": (of_line(rows=0), "has 0 rows"),
     "no text": (of_line(checksum=7), r"\.parts\[0\]\.checksum is 7 instead of"),
 }
 
 SQL_EDITS: dict[str, tuple[Edit, str]] = {
-    "later": (lambda saved, _: saved.update({"rows-9-0": NUMBERS}), "epoch 9 has rows, and the checkpoint is 1"),
+    "later": (lambda saved, _: saved.update({"rows-9-0": NUMBERS}), "epoch 9 has rows, but the checkpoint is 1"),
     "no epoch": (lambda saved, _: saved.update({"rows-x-0": NUMBERS}), "'rows-x-0', which is not a name"),
     "other columns": (
         lambda saved, _: saved.update({"rows-1-1": pa.table({"secret": ["x"]})}),

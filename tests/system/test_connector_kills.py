@@ -86,7 +86,7 @@ class Auditor:
         until(seen)
 
     def audit(self, moment: str) -> None:
-        """Nothing is there twice, nothing was never fed, and nothing that was seen is gone."""
+        """Nothing is duplicated, nothing was never fed, and nothing that was seen is gone."""
         now = self._system.written(self._number)
         assert max(now.values(), default=1) == 1, f"{moment}: {[n for n in now if now[n] > 1][:5]} are there twice"
         assert not set(now) - set(range(self.fed)), f"{moment}: {sorted(set(now) - set(range(self.fed)))[:5]}"

@@ -73,7 +73,7 @@ class Reference:
 
     Attributes:
         kind: the value of one row; an aggregate of several rows; the variable of one row; the number of the match; or
-        its event time.
+            its event time.
         type: the type of the value.
         mask: the bits of the variables whose rows count.
         argument: the expression on each row; None for a count of rows.

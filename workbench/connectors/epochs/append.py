@@ -18,10 +18,10 @@ from workbench.operators.contract.base import Operator, OperatorContext, Output,
 
 
 class AppendLogic(Operator):
-    """State: the rows of the epochs that are not known to be committed; their writer; its runs.
+    """State: the rows of epochs that are possibly not committed; their writer; its runs.
 
-    The writer is the first job to write them, so that a job that resumes from its checkpoint under another name does
-    not commit rows again. Its runs distinguish it from others that resume from the same checkpoint.
+    The writer is the job that first wrote the rows, so a job that resumes from its checkpoint under another name does
+    not commit rows again. Its runs distinguish it from other jobs that resume from the same checkpoint.
     """
 
     def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
@@ -58,9 +58,9 @@ class AppendLogic(Operator):
             self._pending.forget(checkpoint_id)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """The first subtask commits pending rows of all former subtasks, however many there were."""
+        """The first subtask commits the pending rows of all former subtasks."""
         if not any(snapshots):
-            return  # the restored job did not have this sink: it starts empty
+            return  # the checkpoint has no state of this sink: start empty
         saved = _Saved.of(snapshots, self._table, self._schema)
         self._begun = True
         self._writer = saved.writer
@@ -68,7 +68,7 @@ class AppendLogic(Operator):
         if self._subtask != 0:
             return
         _check_none_later(self._table, saved)
-        # In the name of the run that took the checkpoint: another run that resumes from it finds them committed.
+        # Committed as the run that took the checkpoint, so another run that resumes from it finds them committed.
         self._table.commit(self._writer, saved.runs, saved.epochs, self._run)
 
     def _begin(self) -> None:
@@ -80,18 +80,18 @@ class AppendLogic(Operator):
 
 
 def check_restore(table: RowStore, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
-    """Reject a checkpoint that is older than committed rows, or that no such sink saves.
+    """Reject a checkpoint that is older than committed rows, or that no such sink has saved.
 
     Args:
         table: the table.
-        snapshots: of all subtasks, of one checkpoint; at least one is not empty.
-        schema: of the rows.
+        snapshots: the snapshots of all subtasks in one checkpoint; at least one is not empty.
+        schema: the schema of the rows.
         checkpoint: its description.
 
     Raises:
         CommittedRowsError: the table has rows of later epochs.
-        CorruptCheckpointError: no sink of this kind saves this.
-        CheckpointError: the rows had other columns.
+        CorruptCheckpointError: no sink of this kind saves such a state.
+        CheckpointError: the saved rows have other columns.
     """
     _check_none_later(table, _Saved.of(snapshots, table, schema), checkpoint)
 
@@ -107,7 +107,7 @@ def _check_none_later(table: RowStore, saved: _Saved, checkpoint: str = "") -> N
 
 @dataclass(frozen=True, slots=True)
 class _SavedPieces:
-    """The saved state of one subtask except rows; earlier versions save no runs."""
+    """The saved state of one subtask without rows; earlier versions save no runs."""
 
     checkpoint: int
     writer: str

@@ -12,10 +12,10 @@ class MessageId:
 
     Attributes:
         writer: the job and its sink.
-        run: of the job that took the rows.
+        run: the run of the job that received the rows.
         epoch: the checkpoint that commits them.
-        subtask: that took them.
-        number: of the message within them, from 0.
+        subtask: the subtask that received them.
+        number: the index of the message among them.
 
     Example:
         >>> one = MessageId("delays/sink", "run 1", 7, 0, 3)
@@ -30,12 +30,12 @@ class MessageId:
     number: int
 
     def text(self) -> str:
-        """As the value of a header of a message."""
+        """The text for a header of a message."""
         return f"{self.epoch} {self.subtask} {self.number} {quote(self.run)} {self.writer}"
 
     @classmethod
     def read(cls, text: str) -> MessageId | None:
-        """The identity that a header holds; None: it holds another text."""
+        """Parse the identity in a header; None if it is another text."""
         parts = text.split(" ", 4)
         if len(parts) == 5 and all(part.isdecimal() for part in parts[:3]):
             return cls(parts[4], unquote(parts[3]), *map(int, parts[:3]))

@@ -1,8 +1,8 @@
-"""Sends rows to a log of messages: as they arrive, or exactly once with each checkpoint.
+"""Sends rows to a message log: as they arrive, or exactly once with each checkpoint.
 
-Each message of an exactly-once sink carries its writer, run, epoch, subtask and number. After a failure the end of the
-log is read, from where the checkpoint says on, and what is there is not sent again. Source: the idempotent writers of
-Pravega and FASTER: a writer resumes after the last event of its own that the log has.
+Each message of an exactly-once sink carries its writer, run, epoch, subtask and number. After a failure, the log is
+read from the position in the checkpoint to its end, and messages that it already has are not sent again. Source: the
+idempotent writers of Pravega and FASTER, which resume after their last event in the log.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _SENT_ROWS = 4_096
 
 
 class Sender(Protocol):
-    """A connection over which messages are sent.
+    """A connection that sends messages.
 
     Attributes:
-        reached: by partition: the offset after the last message that was acknowledged.
+        reached: the offset after the last acknowledged message, by partition.
     """
 
     reached: dict[int, int]
@@ -39,41 +39,41 @@ class Sender(Protocol):
         """Send rows.
 
         Args:
-            rows: at least one, unless the format holds several in a message.
-            ids: that of each message; None: they have none.
+            rows: the rows; at least one, unless a message of the format holds several rows.
+            ids: the identity of each message, or None.
 
         Raises:
-            SinkError: the server refuses one, or is away for too long.
+            SinkError: the server refuses a message, or is unreachable for too long.
         """
 
     def flush(self) -> None:
-        """Return when all messages are acknowledged.
+        """Wait until all messages are acknowledged.
 
         Raises:
             SinkError: as for `send`.
         """
 
     def whole(self, send: Callable[[], None]) -> None:
-        """Call `send`, which sends the messages of one epoch: together in a transaction, if the log has them.
+        """Call `send`, which sends the messages of one epoch, in one transaction if the log supports transactions.
 
         Raises:
             SinkError: as for `send`.
         """
 
     def close(self) -> None:
-        """Forget what is not acknowledged."""
+        """Drop messages that are not acknowledged."""
 
 
 class MessageLog(Protocol):
-    """Where messages are sent to."""
+    """The destination of messages."""
 
     @property
     def recent(self) -> int:
-        """How many of the last messages of a partition are looked through for those of an earlier run."""
+        """The number of messages at the end of a partition that are searched for those of an earlier run."""
 
     @property
     def fences(self) -> bool:
-        """Whether a new sender fences the one that it follows."""
+        """Whether a new sender fences the previous one."""
 
     @property
     def name(self) -> str:
@@ -81,36 +81,36 @@ class MessageLog(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is and where, such as ``the topic 'delays' of localhost:9092``."""
+        """A description, such as ``the topic 'delays' of localhost:9092``."""
 
     @property
     def format(self) -> MessageFormat:
-        """Of the messages."""
+        """The format of messages."""
 
     def ends(self) -> dict[int, int]:
-        """By partition: where its end is, or somewhat before.
+        """The end of each partition, or an offset shortly before it.
 
         Raises:
-            SinkError: the server does not answer, or there is no such log.
+            SinkError: the server does not answer, or the log does not exist.
         """
 
     def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
         """The identities of the messages from some offsets to the end.
 
         Args:
-            begin: by partition; those that are not named are read from their beginning.
-            back: instead, for all partitions, so many messages before their ends; 0: from `begin`.
+            begin: the first offset of each partition; other partitions are read from the beginning.
+            back: the number of messages before the end of each partition to start at; 0: start at `begin`.
 
         Raises:
             SinkError: as for `ends`.
         """
 
     def sender(self, writer: str = "", subtask: int = 0) -> Sender:
-        """A connection; of an exactly-once sink for this writer and subtask."""
+        """Create a connection; for an exactly-once sink, it belongs to this writer and subtask."""
 
 
 class SendLogic(Operator):
-    """Sends rows as they arrive; all are acknowledged before a checkpoint is complete. It has no state."""
+    """Sends rows as they arrive; all of them are acknowledged before a checkpoint is complete. It has no state."""
 
     def __init__(self, log: MessageLog) -> None:
         self._log = log
@@ -135,10 +135,10 @@ class SendLogic(Operator):
 
 
 class EpochLogic(Operator):
-    """Sends the rows of a checkpoint when it is complete; what a failure interrupts is completed after it.
+    """Sends the rows of a checkpoint when it is complete, and completes an interrupted sending after a failure.
 
-    State: the rows of the epochs that are not known to be sent; their writer and run; and by partition an offset before
-    which there is none of their messages.
+    State: the rows of epochs that are possibly not sent; their writer and run; and for each partition an offset before
+    all of their messages.
 
     Args:
         log: the log.
@@ -177,9 +177,9 @@ class EpochLogic(Operator):
         self._pending.forget(checkpoint_id)
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        """The first subtask sends what is missing of all former subtasks, however many there were."""
+        """The first subtask sends the missing messages of all former subtasks."""
         if not any(snapshots):
-            return  # the restored job did not have this sink: it starts empty
+            return  # the checkpoint has no state of this sink: start empty
         saved = SavedEpochs.of(snapshots, self._log, self._schema)
         self._begun = True
         self._writer = saved.writer
@@ -207,7 +207,7 @@ class EpochLogic(Operator):
         return self._sender
 
     def _send(self, epochs: Sequence[Epoch], run: str, seen: set[MessageId]) -> None:
-        """Send the messages of these epochs that are not among those seen."""
+        """Send the messages of these epochs that the log does not have yet."""
         if not epochs:
             return
         sender = self._connected()
@@ -240,7 +240,7 @@ def check_fresh(log: MessageLog, writer: str) -> None:
     """Reject a start without a checkpoint if this writer has sent rows recently.
 
     Raises:
-        CommittedRowsError: it has.
+        CommittedRowsError: it has sent rows.
         SinkError: the log cannot be read.
     """
     found = [each.epoch for each in log.messages({}, log.recent) if each.writer == writer]
@@ -252,7 +252,7 @@ def check_fresh(log: MessageLog, writer: str) -> None:
 
 
 def check_restore(log: MessageLog, snapshots: Sequence[Snapshot], schema: pa.Schema, checkpoint: str) -> None:
-    """Reject a checkpoint that is older than rows that were sent, or that no such sink saves.
+    """Reject a checkpoint that is older than rows already sent, or that no such sink has saved.
 
     Raises:
         CommittedRowsError: the log has rows of later epochs.
@@ -270,7 +270,7 @@ def check_restore(log: MessageLog, snapshots: Sequence[Snapshot], schema: pa.Sch
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """The saved state of one subtask except rows."""
+    """The saved state of one subtask without rows."""
 
     checkpoint: int
     writer: str
@@ -284,9 +284,9 @@ class SavedEpochs:
 
     Attributes:
         checkpoint: its number.
-        writer, run: of the rows.
-        marks: by partition: where to begin to look for messages of the epochs.
-        epochs: those that may not be sent yet.
+        writer, run: the writer and the run of the rows.
+        marks: the offset of each partition from which to search for messages of the epochs.
+        epochs: the epochs that are possibly not sent.
     """
 
     checkpoint: int
@@ -297,7 +297,7 @@ class SavedEpochs:
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], log: MessageLog, schema: pa.Schema) -> SavedEpochs:
-        """What these snapshots have.
+        """Read the state in these snapshots.
 
         Raises:
             CorruptCheckpointError: no sink of this kind saves this.

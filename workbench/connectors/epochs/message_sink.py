@@ -1,4 +1,4 @@
-"""What the descriptions of sinks to a log of messages share: their guarantee, and the checks before they start."""
+"""The common part of sinks to a message log: their guarantee, and the checks before they start."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from workbench.operators.contract.base import Operator, Snapshot
 
 
 class MessageSink(Sink):
-    """Base of the sinks that send each row as a message; a subclass says where to.
+    """Base class of sinks that send each row as a message; a subclass defines the destination.
 
     Attributes:
-        key: columns of a message's key, or of its subject.
-        format: of the messages.
-        delivery: ``"at-least-once"``: rows are sent as they arrive; otherwise once, with each checkpoint.
-        target: the log of messages.
+        key: the columns of a message's key or subject.
+        format: the format of messages.
+        delivery: ``"at-least-once"`` sends rows as they arrive; other values send them once, with each checkpoint.
+        target: the message log.
     """
 
     if TYPE_CHECKING:  # properties here would become the defaults of a dataclass's fields
@@ -37,7 +37,7 @@ class MessageSink(Sink):
 
     @property
     def guarantee(self) -> Guarantee:
-        """As `delivery` says."""
+        """The guarantee of `delivery`."""
         return "at-least-once" if self.delivery == "at-least-once" else "exactly-once"
 
     @property
@@ -48,10 +48,10 @@ class MessageSink(Sink):
         return "sends the rows since the last checkpoint again after a failure: choose delivery='exactly-once'"
 
     def check(self, schema: pa.Schema) -> None:
-        """Reject columns that messages cannot have; nothing is sent.
+        """Reject columns that messages cannot contain; nothing is sent.
 
         Raises:
-            PlanError: unknown or invalid columns.
+            PlanError: columns are unknown or invalid.
             SinkError: a column's type cannot be written.
         """
         check_upsert_key(self.key, schema, self.name)
@@ -68,7 +68,7 @@ class MessageSink(Sink):
             check_fresh(self.target, f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than rows that were sent."""
+        """Reject a checkpoint that is older than rows already sent."""
         if self.guarantee == "exactly-once":
             check_restore(self.target, snapshots, context.schema, context.checkpoint)
 

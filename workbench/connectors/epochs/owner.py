@@ -1,13 +1,13 @@
-"""Ownership of a place outside of the job: one job at a time writes to it, recorded in the store itself.
+"""Ownership of an external place: only one job at a time writes to it. The store itself holds the record.
 
-The record is written atomically when a job starts, renewed while the job runs and deleted when it ends. It is void when
+The record is written atomically when a job starts, renewed while the job runs and deleted when it ends. It expires when
 
-- its process has died, which is detected for processes on this machine;
-- it was not renewed for `LEASE_US`, because a job on another machine has died;
-- its checkpoint directory is owned by the requesting job, which continues it.
+- its process has died, if that process ran on this machine;
+- it was not renewed for `LEASE_US`, for example because a job on another machine has died;
+- the requesting job owns its checkpoint directory, and continues it.
 
-An owner that stalls for longer than the lease may lose the place although it lives. So every commit checks the record
-atomically with its rows, and an owner that has lost the place commits nothing any more.
+An owner that stalls for longer than the lease can lose the place although it is alive. Every commit therefore checks
+the record atomically with its rows, and an owner that has lost the place can no longer commit.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LEASE_US = 60_000_000
 RENEW_US = 15_000_000
 
 _RUNS: set[tuple[str, str]] = set()
-"""For each place that this process owns: the run, and the place."""
+"""The places that this process owns, with their runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerRecord:
-    """Who owns a place.
+    """The owner of a place.
 
     Attributes:
-        run: of the job.
-        directory: of its checkpoints, with the machine if it is local.
-        holder: its process, as `Holder.write` writes it.
-        renewed_us: when it was written, microseconds since 1970.
+        run: the run of the job.
+        directory: its checkpoint directory, with the machine if it is local.
+        holder: its process, in the format of `Holder.write`.
+        renewed_us: the time of the last renewal, in microseconds since 1970.
     """
 
     run: str
@@ -48,10 +48,10 @@ class OwnerRecord:
 
 
 class RecordChange(Protocol):
-    """The record of one place, within an atomic change."""
+    """Access to the record of one place within an atomic change."""
 
     def read(self) -> OwnerRecord | None:
-        """The record; None: nobody owns the place."""
+        """The record, or None if nobody owns the place."""
 
     def write(self, record: OwnerRecord) -> None:
         """Replace it."""
@@ -61,25 +61,25 @@ class RecordChange(Protocol):
 
 
 class OwnerBook(Protocol):
-    """Where the record of one place is kept."""
+    """The storage of the record of one place."""
 
     @property
     def title(self) -> str:
-        """What is owned and where, such as ``the table 'delays' of sqlite:///out.db``."""
+        """A description of the place, such as ``the table 'delays' of sqlite:///out.db``."""
 
     @property
     def identity(self) -> str:
-        """The same for everything that writes to the same place from this machine."""
+        """An identity that is equal for all writers to the same place from this machine."""
 
     def exists(self) -> bool:
-        """Whether the store is still there."""
+        """Whether the store still exists."""
 
     def change(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[RecordChange]:
-        """An atomic change of the record.
+        """Start an atomic change of the record.
 
         Args:
-            purpose: the action, for errors: ``take``.
-            wait_s: how long to wait for others; None: as long as the store usually waits.
+            purpose: the action, for errors, such as ``take``.
+            wait_s: how long to wait for other changes; None: the store's default.
 
         Raises:
             SinkError: the store refuses.
@@ -87,12 +87,12 @@ class OwnerBook(Protocol):
 
 
 class PlaceOwner:
-    """A place that a job owns for one of its sinks, from its start to its end.
+    """A place that a job owns for one of its sinks while it runs.
 
     Args:
         book: keeps the record.
-        context: the job.
-        clock: the clock of the renewals.
+        context: the context of the job.
+        clock: the clock for renewals.
 
     Raises:
         SinkError: another job writes to the place, or the store refuses.
@@ -109,7 +109,7 @@ class PlaceOwner:
         with book.change("take") as change:
             if (holder := self._other(change.read())) is not None:
                 raise SinkError(
-                    f"{book.title} is written to by {holder}: end that job, or choose another {book.title.split()[1]}"
+                    f"{book.title} is written to by {holder}: stop that job, or choose another {book.title.split()[1]}"
                 )
             self._renew(change)
         _RUNS.add((self._run, book.identity))
@@ -129,10 +129,10 @@ class PlaceOwner:
         except CommittedRowsError:
             raise
         except SinkError:
-            pass  # the store is busy: the next beat tries again
+            pass  # the store is busy: the next heartbeat retries
 
     def release(self) -> None:
-        """Let another job own it; if the store is busy, the record becomes void anyway."""
+        """Release the place; if the store is busy, the record expires anyway."""
         _RUNS.discard((self._run, self._book.identity))
         with suppress(SinkError):
             if self._book.exists():
@@ -142,7 +142,7 @@ class PlaceOwner:
                         change.delete()
 
     def _other(self, record: OwnerRecord | None) -> Holder | str | None:
-        """The other owner of the place; None: there is none."""
+        """The other owner of the place, or None."""
         if record is None:
             return None
         holder = Holder.read(record.holder)
@@ -153,7 +153,7 @@ class PlaceOwner:
         return holder or "another job"
 
     def _is_dead(self, holder: Holder, run: str) -> bool:
-        """Whether the owner is a process on this machine that has ended, or this one, which no longer owns the
+        """Whether the owner is a process on this machine that has ended, or this process, which no longer owns the
         place."""
         if holder.host != platform.node():
             return False
@@ -171,10 +171,10 @@ def check_owner(record: OwnerRecord | None, title: str, run: str) -> None:
     """Raise an error if another run has taken the place.
 
     Raises:
-        CommittedRowsError: it has; retrying does not help.
+        CommittedRowsError: another run has taken it; retrying does not help.
     """
     if record is not None and record.run != run:
         raise CommittedRowsError(
-            f"{title} was taken by {Holder.read(record.holder) or 'another job'} while "
-            "this job did not renew its lease: this job must not continue alongside it"
+            f"{title} was taken by {Holder.read(record.holder) or 'another job'} while this job did not renew its "
+            "lease: this job cannot continue"
         )

@@ -1,4 +1,4 @@
-"""The rows of a sink that are not known to be committed: as they come in, and as a checkpoint holds them."""
+"""The rows of a sink that are possibly not committed: incoming rows, and rows in checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PIECE = re.compile(r"rows-([0-9]{1,19})-([0-9]{1,9})")
 
 
 class PendingRows:
-    """The rows of one subtask by the checkpoint behind them.
+    """The rows of one subtask, by the checkpoint that ends their epoch.
 
     Args:
         schema: of the rows.
@@ -41,23 +41,23 @@ class PendingRows:
         return {f"rows-{epoch.number}-{epoch.subtask}": partial(epoch.rows.combine_chunks) for epoch in self._epochs}
 
     def due(self, checkpoint_id: int) -> list[Epoch]:
-        """The epochs up to a checkpoint that is complete."""
+        """The epochs up to a complete checkpoint."""
         return [epoch for epoch in self._epochs if epoch.number <= checkpoint_id]
 
     def forget(self, checkpoint_id: int) -> None:
-        """These epochs are committed."""
+        """Drop epochs that are committed."""
         self._epochs = [epoch for epoch in self._epochs if epoch.number > checkpoint_id]
 
 
 def saved_epochs(
     snapshots: Sequence[Snapshot], checkpoints: Sequence[int], name: str, schema: pa.Schema
 ) -> tuple[Epoch, ...]:
-    """The epochs of the snapshots of all subtasks, in their order.
+    """The epochs in the snapshots of all subtasks, in order.
 
     Args:
-        snapshots: of one checkpoint.
-        checkpoints: the number that each snapshot gives for it.
-        name: of the table or topic, for errors.
+        snapshots: the snapshots of one checkpoint.
+        checkpoints: the checkpoint number in each snapshot.
+        name: the name of the table or topic, for errors.
         schema: of the rows.
 
     Raises:
@@ -71,7 +71,7 @@ def saved_epochs(
                 epoch = _epoch(piece, rows, checkpoint)
                 check_columns(name, _bare(rows.schema), _bare(schema))
                 if epochs.setdefault((epoch.number, epoch.subtask), epoch) is not epoch:
-                    raise impossible(f"{shown(piece)} is there twice")
+                    raise impossible(f"{shown(piece)} is duplicated")
     return tuple(epochs[key] for key in sorted(epochs))
 
 
@@ -79,10 +79,10 @@ def _epoch(piece: str, rows: pa.Table, checkpoint: int) -> Epoch:
     found = own_name(_PIECE, piece, "a table of rows")
     epoch = Epoch(int(found[1]), int(found[2]), rows)
     if not 1 <= epoch.number <= checkpoint:
-        raise impossible(f"epoch {epoch.number} has rows, and the checkpoint is {checkpoint}")
+        raise impossible(f"epoch {epoch.number} has rows, but the checkpoint is {checkpoint}")
     return epoch
 
 
 def _bare(schema: pa.Schema) -> pa.Schema:
-    """The names and types: a checkpoint may not record whether repeated columns have nulls."""
+    """The names and types only: a checkpoint does not always record the nullability of repeated columns."""
     return pa.schema([(field.name, field.type) for field in schema])

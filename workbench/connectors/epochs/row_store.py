@@ -1,4 +1,4 @@
-"""The operations of a store that sinks write rows to: what append and upsert need from a database."""
+"""The operations of a row store that append and upsert need."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Epoch:
     """The rows that one subtask received between two barriers.
 
     Attributes:
-        number: of the checkpoint that ends it.
+        number: the number of the checkpoint that ends it.
         subtask: the subtask that received them.
-        rows: in the order of arrival.
+        rows: the rows, in order of arrival.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Epoch:
 
 
 class RowStore(Protocol):
-    """A table, a stream, or whatever else holds rows; every operation is atomic."""
+    """A table, a stream, or another container of rows; every operation is atomic."""
 
     @property
     def name(self) -> str:
@@ -36,25 +36,25 @@ class RowStore(Protocol):
 
     @property
     def title(self) -> str:
-        """What it is and where, such as ``the table 'delays' of sqlite:///out.db``."""
+        """A description, such as ``the table 'delays' of sqlite:///out.db``."""
 
     @property
     def keys(self) -> Sequence[str]:
-        """The columns by which a row replaces another one; empty: rows are only added."""
+        """The columns that identify a row to replace; empty: rows are only added."""
 
     @property
     def nan_is_null(self) -> str:
-        """The name of a store that stores NaN as null, so that it cannot be a key; empty: it stores NaN."""
+        """The name of a store that stores NaN as null, so that NaN cannot be a key; empty: it stores NaN."""
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
-        """Create what does not exist, and check that rows of `schema` can be written.
+        """Create missing objects, and check that rows of `schema` can be written.
 
         Args:
             schema: of the rows.
             create: also create the table.
 
         Raises:
-            UnfitTableError: there is no such table, or it cannot hold these rows.
+            UnfitTableError: the table does not exist, or cannot hold these rows.
             SinkError: the store refuses for another reason.
         """
 
@@ -63,22 +63,22 @@ class RowStore(Protocol):
 
         Args:
             writer: the writer of the rows.
-            runs: the run that wrote them, and its past.
-            epochs: of any subtasks, those of a subtask in ascending order.
+            runs: the run that wrote them, and its predecessors.
+            epochs: the epochs of any subtasks, in ascending order for each subtask.
             run: the run that commits them.
 
         Returns:
             `runs`, without earlier runs that have no rows here.
 
         Raises:
-            SinkError: the store refuses, or a run outside of this past has written to it or taken it.
+            SinkError: the store refuses, or a run that is not a predecessor has written to it or taken it.
         """
 
     def upsert(self, rows: pa.Table, run: str) -> None:
-        """Write rows, each replacing the one with its keys.
+        """Write rows; each replaces the row with the same keys.
 
         Args:
-            rows: with different keys.
+            rows: rows with distinct keys.
             run: the run that writes them.
 
         Raises:
@@ -86,7 +86,7 @@ class RowStore(Protocol):
         """
 
     def remove(self, keys: pa.Table, run: str) -> None:
-        """Delete the rows with these keys; a key without a row is no error.
+        """Delete the rows with these keys; a key without a row is not an error.
 
         Args:
             keys: the key columns.
@@ -97,7 +97,7 @@ class RowStore(Protocol):
         """
 
     def committed(self, writer: str) -> int:
-        """The last committed epoch of this writer; 0: none.
+        """The last committed epoch of this writer, or 0.
 
         Raises:
             SinkError: the store cannot be read.
@@ -105,21 +105,21 @@ class RowStore(Protocol):
 
 
 Notes = Mapping[int, tuple[int, str]]
-"""By subtask of a writer: its last committed epoch, and the run that committed it."""
+"""The last committed epoch of each subtask of a writer, and the run that committed it."""
 
 
 def due_epochs(store: RowStore, notes: Notes, writer: str, runs: Runs, epochs: Iterable[Epoch]) -> list[Epoch]:
     """The epochs that are not committed yet.
 
     Raises:
-        CommittedRowsError: a run that this one does not continue has committed rows as the same writer.
+        CommittedRowsError: the same writer has committed rows in a run that this one does not continue.
     """
     for number, run in notes.values():
         if not runs.include(run, number):
             raise CommittedRowsError(
                 f"{store.title} has rows of epoch {number} by another run of "
-                f"{writer!r}, which this one does not continue, and the rows of both would be mixed: end one "
-                f"of them, and start it again, from its savepoint if it had one, with another {store.title.split()[1]}"
+                f"{writer!r}, which this run does not continue, and their rows would be mixed: stop one of the runs, "
+                f"and start it again (from its savepoint, if it had one) with another {store.title.split()[1]}"
             )
     due: list[Epoch] = []
     last = {subtask: number for subtask, (number, _) in notes.items()}
@@ -134,7 +134,7 @@ def check_fresh(store: RowStore, writer: str) -> None:
     """Reject a start without a checkpoint if this writer has committed rows.
 
     Raises:
-        CommittedRowsError: it has.
+        CommittedRowsError: it has committed rows.
         SinkError: the store cannot be read.
     """
     if (epoch := store.committed(writer)) > 0:

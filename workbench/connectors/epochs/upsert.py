@@ -1,4 +1,4 @@
-"""Rows that replace those with the same keys in a store: written as they arrive, idempotently."""
+"""Upserts rows in a store: rows are written as they arrive, idempotently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ FLUSH_US = 1_000_000
 
 
 class UpsertLogic(Operator):
-    """Holds the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it.
+    """Buffers the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it
+    completes.
 
     Attributes:
         reason: why the guarantee is not stronger; continues a sentence that begins with ``the sink 'name'``.
@@ -28,7 +29,7 @@ class UpsertLogic(Operator):
 
     reason: ClassVar[str] = (
         "writes the rows since the last checkpoint again after a failure: every key converges to the row of a run "
-        "without failures, but a reader may see older values for a while"
+        "without failures, but a reader can see older values for a while"
     )
 
     def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:

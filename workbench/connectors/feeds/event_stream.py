@@ -27,7 +27,7 @@ class EventParser:
         self._id = last_id
 
     def take(self, data: bytes) -> list[FeedMessage]:
-        """The events that are complete with these bytes.
+        """Add received bytes and return the events that are now complete.
 
         Raises:
             LinkError: an event is too long.
@@ -54,12 +54,12 @@ class EventWire:
     """A request for an event stream, and its response.
 
     Args:
-        host: of the request.
-        target: path and query.
-        headers: further ones of the request.
+        host: the host of the request.
+        target: its path and query.
+        headers: additional headers of the request.
 
     Attributes:
-        is_ready: the response has begun.
+        is_ready: whether the response has begun.
     """
 
     wants_tls = False
@@ -109,7 +109,7 @@ class EventWire:
         status = response.status_code
         if status != 200:
             reason = bytes(response.reason).decode("latin-1")
-            hint = "; write the address it moved to" if 300 <= status < 400 else ""
+            hint = "; use the address to which it moved" if 300 <= status < 400 else ""
             raise LinkError(f"it answers {status} {reason}{hint}", fatal=status not in _RETRIED_STATUS)
         kind = next((value for name, value in response.headers if name == b"content-type"), b"")
         if not kind.startswith(b"text/event-stream"):

@@ -1,4 +1,4 @@
-"""The connection of a feed: passive, so that the reader polls it and never waits."""
+"""The passive connection of a feed, which the reader polls without waiting."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 ANSWER_US = 10_000_000
-"""How long a server may take to answer a new connection."""
+"""The time limit for a server to answer a new connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class FeedMessage:
 
     Attributes:
         value: its content.
-        position: from which the feed can be read again after this message; empty: it cannot.
+        position: the position from which the feed can continue after this message; empty: it cannot.
     """
 
     value: bytes
@@ -27,7 +27,7 @@ class LinkError(Exception):
     """A connection failed.
 
     Attributes:
-        fatal: another attempt cannot help.
+        fatal: whether another attempt is pointless.
     """
 
     def __init__(self, message: str, *, fatal: bool = False) -> None:
@@ -36,31 +36,31 @@ class LinkError(Exception):
 
 
 class Link(Protocol):
-    """One connection after the other to the server of a feed.
+    """Successive connections to the server of a feed.
 
     Attributes:
-        is_ready: the server has accepted this one, so messages come as soon as there are some.
+        is_ready: whether the server has accepted the connection, so that messages arrive when there are any.
     """
 
     @property
     def is_ready(self) -> bool: ...
 
     def start(self, position: str) -> None:
-        """Begin to connect.
+        """Start connecting.
 
         Args:
-            position: of the last message received; empty: none.
+            position: the position of the last received message, or empty.
 
         Raises:
-            LinkError: the server is not known, or refuses.
+            LinkError: the server is unknown, or refuses.
         """
 
     def receive(self) -> Sequence[FeedMessage]:
-        """What has arrived, after some progress of the connection; empty: nothing.
+        """Advance the connection and return the received messages, possibly none.
 
         Raises:
             LinkError: the connection is lost, or the server refuses.
         """
 
     def close(self) -> None:
-        """Let go of the connection; never raises."""
+        """Release the connection; never raises."""

@@ -21,23 +21,24 @@ _TURNS = 200
 
 @dataclass(frozen=True)
 class MqttSource(FeedSource):
-    """Messages of an MQTT broker: each is a record.
+    """Messages of an MQTT broker, each of which is a record.
 
-    MQTT keeps nothing for a client that is away, so what comes then is lost; `Stream.record_to` keeps what has come.
+    MQTT keeps no messages for a disconnected client, so messages are lost while the job is disconnected;
+    `Stream.record_to` keeps received ones.
 
     Source: F2-8: a source that cannot be read again; MQTT 3.1.1.
 
     Args:
         url: ``mqtt://[user:password@]host:port``, or ``mqtts://`` for TLS; ``${NAME}`` is an environment variable.
         columns, format, event_time, on_error, retries: as for `ServerEventSource`.
-        headers: not used.
-        topic: to subscribe to; ``+`` and ``#`` are wildcards.
+        headers: unused.
+        topic: the topic to subscribe to; ``+`` and ``#`` are wildcards.
 
     Raises:
-        SettingError: an invalid URL, topic, format or number.
-        PlanError: no such event-time column.
+        SettingError: the URL, topic, format or a number is invalid.
+        PlanError: the event-time column does not exist.
         MissingPackageError: the package paho-mqtt is not installed.
-        SourceError: while running: no connection, a refused login, or a message that is no record.
+        SourceError: while running: no connection, a refused login, or a message that is not a record.
 
     Example::
 
@@ -55,8 +56,8 @@ class MqttSource(FeedSource):
         mixed = any(len(level) > 1 and set(level) & set("+#") for level in (*levels, last))
         if mixed or "#" in levels:
             raise SettingError(
-                f"topic is {as_given(self.topic)}: the wildcards '+' and '#' stand alone between two '/', and '#' only "
-                "at the end, as in 'sensors/+/room/#'"
+                f"topic is {as_given(self.topic)}: a wildcard '+' or '#' must be a whole level between two '/', and "
+                "'#' the last one, as in 'sensors/+/room/#'"
             )
         super().__post_init__()
 
@@ -72,12 +73,12 @@ class MqttLink:
     """See `Link`.
 
     Args:
-        url: with secrets looked up.
-        port: of the broker.
-        topic: to subscribe to.
+        url: the URL with its secrets.
+        port: the port of the broker.
+        topic: the topic to subscribe to.
 
     Attributes:
-        is_ready: the broker has accepted the subscription.
+        is_ready: whether the broker has accepted the subscription.
     """
 
     def __init__(self, url: str, port: int, topic: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads a feed: one connection, of the first subtask, with bounded retries."""
+"""Reads a feed over one connection of the first subtask, with bounded retries."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.snapshots.pieces import value_in
 
 _STEADY_US = PAUSE_US_MAX
-"""A connection that has lasted so long is not one of a row of failures, though it may have brought no message."""
+"""A connection that lasts at least this long resets the retries, even if it receives no message."""
 
 
 class Feed(Protocol):
-    """The description of a feed, as its reader needs it."""
+    """The parts of a feed's description that its reader needs."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -41,7 +41,7 @@ class Feed(Protocol):
 
 
 class FeedReader(SourceReader):
-    """Delivers what has arrived whenever it is polled.
+    """Delivers received messages when it is polled.
 
     Args:
         feed: its description.
@@ -72,7 +72,7 @@ class FeedReader(SourceReader):
 
     @property
     def outage(self) -> Outage | None:
-        link = self._link  # another thread asks
+        link = self._link  # another thread asks for it
         return None if link is not None and link.is_ready else self._retries.outage
 
     def progress(self) -> Mapping[str, SplitProgress]:
@@ -113,7 +113,7 @@ class FeedReader(SourceReader):
         self._waiting.clear()
 
     def _receive(self, now_us: int) -> None:
-        """Take what has arrived, and connect first if need be."""
+        """Take received messages, and connect first if necessary."""
         if (link := self._link) is None:
             link = self._link = self._make()
             self._begun_us = now_us

@@ -1,4 +1,4 @@
-"""What the descriptions of feeds share: an address, columns, a format, and retries."""
+"""The common part of feed descriptions: an address, columns, a format, and retries."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from workbench.redaction import redacted
 
 @dataclass(frozen=True)
 class FeedSource(Source):
-    """Base of the sources over live feeds.
+    """Base class of the sources over live feeds.
 
     Attributes:
-        url: of the feed; ``${NAME}`` is an environment variable.
-        columns: names and types.
-        format: of a message.
-        event_time: column that carries event time, or None.
-        headers: of the request, with secrets as ``${NAME}``.
-        on_error: what happens to a message that is no record.
-        retries: how often in a row to connect again.
+        url: the URL of the feed; ``${NAME}`` is an environment variable.
+        columns: the names and types of the columns.
+        format: the format of messages.
+        event_time: the event-time column, or None.
+        headers: the headers of the request, with secrets as ``${NAME}``.
+        on_error: how to handle a message that is not a record.
+        retries: the number of reconnection attempts in a row.
     """
 
     url: str = field(repr=False)
@@ -73,12 +73,12 @@ class FeedSource(Source):
 
     @property
     def resettable(self) -> bool:
-        """Most feeds cannot be read again: what comes while the job is away is lost."""
+        """Most feeds cannot be replayed: messages are lost while the job is disconnected."""
         return False
 
     @cached_property
     def message_format(self) -> MessageFormat:
-        """How the messages are written; each is one record."""
+        """The format of messages; each message is one record."""
         if self.format not in ("json", "csv", "raw"):
             raise SettingError(f"format is {as_given(self.format)}: write 'json', 'csv' or 'raw'")
         return message_format(self.format, None)
@@ -90,11 +90,11 @@ class FeedSource(Source):
         return parts.port or self.schemes[parts.scheme]
 
     def revealed_headers(self) -> dict[str, str]:
-        """The headers with their secrets."""
+        """The headers, including secrets."""
         return {name: revealed(value) for name, value in (self.headers or {}).items()}
 
     def link(self) -> Link:
-        """Create a connection, which is not opened yet."""
+        """Create a connection without opening it."""
         raise NotImplementedError  # abstract
 
     def describe(self) -> str:

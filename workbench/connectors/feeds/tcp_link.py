@@ -1,4 +1,4 @@
-"""A connection over TCP, with or without TLS, that never waits; its bytes go through a protocol without sockets."""
+"""A non-blocking TCP connection, with or without TLS, for a protocol that does not use sockets itself."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ from workbench.errors import told_by
 _RECEIVED_MAX = 1 << 18
 _MESSAGES_MAX = 10_000
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""Seconds of silence before a probe, seconds between probes, and how many without an answer are too many."""
+"""Seconds of silence before the first keep-alive probe, seconds between probes, and the number of unanswered probes
+that ends the connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server is.
+    """The address of a server.
 
     Attributes:
-        host, port: of the server.
+        host, port: the server's host and port.
         tls: whether the connection is encrypted, and the server's certificate checked.
     """
 
@@ -41,8 +42,9 @@ class Wire(Protocol):
     """A protocol: bytes in, messages and bytes out.
 
     Attributes:
-        wants_tls: the open connection is to be encrypted before anything else is sent; the link sets it to False then.
-        is_ready: the server has accepted what was asked for.
+        wants_tls: whether the open connection must be encrypted before anything else is sent; the link then sets it to
+            False.
+        is_ready: whether the server has accepted the request.
     """
 
     wants_tls: bool
@@ -51,25 +53,26 @@ class Wire(Protocol):
     def is_ready(self) -> bool: ...
 
     def opened(self, position: str) -> None:
-        """The connection is open; the first bytes to send may be waiting now."""
+        """Called when the connection is open; the first bytes to send can be ready now."""
 
     def take(self, data: bytes) -> Sequence[FeedMessage]:
-        """The messages that are complete with these bytes; empty bytes: the server has closed the connection.
+        """Add received bytes and return the messages that are now complete; empty bytes mean that the server has closed
+        the connection.
 
         Raises:
             LinkError: the server refuses, or breaks the protocol.
         """
 
     def to_send(self) -> bytes:
-        """Bytes that are to be sent now."""
+        """The bytes to send now."""
 
 
 class TcpLink:
     """See `Link`.
 
     Args:
-        address: of the server.
-        wire: creates the protocol of one connection.
+        address: the address of the server.
+        wire: creates the protocol for one connection.
     """
 
     def __init__(self, address: Address, wire: Callable[[], Wire]) -> None:
@@ -97,7 +100,7 @@ class TcpLink:
         family, kind, protocol, _, place = found[0]
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # finds a server that vanished
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a server that has vanished
         for option, value in _KEEP_ALIVE.items():
             if (number := getattr(socket, option, None)) is not None:
                 self._socket.setsockopt(socket.IPPROTO_TCP, number, value)
@@ -161,7 +164,7 @@ class TcpLink:
         self._state = "open"
 
     def _exchange(self) -> list[FeedMessage]:
-        """Send what is to be sent, and take what has arrived."""
+        """Send waiting bytes, and take received ones."""
         found: list[FeedMessage] = []
         assert self._socket is not None
         while len(found) < _MESSAGES_MAX:
@@ -180,7 +183,7 @@ class TcpLink:
             except LinkError:
                 if not found:
                     raise
-                break  # the next call meets it again
+                break  # the next call raises it again
         return found
 
     def _send(self) -> None:

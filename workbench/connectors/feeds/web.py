@@ -20,25 +20,25 @@ from workbench.packages import needed
 class ServerEventSource(FeedSource):
     """Server-sent events: the data of each event is a record, such as Wikipedia's recent changes.
 
-    After a failure the request names the last event ID, and servers that support it continue there. For others, what
-    comes while the job is away is lost; `Stream.record_to` keeps what has come.
+    After a failure, the request contains the last event ID, and servers that support it continue there. With other
+    servers, events are lost while the job is disconnected; `Stream.record_to` keeps received ones.
 
     Source: F2-8: a source that cannot be read again; the HTML standard, 9.2.
 
     Args:
         url: ``https://`` or ``http://``; ``${NAME}`` in it is an environment variable.
-        columns: names and types; missing values are null, and values without a column are ignored.
-        format: of an event's data: ``"json"``, ``"csv"``, or ``"raw"`` (one column).
-        event_time: column that carries event time, or None.
-        headers: further ones of the request, such as ``{"Authorization": "Bearer ${TOKEN}"}``.
-        on_error: what happens to an event that is no record: ``"fail"`` or ``"dead_letter"``.
-        retries: how often in a row to connect again, after 100 ms, 200 ms, ... up to 5 s.
+        columns: the names and types of the columns; missing values are null, and values without a column are ignored.
+        format: the format of an event's data: ``"json"``, ``"csv"``, or ``"raw"`` (one column).
+        event_time: the event-time column, or None.
+        headers: additional headers of the request, such as ``{"Authorization": "Bearer ${TOKEN}"}``.
+        on_error: how to handle an event that is not a record: ``"fail"`` or ``"dead_letter"``.
+        retries: the number of reconnection attempts in a row, after 100 ms, 200 ms, ... up to 5 s.
 
     Raises:
         SettingError: an invalid URL, format or number.
         PlanError: no such event-time column.
         MissingPackageError: the package h11 is not installed.
-        SourceError: while running: no connection, a refusal, or an event that is no record.
+        SourceError: while running: no connection, a refusal, or an event that is not a record.
 
     Example::
 
@@ -62,22 +62,22 @@ class ServerEventSource(FeedSource):
 
 @dataclass(frozen=True)
 class WebSocketSource(FeedSource):
-    """WebSocket messages: each is a record, such as the trades of an exchange.
+    """WebSocket messages, each of which is a record, such as the trades of an exchange.
 
-    What comes while the job is away is lost; `Stream.record_to` keeps what has come.
+    Messages are lost while the job is disconnected; `Stream.record_to` keeps received ones.
 
     Source: F2-8: a source that cannot be read again; RFC 6455.
 
     Args:
         url: ``wss://`` or ``ws://``; ``${NAME}`` in it is an environment variable.
         columns, format, event_time, headers, on_error, retries: as for `ServerEventSource`.
-        subscribe: messages to send after each connection, such as ``['{"type": "subscribe", "channel": "trades"}']``.
+        subscribe: messages to send after each connect, such as ``['{"type": "subscribe", "channel": "trades"}']``.
 
     Raises:
         SettingError: an invalid URL, format or number.
         PlanError: no such event-time column.
         MissingPackageError: the package websockets is not installed.
-        SourceError: while running: no connection, a refusal, or a message that is no record.
+        SourceError: while running: no connection, a refusal, or a message that is not a record.
 
     Example::
 

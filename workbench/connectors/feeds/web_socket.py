@@ -14,12 +14,12 @@ class WebSocketWire:
     """A WebSocket connection.
 
     Args:
-        url: of the server, with secrets looked up.
-        headers: further ones of the handshake.
+        url: the URL of the server, with its secrets.
+        headers: additional headers of the handshake.
         subscribe: messages to send when the connection is open.
 
     Attributes:
-        is_ready: the handshake is complete.
+        is_ready: whether the handshake is complete.
     """
 
     wants_tls = False

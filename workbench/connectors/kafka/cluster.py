@@ -1,4 +1,4 @@
-"""A Kafka cluster: its clients, and what their errors mean."""
+"""A Kafka cluster: its clients, and their errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.redaction import redacted
 
 Failed = TypeVar("Failed", SourceError, SinkError)
 ANSWER_S = 2.0
-"""How long a call may take: a slot's thread waits for it."""
+"""The maximum time of a call, which blocks a slot's thread."""
 _OWN = ("bootstrap.servers", "enable.auto.commit", "enable.auto.offset.store", "auto.offset.reset", "group.id")
 _FACT_MAX = 300
 
@@ -27,11 +27,11 @@ class KafkaCluster:
 
     Attributes:
         servers: ``host:port``, several separated by commas.
-        options: of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password": "${KAFKA_PASSWORD}"}``;
-            ``${NAME}`` is an environment variable.
+        options: options of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password":
+            "${KAFKA_PASSWORD}"}``; ``${NAME}`` is an environment variable.
 
     Raises:
-        SettingError: no servers, or an option that is not text, or that the connector sets itself.
+        SettingError: there are no servers, or an option is not text or is set by the connector.
         MissingPackageError: the package confluent-kafka is not installed.
 
     Example:
@@ -47,21 +47,19 @@ class KafkaCluster:
             raise SettingError("servers is '': write host:port, several separated by commas")
         for name, value in self.options.items():
             if name in _OWN:
-                raise SettingError(f"the Kafka option {name!r} is set by the connector: leave it out")
+                raise SettingError(f"the Kafka option {name!r} is set by the connector: remove it")
             if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
-                raise SettingError(
-                    f"the Kafka option {as_given(name)} has no text as its value: write text or a number"
-                )
+                raise SettingError(f"the Kafka option {as_given(name)} has an invalid value: write text or a number")
         kafka_package()
 
     def __str__(self) -> str:
         return redacted(self.servers)
 
     def consumer(self, on_error: Callable[[Any], None], **options: Any) -> Any:
-        """A consumer that assigns partitions by itself and commits nothing by itself.
+        """Create a consumer with manual assignment of partitions and without automatic commits.
 
         Args:
-            on_error: called with errors of connections, in calls of the consumer.
+            on_error: called with connection errors, during calls of the consumer.
             options: of librdkafka, with ``_`` for ``.``.
 
         Raises:
@@ -76,11 +74,11 @@ class KafkaCluster:
         return self._client("Consumer", {**own, **_dotted(options)}, on_error)
 
     def producer(self, on_error: Callable[[Any], None], **options: Any) -> Any:
-        """A producer.
+        """Create a producer.
 
         Args:
             on_error: as for `consumer`.
-            options: of librdkafka, with ``_`` for ``.``.
+            options: options of librdkafka, with ``_`` for ``.``.
 
         Raises:
             SettingError: librdkafka refuses an option.
@@ -104,7 +102,7 @@ class KafkaCluster:
             raise SettingError(f"Kafka's client cannot be used with these options: {fact}") from None
 
     def may_return(self, error: Any) -> bool:
-        """Whether an error of the client says that the cluster is away or busy, so that a later call may succeed."""
+        """Whether a client's error means that the cluster is unreachable or busy, so that a later call can succeed."""
         kinds = kafka_package().KafkaError
         away = (
             *(kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT, kinds._MSG_TIMED_OUT, kinds._WAIT_COORD),
@@ -114,12 +112,12 @@ class KafkaCluster:
         return error.code() in away or bool(error.retriable())
 
     def error(self, error: Any, what: str, kind: type[Failed]) -> Failed:
-        """The error for the user.
+        """Convert an error for the user.
 
         Args:
-            error: of the client.
+            error: the client's error.
             what: the action that failed, such as ``read orders``.
-            kind: its class.
+            kind: the class of the result.
         """
         kinds = kafka_package().KafkaError
         fact = self.fact(error)
@@ -127,23 +125,23 @@ class KafkaCluster:
         if code in (kinds._AUTHENTICATION, kinds.SASL_AUTHENTICATION_FAILED, kinds.ILLEGAL_SASL_STATE):
             return kind(f"{self} refuses the login ({fact}): check the user and the password in options")
         if code in (kinds.TOPIC_AUTHORIZATION_FAILED, kinds.GROUP_AUTHORIZATION_FAILED):
-            return kind(f"cannot {what} at {self}: {fact}; the user lacks a permission (an ACL)")
+            return kind(f"cannot {what} at {self}: {fact}; grant the user this permission (an ACL)")
         if code == kinds.MSG_SIZE_TOO_LARGE:
             return kind(f"cannot {what} at {self}: {fact}; raise message.max.bytes of the topic and in options")
         if code in (kinds._MSG_TIMED_OUT, kinds.KAFKA_STORAGE_ERROR):
-            return kind(f"{self} has not stored messages in time ({fact}): start the broker, or make room on its disk")
+            return kind(f"{self} did not store messages in time ({fact}): start the broker, or free space on its disk")
         if self.may_return(error):
             return kind(f"no connection to {self}: {fact}; start the broker, or check host and port")
         return kind(f"cannot {what} at {self}: {fact}")
 
     def outage(self, error: Any) -> str:
-        """What is wrong with a cluster that may return, for displays."""
+        """The reason why a cluster is temporarily unreachable, for displays."""
         kinds = kafka_package().KafkaError
         silent = error.code() in (kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT)
         return f"{self} does not answer ({self.fact(error)})" if silent else self.fact(error)
 
     def fact(self, error: Any) -> str:
-        """What an error of the client says, on one line and without secrets."""
+        """The text of a client's error, on one line and without secrets."""
         return hidden(one_line(error.str(), _FACT_MAX), *self._templates())
 
     def _templates(self) -> list[str]:
@@ -151,7 +149,7 @@ class KafkaCluster:
 
 
 def kafka_options(options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options that a user gave.
+    """Check the options of a user.
 
     Raises:
         SettingError: not a dictionary.
@@ -164,18 +162,18 @@ def kafka_options(options: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def kafka_error(error: BaseException) -> Any:
-    """The error of the client that an exception of it carries."""
+    """The client's error in an exception."""
     return error.args[0]
 
 
 def exceptions() -> type[Exception]:
-    """The base class of what a client raises."""
+    """The base class of a client's exceptions."""
     base: type[Exception] = kafka_package().KafkaException
     return base
 
 
 def place_of(partition: Partition, offset: int | None = None) -> Any:
-    """A partition, with or without an offset, as the client names it."""
+    """A partition, with or without an offset, in the client's form."""
     at = () if offset is None else (offset,)
     return kafka_package().TopicPartition(partition.topic, partition.number, *at)
 

@@ -1,4 +1,4 @@
-"""Rows as messages of a topic: encoded, sent, and acknowledged by the brokers."""
+"""Sends rows as messages to a topic and waits for the brokers' acknowledgements."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _POLL_S = 0.1
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic that a sink writes to.
+    """The topic of a sink.
 
     Attributes:
         cluster: its cluster.
-        name: of the topic.
-        format: of the values.
-        key: columns of the messages' keys; empty: none.
-        timestamp: column of the messages' timestamps; None: when they are sent.
-        fences: messages of an epoch are sent in a transaction, and readers see only those that are committed.
-        wait_s: how long a message may take while the brokers are away.
+        name: the name of the topic.
+        format: the format of the values.
+        key: the columns of the messages' keys; empty: no keys.
+        timestamp: the column of the messages' timestamps; None: the time of sending.
+        fences: whether the messages of an epoch are sent in a transaction, and readers see only committed ones.
+        wait_s: how long to wait for a message to be acknowledged while the brokers are unreachable.
         recent: see `MessageLog`.
     """
 
@@ -46,7 +46,7 @@ class Topic:
 
     @property
     def title(self) -> str:
-        """What is written to and where, for messages."""
+        """The topic and its cluster, for messages."""
         return f"the topic {self.name!r} of {self.cluster}"
 
     def ends(self) -> dict[int, int]:
@@ -58,7 +58,7 @@ class Topic:
         return self._tail().messages(begin, back)
 
     def sender(self, writer: str = "", subtask: int = 0) -> Outgoing:
-        """A producer; a transactional one fences the former one, and aborts its transaction."""
+        """Create a producer; a transactional producer fences the previous one and aborts its transaction."""
         return Outgoing(self, f"workbench {writer} {subtask}" if self.fences else "")
 
     def _tail(self) -> Tail:
@@ -74,7 +74,7 @@ class Topic:
         return [json.dumps(dict(zip(self.key, row, strict=True))).encode() for row in zip(*texts, strict=True)]
 
     def times_ms(self, rows: pa.RecordBatch) -> Sequence[int]:
-        """The timestamp of each row; 0: when it is sent."""
+        """The timestamp of each row; 0: the time of sending."""
         if self.timestamp is None:
             return [0] * rows.num_rows
         column = rows.column(self.timestamp)
@@ -88,10 +88,10 @@ class Outgoing:
 
     Args:
         topic: the topic.
-        transactional_id: of a transactional producer; empty: not transactional.
+        transactional_id: the ID of a transactional producer; empty: not transactional.
 
     Attributes:
-        reached: by partition: the offset after the last message that was acknowledged.
+        reached: the offset after the last acknowledged message, by partition.
     """
 
     def __init__(self, topic: Topic, transactional_id: str = "") -> None:
@@ -101,7 +101,7 @@ class Outgoing:
         more: dict[str, Any] = {"transactional_id": transactional_id} if transactional_id else {}
         self._producer = topic.cluster.producer(
             self._note,
-            enable_idempotence=True,  # its own retries neither repeat nor reorder
+            enable_idempotence=True,  # retries of the client neither repeat nor reorder
             linger_ms=5,
             partitioner="murmur2_random",
             message_timeout_ms=int(topic.wait_s * 1_000),
@@ -132,7 +132,7 @@ class Outgoing:
         self._check()
 
     def flush(self) -> None:
-        """Return when all messages are acknowledged.
+        """Wait until all messages are acknowledged.
 
         Raises:
             SinkError: as for `send`.
@@ -140,7 +140,7 @@ class Outgoing:
         left = 0
         for _ in range(int((self._topic.wait_s + 1) / _FLUSH_S) + 1):
             left = self._producer.flush(_FLUSH_S)
-            self._check()  # a refused login need not be waited for
+            self._check()  # do not wait if the login is refused
             if not left:
                 return
         raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
@@ -149,7 +149,7 @@ class Outgoing:
         """Call `send`, within a transaction if the producer is transactional.
 
         Raises:
-            SinkError: the brokers refuse it, or another producer has the same transactional ID now.
+            SinkError: the brokers refuse it, or a newer producer uses the same transactional ID.
         """
         if not self._topic.fences:
             send()
@@ -164,7 +164,7 @@ class Outgoing:
         self._try(lambda: self._producer.commit_transaction(self._topic.wait_s))
 
     def close(self) -> None:
-        """Forget what is not acknowledged."""
+        """Drop messages that are not acknowledged."""
         self._producer.purge()
         self._producer.flush(0)
 

@@ -1,4 +1,4 @@
-"""Places in topics: partitions, their offsets, and where reading begins."""
+"""Positions in topics: partitions, their offsets, and where reading starts."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class Partition:
 
     @classmethod
     def named(cls, text: str) -> Partition:
-        """The partition of this name.
+        """Parse the name of a partition.
 
         Raises:
-            ValueError: not a name of one.
+            ValueError: it is not the name of a partition.
         """
         topic, _, number = text.rpartition("/")
         if not topic or not number.isdecimal():
@@ -44,19 +44,19 @@ class Partition:
         return cls(topic, int(number))
 
     def belongs_to(self, subtask: int, parallelism: int) -> bool:
-        """Whether this subtask reads it; the partitions of a topic are spread evenly, and topics do not all begin with
-        the first subtask."""
+        """Whether this subtask reads it. The partitions of a topic are distributed evenly, and topics start at
+        different subtasks."""
         return (crc32(self.topic.encode()) + self.number) % parallelism == subtask
 
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """Where to begin without a checkpoint.
+    """Where to start without a checkpoint.
 
     Attributes:
-        named: at one end of each partition; or None.
-        since_ms: at the first message of this time or later, milliseconds since 1970; or None.
-        offsets: by partition; those that are not named begin at their first message.
+        named: ``earliest`` or ``latest``, or None.
+        since_ms: the time of the first message to read, in milliseconds since 1970, or None.
+        offsets: the offset of each partition; other partitions start at their first message.
     """
 
     named: Named | None = None
@@ -65,10 +65,10 @@ class Beginning:
 
     @classmethod
     def of(cls, start: object) -> Beginning:
-        """The meaning of a user's ``start``.
+        """Parse a user's ``start``.
 
         Raises:
-            SettingError: none.
+            SettingError: it is not valid.
 
         Example:
             >>> Beginning.of("latest"), Beginning.of("1970-01-01T00:00:01Z").since_ms

@@ -1,4 +1,4 @@
-"""Reads the partitions of one subtask: with one consumer for all, and delivered partition by partition."""
+"""Reads the partitions of one subtask with one consumer, and delivers them partition by partition."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from workbench.connectors.kafka.source import KafkaSource
 
 _FETCHED_MAX = 2_000
-"""Messages that are taken from the client at once. They are decoded while the processor's cache holds them:
-of 50,000, each takes half as long again."""
+"""The number of messages to take from the client in one call. They are decoded while they are in the processor's cache:
+with 50,000, each one takes half as long again."""
 _PROBE_S = 0.5
 _LOOK_US = 1_000_000
-"""How often to look at the ends of partitions that bring no messages."""
+"""How often to check the ends of partitions without new messages."""
 
 
 class KafkaReader(SourceReader):
-    """A position counts what was delivered: the next offset, and, where messages hold several rows, how many rows of
-    that message were delivered. Messages that were fetched and not delivered are fetched again after a failure.
+    """A position is the next offset and, if messages hold several rows, the number of delivered rows of that message.
+    Messages that are fetched but not delivered are fetched again after a failure.
     """
 
     shares_event_time = False
@@ -47,8 +47,8 @@ class KafkaReader(SourceReader):
         self._consumer: Any = None
         self._positions: dict[Partition, tuple[int, int]] = {}
         self._ends: dict[Partition, int] = {}
-        self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position when all are delivered
-        self._highs: dict[Partition, tuple[int, int]] = {}  # the ends that the brokers last told, and when
+        self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position after they are delivered
+        self._highs: dict[Partition, tuple[int, int]] = {}  # the last ends reported by the brokers, and their time
         self._own: list[Partition] = []
         self._located = False
         self._late_ones_are_new = False
@@ -76,7 +76,7 @@ class KafkaReader(SourceReader):
 
     def progress(self) -> Mapping[str, SplitProgress]:
         found = {}
-        for partition in self._own:  # of which another thread asks, so the client is not called
+        for partition in self._own:  # another thread asks for it, so the client is not called
             position = self._positions[partition][0]
             end, told_us = self._ends.get(partition), None  # which does not move
             if end is None and partition in self._highs:
@@ -143,16 +143,16 @@ class KafkaReader(SourceReader):
         return not self._source.bounded or self._positions[partition][0] < self._ends[partition]
 
     def _note(self, error: Any) -> None:
-        """Called by the client, within its calls, with errors of connections."""
+        """Called by the client, within its calls, with connection errors."""
         kinds = kafka_package().KafkaError
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._AUTHENTICATION) or error.fatal():
             self._down = error
 
     def _locate(self) -> None:
-        """Determine the partitions, their ends and where to begin, at the first call that the brokers answer."""
+        """Determine the partitions, their ends and where to start, when the brokers answer for the first time."""
         found = self._found_partitions()
         for partition in list(self._positions):
-            if partition not in found:  # it was deleted, or the source reads other topics now
+            if partition not in found:  # it was deleted, or the source now reads other topics
                 del self._positions[partition]
                 self._ends.pop(partition, None)
         for partition in found:
@@ -169,7 +169,7 @@ class KafkaReader(SourceReader):
         return self._topics.partitions(self._context.subtask, self._context.parallelism)
 
     def _begin(self, partition: Partition, *, is_new: bool) -> None:
-        """Determine where to read a partition, and where to end."""
+        """Determine where to start and stop reading a partition."""
         low, high = self._topics.bounds(partition)
         self._highs[partition] = high, self._clock.now_us()
         restored = self._positions.get(partition)
@@ -193,7 +193,7 @@ class KafkaReader(SourceReader):
 
     def _fetch(self, max_records: int, now_us: int) -> None:
         wanted = min(max_records * max(len(self._own), 1), _FETCHED_MAX)
-        with collector_at_rest():  # the client makes an object of each message, which this releases again
+        with collector_at_rest():  # releases the client's objects, one per message
             found = self._take(wanted)
         if not found:
             self._probe()
@@ -202,7 +202,7 @@ class KafkaReader(SourceReader):
                 self._looked_us = now_us
 
     def _look(self, partitions: Sequence[Partition], now_us: int) -> None:
-        """Keep the ends of partitions, as the client knows them from the last answers of connected brokers."""
+        """Keep the ends of partitions from the last answers of connected brokers."""
         for partition in partitions:
             if (end := self._topics.known_end(partition)) is not None:
                 self._highs[partition] = end, now_us
@@ -232,7 +232,7 @@ class KafkaReader(SourceReader):
 
         Args:
             run: the messages.
-            after: the position when all are delivered.
+            after: the position after they are delivered.
         """
         partition = run.partition
         if not self._is_open(partition):
@@ -255,7 +255,7 @@ class KafkaReader(SourceReader):
             partition = Partition(message.topic() or "", message.partition() or 0)
             if error.code() == kinds._PARTITION_EOF:
                 end = self._ends.get(partition)
-                if end is not None and message.offset() >= end:  # what follows the last message is a marker
+                if end is not None and message.offset() >= end:  # only a marker follows the last message
                     self._add(good)
                     good = []
                     self._keep(Run(partition, (), ()), message.offset())
@@ -266,7 +266,7 @@ class KafkaReader(SourceReader):
         return good
 
     def _probe(self) -> None:
-        """Where the client has lost all brokers, ask whether one is back."""
+        """If the client has lost all brokers, check whether one is back."""
         if self._down is None:
             return
         if self._down.fatal() or not self._cluster.may_return(self._down):
@@ -276,7 +276,7 @@ class KafkaReader(SourceReader):
         self._retries.succeeded()
 
     def _deliver(self, partition: Partition, count: int) -> Fetched | None:
-        """Records of a partition, whose turn then is over; None: what was fetched has none."""
+        """Deliver records of a partition and end its turn; None if the fetched messages have no records."""
         run, after = self._fetched.pop(partition)
         if not len(run):
             self._move(partition, after, 0)
@@ -293,7 +293,7 @@ class KafkaReader(SourceReader):
         return result.fetched(source, str(partition), place, self._context)
 
     def _deliver_rows(self, run: Run, after: int, count: int) -> Fetched | None:
-        """Rows of the first message, which holds several."""
+        """Deliver rows of the first message, which holds several."""
         partition, offset = run.partition, run.offsets[0]
         first = run.part(0, 1)
         place = self._place_in(first)
@@ -310,7 +310,7 @@ class KafkaReader(SourceReader):
         begin = done if offset == at else 0
         part = batch.slice(begin, count)
         if begin + part.num_rows < batch.num_rows:
-            self._fetched[partition] = run, after  # behind the others
+            self._fetched[partition] = run, after  # after the others
             self._move(partition, offset, begin + part.num_rows)
         else:
             self._keep_rest(run.part(1, len(run)), after)
@@ -319,7 +319,7 @@ class KafkaReader(SourceReader):
         return Sorted(part, [0] * part.num_rows, ()).fetched(self._source, str(partition), place, self._context)
 
     def _keep_rest(self, rest: Run, after: int) -> None:
-        """Everything before these messages is delivered; the other partitions are next."""
+        """Keep messages whose predecessors are delivered; the other partitions are next."""
         if len(rest):
             self._fetched[rest.partition] = rest, after
         self._move(rest.partition, rest.offsets[0] if len(rest) else after, 0)
@@ -344,18 +344,18 @@ class KafkaReader(SourceReader):
 
     def _expired(self, partition: Partition, offset: int, fact: str) -> SourceError:
         return SourceError(
-            f"{partition} of {self._cluster} no longer has the offset {offset} ({fact}): messages are lost, because the"
-            " topic keeps them for a shorter time, or it was created anew; keep them longer (retention.ms), or start"
-            " afresh"
+            f"{partition} of {self._cluster} no longer has the offset {offset} ({fact}): messages are lost, because "
+            "the topic's retention is too short, or the topic was recreated; keep messages longer (retention.ms), or "
+            "start without the checkpoint"
         )
 
     def _failed(self, error: Any, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""
         cluster = self._cluster
         if not self._located:
-            self._consumer.consume(1, 0)  # has no partition to read, but calls `_note`
+            self._consumer.consume(1, 0)  # this subtask has no partition, but polling calls `_note`
         if self._down is not None and not cluster.may_return(self._down):
-            error = self._down  # the client goes on trying, and says nothing but that a call takes too long
+            error = self._down  # the client keeps retrying, and reports only that a call takes too long
         retry_us = self._retries.failed(now_us, cluster.outage(error)) if cluster.may_return(error) else None
         if retry_us is None:
             raise cluster.error(error, f"read {', '.join(self._source.topics)}", SourceError)

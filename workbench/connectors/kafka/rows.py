@@ -1,4 +1,4 @@
-"""Kafka messages as rows: columns of their values, and of what surrounds them (key, timestamp, offset)."""
+"""Kafka messages as rows: columns of their values and their metadata (key, timestamp, offset)."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def kafka_metadata(given: Mapping[str, str] | None, schema: pa.Schema) -> dict[s
 
 @dataclass(frozen=True)
 class Rows:
-    """How messages become rows.
+    """The conversion of messages to rows.
 
     Attributes:
-        schema: of the rows.
-        format: of the values.
-        metadata: by column: the part of a message that it holds.
+        schema: the schema of the rows.
+        format: the format of the values.
+        metadata: the part of a message that each metadata column holds.
 
     Raises:
-        PlanError: columns that the format, or a part, cannot have.
+        PlanError: the format or a part does not support a column's type.
     """
 
     schema: pa.Schema
@@ -49,7 +49,7 @@ class Rows:
                 pa.nulls(0, _KINDS[part]).cast(kind)
             except pa.ArrowNotImplementedError:
                 raise PlanError(
-                    f"the column {column!r} is {kind}, and the {part} of a message is {_KINDS[part]}: declare that"
+                    f"the column {column!r} is {kind}, and the {part} of a message is {_KINDS[part]}: declare this type"
                 ) from None
 
     @property
@@ -58,10 +58,10 @@ class Rows:
         return pa.schema([field for field in self.schema if field.name not in self.metadata])
 
     def decode(self, run: Run) -> pa.RecordBatch:
-        """The rows of some messages; see `MessageFormat.decode`.
+        """Decode messages to rows; see `MessageFormat.decode`.
 
         Args:
-            run: of messages, with the parts that `metadata` names; without tombstones.
+            run: the messages, with the parts in `metadata`, and without tombstones.
         """
         schema = self.values
         if not self.metadata:
@@ -81,7 +81,7 @@ class Rows:
 
 
 def _column(run: Run, part: Part, count: int) -> pa.Array:
-    """A part of each message, or of the one that has `count` rows."""
+    """A part of each message, or of a single message with `count` rows."""
     if part == "topic":
         return pa.repeat(run.partition.topic, count)
     if part == "partition":

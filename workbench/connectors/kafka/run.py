@@ -1,4 +1,4 @@
-"""Messages as columns: the client's objects are released as soon as these are taken from them."""
+"""Messages as columns, which are copied so that the client's objects can be released."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from workbench.connectors.kafka.places import Partition
 
-_NO_TIMESTAMP = 0  # the kind of timestamp of a message without one
+_NO_TIMESTAMP = 0  # the timestamp type of messages without a timestamp
 _RUN_BYTES_MAX = 64 << 20
 
 
 @dataclass(slots=True)
 class Run:
-    """Successive messages of one partition; some offsets have no message.
+    """Consecutive messages of one partition; some offsets have no message.
 
     Attributes:
-        partition: of the messages.
-        offsets: ascending.
-        keys: empty if no column holds them.
+        partition: the partition.
+        offsets: the offsets, ascending.
+        keys: the keys; empty if no column holds them.
         timestamps_ms: milliseconds since 1970; empty if no column holds them.
     """
 
@@ -36,7 +36,7 @@ class Run:
         return len(self.values)
 
     def part(self, begin: int, end: int) -> Run:
-        """The messages from one index up to another.
+        """A slice of the messages.
 
         Example:
             >>> Run(Partition("orders", 0), [b"a", b"b", b"c"], range(7, 10)).part(1, 2)
@@ -50,7 +50,7 @@ timestamps_ms=())
         return Run(self.partition, *(column[wanted] for column in columns))  # type: ignore[arg-type]
 
     def followed_by(self, other: Run) -> Run:
-        """These messages, and later ones of the partition.
+        """Append later messages of the partition.
 
         Example:
             >>> one, two = (Run(Partition("orders", 0), [b"a"], range(at, at + 1)) for at in (7, 9))
@@ -68,9 +68,9 @@ timestamps_ms=())
         )
 
     def fitting(self, count: int) -> int:
-        """How many messages to decode at once: at most `count`, and not more bytes than a column of text can hold."""
+        """The number of messages to decode together: at most `count`, and no more bytes than a text column can hold."""
         taken = min(count, len(self))
-        if taken * len(self.values[0]) < _RUN_BYTES_MAX:  # the client fetches at most as much, unless messages
+        if taken * len(self.values[0]) < _RUN_BYTES_MAX:  # the client fetches at most this much, unless messages
             return taken  # differ greatly
         size = 0
         for at in range(taken):
@@ -81,13 +81,13 @@ timestamps_ms=())
 
 
 def runs_of(messages: Sequence[Any], topics: Sequence[str], parts: Collection[str], tombstone: bytes) -> Iterator[Run]:
-    """The messages of the client, which delivers runs of each partition.
+    """Convert the client's messages, which arrive in runs per partition.
 
     Args:
-        messages: without errors.
-        topics: that they are of.
-        parts: which of ``key`` and ``timestamp`` to keep.
-        tombstone: the value of a message that has none.
+        messages: messages without errors.
+        topics: their topics.
+        parts: the parts to keep, ``key`` or ``timestamp``.
+        tombstone: the value for messages without a value.
     """
     if not messages:
         return
@@ -110,7 +110,7 @@ def runs_of(messages: Sequence[Any], topics: Sequence[str], parts: Collection[st
 
 
 def _bounds(messages: Sequence[Any], topics: Sequence[str]) -> list[int]:
-    """Where another partition begins, with both ends."""
+    """The indices at which the partition changes, including both ends."""
     kind, count = type(messages[0]), len(messages)
     numbers = np.fromiter(map(kind.partition, messages), np.int64, count)
     if len(topics) > 1:

@@ -27,35 +27,37 @@ DELIVERIES: tuple[Delivery, ...] = ("at-least-once", "exactly-once", "transactio
 class KafkaSink(MessageSink):
     """Sends each row as a message to a Kafka topic.
 
-    The producer is idempotent, so its own retries neither repeat nor reorder messages. `delivery` says what a failure
-    of the job may do:
+    The producer is idempotent, so its own retries neither repeat nor reorder messages. `delivery` determines the effect
+    of a failure of the job:
 
-    - ``"at-least-once"``: rows are sent as they arrive and acknowledged before each checkpoint; after a failure those
-      since the last checkpoint are sent again. On a compacted topic, with `key`, the last message of each key is right.
+    - ``"at-least-once"``: rows are sent as they arrive and acknowledged before each checkpoint; after a failure, rows
+      since the last checkpoint are sent again. On a compacted topic with `key`, the last message of each key is
+      correct.
     - ``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and sent when it is complete. Each
-      message has a header ``workbench`` with its writer, epoch and number. After a failure the end of the topic is
-      read, and what is there is not sent again. What a process that was killed had handed to the network may still
-      arrive after that reading; only ``"transactions"`` exclude it.
+      message has a header ``workbench`` with its writer, epoch and number. After a failure, the sink reads the end of
+      the topic and sends only the missing messages. Messages that a killed process left in the network can still arrive
+      after this; only ``"transactions"`` prevents that.
     - ``"transactions"``: as ``"exactly-once"``, and the rows of each checkpoint are one transaction: readers with
-      ``isolation.level=read_committed`` see all of them or none, and a process that was replaced is fenced.
+      ``isolation.level=read_committed`` see all of them or none, and a replaced process is fenced.
 
-    Source: D1: exactly once; the writers of Pravega, which resume after their last event in the log; Kafka's
+    Source: D1: exactly once; Pravega's writers, which resume after their last event in the log; Kafka's
     transactions (KIP-98).
 
     Args:
         servers: ``host:port``, several separated by commas.
-        topic: exists, or is created by the brokers.
-        format: of the messages: ``"json"``, ``"csv"``, ``"avro"``, ``"raw"`` (one column), or ``"arrow"`` (many rows in
-            a message, which then has no key).
+        topic: the name of a topic that exists or that the brokers create.
+        format: the format of messages: ``"json"``, ``"csv"``, ``"avro"``, ``"raw"`` (one column), or ``"arrow"`` (many
+            rows per message, without keys).
         avro_schema: the schema, as JSON, for ``"avro"``.
-        key: columns whose text is the message's key (of several, a JSON object); rows of one key go to one partition.
-        timestamp: column of the message's timestamp; None: when it is sent.
+        key: the columns that form the message's key (several columns form a JSON object); rows with equal keys go to
+            the same partition.
+        timestamp: the column of the message's timestamp; None: the time of sending.
         delivery: see above.
-        options: of librdkafka, as for `KafkaSource`.
+        options: options of librdkafka, as for `KafkaSource`.
 
     Raises:
         SettingError: an invalid address, topic, format or delivery.
-        ExpressionError: a key that is a computed expression.
+        ExpressionError: a key is a computed expression.
         MissingPackageError: the package confluent-kafka is not installed.
 
     Example::
@@ -91,7 +93,9 @@ class KafkaSink(MessageSink):
             raise SettingError(unknown("delivery", delivery, DELIVERIES))
         columns = upsert_key_of(key)
         if columns and format == "arrow":
-            raise SettingError("a message of Arrow has many rows, and so no key: drop key, or choose another format")
+            raise SettingError(
+                "a message in Arrow format has many rows, so it cannot have a key: remove key, or choose another format"
+            )
         values = {
             "servers": servers,
             "topic": topic,
@@ -125,7 +129,7 @@ class KafkaSink(MessageSink):
         )
 
     def check(self, schema: pa.Schema) -> None:
-        """See `MessageSink.check`; the timestamp's column must be there as well."""
+        """See `MessageSink.check`; the timestamp column must also exist."""
         super().check(schema)
         if self.timestamp is not None and self.timestamp not in schema.names:
             raise PlanError(unknown("column", self.timestamp, schema.names))

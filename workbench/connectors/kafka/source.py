@@ -29,40 +29,41 @@ from workbench.origin import caller
 class KafkaSource(Source):
     """The messages of Kafka topics.
 
-    Each partition is a split with its own watermark. Its position is an offset, and part of the checkpoint: partitions
-    are assigned by the job and not by a consumer group, so a recovery loses and repeats nothing. With `group`, offsets
-    are also committed to that group, for tools that display its lag; they are never read.
+    Each partition is a split with its own watermark. Its position in the checkpoint is an offset. The job assigns
+    partitions, not a consumer group, so a recovery neither loses nor repeats messages. With `group`, offsets are also
+    committed to that group, for tools that display its lag; the source never reads them.
 
-    Partitions that are added while the job runs are read from their beginning. When the brokers are away, the source
-    tries again after 100 ms, then after twice as long, up to 5 s.
+    The source discovers partitions that are added while the job runs, and reads them from the beginning. When the
+    brokers are unreachable, it retries after 100 ms, then after twice as long, up to 5 s.
 
     Source: F2-8: recovery needs sources that can be read again from a position; Kafka's offsets in Flink's checkpoints.
 
     Args:
         servers: ``host:port``, several separated by commas.
-        topics: one or several.
+        topics: one or several names.
         schema: names and types of the columns.
-        format: of the messages: ``"json"``, ``"csv"`` (without a header), ``"avro"`` (one datum), ``"arrow"`` (an IPC
-            stream with any number of rows), or ``"raw"`` (one column of text or bytes). A message without a value
-            (a tombstone) has nulls in JSON, and is empty in the other formats.
+        format: the format of messages: ``"json"``, ``"csv"`` (without a header), ``"avro"`` (one datum), ``"arrow"``
+            (an IPC stream with any number of rows), or ``"raw"`` (one column of text or bytes). A message without a
+            value (a tombstone) has nulls in JSON, and is empty in the other formats.
         avro_schema: the writer's schema, as JSON, for ``"avro"`` (package ``fastavro``).
-        metadata: by column, what it holds instead of a part of the value: ``"key"``, ``"timestamp"``, ``"topic"``,
-            ``"partition"`` or ``"offset"``.
-        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
-        start: where to begin without a checkpoint: ``"earliest"``, ``"latest"``, a time (text or datetime; the first
-            message of that time or later), or offsets such as ``{"orders/0": 17}``.
-        bounded: end at the messages that are there at the start.
-        group: to commit offsets to, for display; None: none.
+        metadata: columns that hold metadata instead of a part of the value, with the name of the metadata: ``"key"``,
+            ``"timestamp"``, ``"topic"``, ``"partition"`` or ``"offset"``.
+        event_time: the event-time column (timestamp, date, or int64 microseconds), or None.
+        start: where to start without a checkpoint: ``"earliest"``, ``"latest"``, a time (text or datetime; the first
+            message at or after it), or offsets such as ``{"orders/0": 17}``.
+        bounded: stop after the messages that exist at the start.
+        group: a consumer group to commit offsets to, for display only, or None.
         discover: how often to look for new partitions; None: never.
-        on_error: what happens to a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
-            to ``dead_letters()`` with its topic, partition and offset.
-        retries: how often in a row to try again before the task fails.
-        options: of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password": "${KAFKA_PASSWORD}"}``;
-            ``${NAME}`` is an environment variable and ``${keyring:service/user}`` an entry of the keyring.
+        on_error: how to handle a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it to
+            ``dead_letters()`` with its topic, partition and offset.
+        retries: the number of retries in a row before the task fails.
+        options: options of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password":
+            "${KAFKA_PASSWORD}"}``; ``${NAME}`` is an environment variable and ``${keyring:service/user}`` an entry of
+            the keyring.
 
     Raises:
-        SettingError: an invalid address, topic, format, start or number.
-        PlanError: no such event-time column, columns that the format cannot have, or an unknown `on_error`.
+        SettingError: the address, a topic, the format, start or a number is invalid.
+        PlanError: the event-time column does not exist, the format does not support a column, or `on_error` is unknown.
         MissingPackageError: the package confluent-kafka is not installed.
         SourceError: while running: no connection, a refused login, no such topic, an expired offset, or a message that
             is not a record.
@@ -140,7 +141,7 @@ class KafkaSource(Source):
 
     @cached_property
     def rows(self) -> Rows:
-        """How messages become rows."""
+        """The conversion of messages to rows."""
         return Rows(
             self.schema, message_format(self.format, self.avro_schema), kafka_metadata(self.metadata, self.schema)
         )

@@ -1,4 +1,4 @@
-"""Which messages of an exactly-once sink a topic already has; each carries its identity in a header."""
+"""Finds the messages of an exactly-once sink that a topic already has; each has its identity in a header."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def headers_of(identity: MessageId) -> list[tuple[str, bytes]]:
 
 
 def identity_in(headers: Any) -> MessageId | None:
-    """The identity in the headers of a message; None: it has none."""
+    """The identity in the headers of a message, or None."""
     for name, value in headers or ():
         if name == HEADER and isinstance(value, bytes):
             return MessageId.read(value.decode("utf-8", "replace"))
@@ -36,10 +36,10 @@ class Tail:
     """Reads the end of a topic.
 
     Args:
-        cluster: of the topic.
+        cluster: its cluster.
         topic: its name.
-        committed: do not see messages of transactions that are not committed.
-        wait_s: how long to wait for messages.
+        committed: whether to skip messages of transactions that are not committed.
+        wait_s: how long to wait for messages, in seconds.
     """
 
     def __init__(self, cluster: KafkaCluster, topic: str, *, committed: bool, wait_s: float) -> None:
@@ -49,10 +49,10 @@ class Tail:
         self._wait_s = wait_s
 
     def ends(self) -> dict[int, int]:
-        """By partition: where its end is, or somewhat before.
+        """The end of each partition, or an offset shortly before it.
 
         Raises:
-            SinkError: the brokers do not answer, or there is no such topic.
+            SinkError: the brokers do not answer, or the topic does not exist.
         """
         return {number: high for number, (_, high) in self._told(self._bounds).items()}
 
@@ -60,8 +60,8 @@ class Tail:
         """The identities of the messages from some offsets to the end.
 
         Args:
-            begin: by partition; those that are not named are read from their beginning.
-            back: instead, for all partitions, so many messages before their ends; 0: from `begin`.
+            begin: the first offset of each partition; other partitions are read from the beginning.
+            back: the number of messages before the end of each partition to start at; 0: start at `begin`.
 
         Raises:
             SinkError: as for `ends`.
@@ -98,7 +98,7 @@ class Tail:
         consumer.assign([place(self._topic, number, offset) for number, offset in left.items()])
         silent_s = 0.0
         while left:
-            messages = consumer.consume(1, _TURN_S)  # which returns as soon as there is one
+            messages = consumer.consume(1, _TURN_S)  # returns as soon as one is available
             messages += consumer.consume(_CONSUMED, 0)
             silent_s = 0.0 if messages else silent_s + _TURN_S
             if silent_s > self._wait_s:

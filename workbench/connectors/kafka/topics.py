@@ -1,4 +1,4 @@
-"""What the brokers know of the topics of a source: their partitions, and where to begin and end in each."""
+"""The topics of a source: their partitions, and where to start and stop in each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Topics:
     """Asks the brokers.
 
     Args:
-        source: names the topics.
-        consumer: of the client.
+        source: the description of the source.
+        consumer: the client's consumer.
     """
 
     def __init__(self, source: KafkaSource, consumer: Any) -> None:
@@ -28,7 +28,7 @@ class Topics:
         """The partitions of a subtask.
 
         Raises:
-            SourceError: there is no such topic.
+            SourceError: a topic does not exist.
             KafkaException: the brokers do not answer.
         """
         kinds = kafka_package().KafkaError
@@ -54,15 +54,15 @@ class Topics:
         return low, high
 
     def known_end(self, partition: Partition) -> int | None:
-        """The offset after the last message, as the brokers last told it; None: they have not."""
+        """The offset after the last message, as last reported by the brokers, or None."""
         known = self._consumer.get_watermark_offsets(place_of(partition), cached=True)
         return None if known is None or known[1] < 0 else known[1]
 
     def first(self, partition: Partition, low: int, high: int) -> int:
-        """The offset to begin with, without a checkpoint.
+        """The first offset to read without a checkpoint.
 
         Args:
-            partition: to read.
+            partition: the partition.
             low: its first offset.
             high: the offset after its last.
 
@@ -75,5 +75,5 @@ class Topics:
         if beginning.since_ms is not None:
             found = self._consumer.offsets_for_times([place_of(partition, beginning.since_ms)], timeout=ANSWER_S)
             offset: int = found[0].offset
-            return offset if offset >= 0 else high  # none is as late
+            return offset if offset >= 0 else high  # no message is that late
         return low if beginning.named == "earliest" else high

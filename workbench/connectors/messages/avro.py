@@ -18,14 +18,14 @@ from workbench.raised import message_of
 
 @dataclass(frozen=True, slots=True)
 class AvroMessages:
-    """One Avro datum in each message, without a container: the writer's schema is agreed upon.
+    """One Avro datum per message, without a container; reader and writer agree on the schema.
 
     Attributes:
         text: the schema, as JSON.
-        schema: it, parsed.
+        schema: the parsed schema.
 
     Raises:
-        SettingError: not an Avro schema.
+        SettingError: it is not an Avro schema.
         MissingPackageError: the package fastavro is not installed.
     """
 
@@ -39,9 +39,9 @@ class AvroMessages:
         try:
             parsed = avro.parse_schema(json.loads(text_of(self.text, "avro_schema", '{"type": "record", ...}')))
         except (ValueError, KeyError, TypeError, avro.schema.SchemaParseException) as error:
-            raise SettingError(f"avro_schema is no Avro schema: {message_of(error)}") from None
+            raise SettingError(f"avro_schema is not an Avro schema: {message_of(error)}") from None
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
-            raise SettingError("avro_schema is no record: write {'type': 'record', 'fields': [...]} as JSON")
+            raise SettingError("avro_schema is not a record: write {'type': 'record', 'fields': [...]} as JSON")
         object.__setattr__(self, "schema", parsed)
 
     def check(self, schema: pa.Schema) -> None:
@@ -57,7 +57,7 @@ class AvroMessages:
             try:
                 rows.append(avro.schemaless_reader(stream, self.schema, None))
             except Exception as error:
-                raise ValueError(f"it is no Avro record of this schema: {message_of(error)}") from error
+                raise ValueError(f"it is not an Avro record of this schema: {message_of(error)}") from error
             if stream.tell() != len(value):
                 raise ValueError(f"it has {len(value) - stream.tell()} bytes after the Avro record")
         return pa.RecordBatch.from_pylist(rows, schema=schema)

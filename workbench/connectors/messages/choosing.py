@@ -1,4 +1,4 @@
-"""The format of messages that a user names."""
+"""Selects a message format by name."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ FORMAT_NAMES: tuple[MessageFormatName, ...] = ("json", "csv", "avro", "arrow", "
 
 
 def message_format(name: object, avro_schema: str | None) -> MessageFormat:
-    """The format of this name.
+    """The message format with this name.
 
     Args:
         name: one of `FORMAT_NAMES`.
-        avro_schema: of Avro, as JSON; None for the others.
+        avro_schema: the Avro schema, as JSON; None for other formats.
 
     Raises:
-        SettingError: no such format, or a schema that is missing, too much, or not one.
+        SettingError: the format is unknown, or the schema is missing, unexpected or invalid.
 
     Example:
         >>> message_format("raw", None)
@@ -39,7 +39,7 @@ def message_format(name: object, avro_schema: str | None) -> MessageFormat:
         raise SettingError(
             "avro messages do not name their columns: pass the writer's schema as avro_schema='{...}'"
             if name == "avro"
-            else f"avro_schema is given, and the format is {name!r}: drop one of them"
+            else f"avro_schema is given, but the format is {name!r}: remove one of them"
         )
     if avro_schema is not None:
         return AvroMessages(avro_schema)

@@ -1,4 +1,4 @@
-"""The interface of a format of messages, and the formats that need no further package."""
+"""The interface of message formats, and the formats that need no additional package."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from workbench.from_arrow import tables_in
 
 
 class MessageFormat(Protocol):
-    """How the value of a message is written.
+    """The encoding of a message's value.
 
     Attributes:
-        several: whether one message may hold several records.
+        several: whether a message can hold several records.
     """
 
     @property
     def several(self) -> bool: ...
 
     def check(self, schema: pa.Schema) -> None:
-        """Reject columns that messages of this format cannot have.
+        """Reject columns that messages of this format cannot contain.
 
         Raises:
             PlanError: names the column.
         """
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
-        """The records of messages: one of each, unless a message holds several.
+        """Decode messages to records: one each, unless a message holds several.
 
         Raises:
-            ValueError: a message is no record of these columns. ``pa.ArrowInvalid`` and ``UnicodeDecodeError`` are such
-                errors, too.
+            ValueError: a message is not a record of these columns; ``pa.ArrowInvalid`` and ``UnicodeDecodeError`` are
+                subclasses.
         """
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        """The values of messages: one for each row, unless a message holds several."""
+        """Encode rows to messages: one each, unless a message holds several."""
 
 
 @dataclass(frozen=True, slots=True)
 class JsonMessages:
-    """A JSON object in each message; missing values are null, and values without a column are ignored."""
+    """A JSON object per message; missing values are null, and values without a column are ignored."""
 
     several = False
 
@@ -71,7 +71,7 @@ class JsonMessages:
 
 @dataclass(frozen=True, slots=True)
 class CsvMessages:
-    """Comma-separated values in each message, without a header."""
+    """Comma-separated values per message, without a header."""
 
     several = False
 
@@ -93,7 +93,7 @@ class CsvMessages:
 
 @dataclass(frozen=True, slots=True)
 class RawMessages:
-    """The message itself, in one column of text or bytes."""
+    """The unchanged message, in one column of text or bytes."""
 
     several = False
 
@@ -101,7 +101,7 @@ class RawMessages:
         kinds = [decoded(field.type) for field in schema]
         if len(kinds) != 1 or not any(fits(kinds[0]) for fits in (*BYTES, *TEXT)):
             raise PlanError(
-                f"raw messages have one column of text or bytes, and not {', '.join(map(str, schema)) or 'none'}: "
+                f"raw messages have one column of text or bytes, not {', '.join(map(str, schema)) or 'none'}: "
                 "declare it as pa.binary() or pa.string(), or choose another format"
             )
 
@@ -119,12 +119,12 @@ class RawMessages:
 
 @dataclass(frozen=True, slots=True)
 class ArrowMessages:
-    """An Arrow IPC stream in each message, with any number of rows: the fastest format."""
+    """An Arrow IPC stream per message, with any number of rows: the fastest format."""
 
     several = True
 
     def check(self, schema: pa.Schema) -> None:
-        """Arrow has all types."""
+        """Arrow supports all types."""
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         batches: list[pa.RecordBatch] = []
@@ -147,7 +147,8 @@ class ArrowMessages:
 
 
 def _is_a_line_each(block: bytes, count: int) -> bool:
-    """Whether each line begins and ends with a brace: then no object spans two, and as many rows are one of each."""
+    """Whether each line begins and ends with a brace. Then no object spans two lines, and an equal number of rows means
+    one per line."""
     letters = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(letters == ord("\n"))
     if len(ends) != count - 1 or block[:1] != b"{" or block[-1:] != b"}":
@@ -163,7 +164,7 @@ def _one_line(value: bytes) -> bytes:
 
 
 def _counted(batch: pa.RecordBatch, count: int) -> pa.RecordBatch:
-    """Raise an error if there is not one record in each message."""
+    """Raise an error unless there is one record per message."""
     if batch.num_rows != count:
         raise ValueError(f"it has {batch.num_rows} records instead of {count}")
     return batch

@@ -1,4 +1,4 @@
-"""Which columns hold what surrounds the value of a message: its key, subject, timestamp or number."""
+"""The columns that hold metadata of a message: its key, subject, timestamp or number."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Part = TypeVar("Part", bound=str)
 def metadata_of(
     given: Mapping[str, str] | None, schema: pa.Schema, parts: Sequence[Part], *, system: str, example: str
 ) -> dict[str, Part]:
-    """By column of the schema: the part of a message that it holds.
+    """Check a user's metadata: by column of the schema, the part of a message that it holds.
 
     Args:
-        given: as the user writes it.
-        schema: of the rows.
-        parts: that a message has.
-        system: that the messages come from, for errors.
-        example: of a dictionary, for errors.
+        given: the user's value.
+        schema: the schema of the rows.
+        parts: the parts of a message.
+        system: the system of the messages, for errors.
+        example: an example dictionary, for errors.
 
     Raises:
-        SettingError: not a dictionary, or an unknown part.
-        PlanError: no such column.
+        SettingError: it is not a dictionary, or a part is unknown.
+        PlanError: a column does not exist.
 
     Example:
         >>> metadata_of({"at": "sent"}, pa.schema({"at": "int64"}), ("sent", "key"), system="Kafka", example="{}")

@@ -16,14 +16,14 @@ from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_r
 from workbench.raised import first_line_of
 
 SHOWN_MAX = 10_000
-"""Bytes of a message that a dead letter keeps."""
+"""The number of bytes of a message that a dead letter keeps."""
 _QUOTED_MAX = 120
 REFUSED = (ValueError, pa.ArrowNotImplementedError, RecordError, SourceError)
-"""What a format raises for a message that is no record; ``pa.ArrowInvalid`` is a ``ValueError``."""
+"""The exceptions of a format for a message that is not a record; ``pa.ArrowInvalid`` is a ``ValueError``."""
 
 
 class MessageSource(Protocol):
-    """The description of a source of messages, as far as sorting needs it."""
+    """The parts of a message source's description that sorting needs."""
 
     @property
     def schema(self) -> pa.Schema: ...
@@ -39,8 +39,8 @@ class Sorted:
 
     Attributes:
         batch: the records.
-        kept: the index of the message of each record; None: all messages, one record each.
-        letters: of the other messages.
+        kept: the index of the message of each record; None: one record for every message.
+        letters: the dead letters of the other messages.
     """
 
     batch: pa.RecordBatch
@@ -50,13 +50,13 @@ class Sorted:
     def fetched(
         self, source: MessageSource, split: str, place: Callable[[int], str], context: OperatorContext
     ) -> Fetched:
-        """What a reader delivers of them.
+        """Convert them to the result of a reader's poll.
 
         Args:
             source: of the messages.
-            split: that they came from.
-            place: the position of the message of an index.
-            context: of the reader.
+            split: their split.
+            place: returns the position of the message at an index.
+            context: the reader's context.
         """
         column, kept = source.event_time, self.kept
         times = None if column is None else event_times(self.batch.column(column), column)
@@ -71,14 +71,14 @@ def sorted_out(
     letter: Callable[[int, Exception], DeadLetter],
     source: MessageSource,
 ) -> Sorted:
-    """The records of messages, and dead letters of those that are none.
+    """Decode messages to records, and make dead letters of the messages that are not records.
 
-    Messages that cannot be decoded together are halved, down to single ones.
+    If messages cannot be decoded together, they are split in halves, down to single messages.
 
     Args:
-        count: of the messages.
-        decode: the records of the messages from one index up to another, one of each.
-        letter: of the message of an index, which `decode` refuses with this error.
+        count: the number of messages.
+        decode: decodes the messages of an index range to one record each.
+        letter: makes the dead letter of the message at an index, given the error of `decode`.
         source: of the messages.
     """
     good: list[pa.RecordBatch] = []
@@ -86,7 +86,7 @@ def sorted_out(
     letters: list[DeadLetter] = []
 
     parts = [(0, count)]
-    while parts:  # a function that calls itself would keep the messages until Python searches for cycles
+    while parts:  # a recursive closure would keep the messages until Python collects cycles
         begin, end = parts.pop()
         try:
             batch = decode(begin, end)
@@ -113,7 +113,7 @@ def letters_of(
     """Makes the dead letters of some messages, for `sorted_out`.
 
     Args:
-        values: of the messages.
+        values: the values of the messages.
         place: the position of the message of an index.
         source: of the messages.
     """
@@ -121,22 +121,22 @@ def letters_of(
 
 
 def refused(shown: str, place: str, error: Exception, source: MessageSource, *, called: str = "messages") -> DeadLetter:
-    """The dead letter of a message that is no record.
+    """The dead letter of a message that is not a record.
 
     Args:
-        shown: the message.
+        shown: the text of the message.
         place: its position.
-        error: why it is none.
-        source: of the message.
-        called: what messages are called there.
+        error: the reason.
+        source: the source of the message.
+        called: the source's word for messages.
 
     Raises:
-        SourceError: such messages fail the task.
+        SourceError: the source fails the task on such messages.
     """
     fact = first_line_of(error)
     if source.on_error != "dead_letter":
         raise SourceError(
-            f"{place} is no record of these columns: {fact}, in {shown[:_QUOTED_MAX]!r}; mend the writer, declare "
+            f"{place} is not a record of these columns: {fact}, in {shown[:_QUOTED_MAX]!r}; fix the writer, declare "
             f"other types, or keep such {called} with on_error='dead_letter'"
         ) from error
     return DeadLetter(fact, shown, position=place)

@@ -1,4 +1,4 @@
-"""A connector under a name: what it can be, its options, and how it is created from them."""
+"""A named connector: its kinds, its options, and how it is created from them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from workbench.operators.functions.lookup_table import LookupTable
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The declaration of a table that a connector reads or writes.
+    """The declaration of a connector's table.
 
     Attributes:
-        name: of the table.
+        name: the name of the table.
         schema: its columns.
-        event_time: the column with event times, or None.
-        key: columns by which a row replaces another one; empty: rows are only added.
+        event_time: the event-time column, or None.
+        key: the columns that identify a row to replace; empty: rows are only added.
     """
 
     name: str
@@ -31,11 +31,11 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class NamedLookup:
-    """A table that records are looked up in.
+    """A table for look-ups.
 
     Attributes:
-        table: the table by its key columns.
-        cache: how long an answer holds; None: for the records of a batch.
+        table: creates the table, given its key columns.
+        cache: how long an answer is cached; None: only within a batch.
     """
 
     table: Callable[[Sequence[str]], LookupTable]
@@ -44,15 +44,15 @@ class NamedLookup:
 
 @dataclass(frozen=True, slots=True)
 class NamedConnector:
-    """A connector under a name.
+    """A connector with a name.
 
     Attributes:
-        name: as in ``'connector' = 'redis'``.
-        title: what it is, in a few words.
-        options: names and meanings; a name that ends in ``*`` stands for all that begin so.
-        source: creates its source; None: it has none.
-        sink: creates its sink; None: it has none.
-        lookup: creates a table to look rows up in; None: it has none.
+        name: its name, as in ``'connector' = 'redis'``.
+        title: a short description.
+        options: the names and meanings of its options; a name that ends in ``*`` is a prefix.
+        source: creates its source, or None.
+        sink: creates its sink, or None.
+        lookup: creates a table for look-ups, or None.
     """
 
     name: str

@@ -18,13 +18,13 @@ _FORMATS: tuple[MessageFormatName, ...] = ("json", "csv", "raw")
 _SHARED = {
     "format": "of a message: 'json' (the default), 'csv' or 'raw'",
     "on_error": ON_ERROR,
-    "retries": "how often in a row to connect again; 12 by default",
+    "retries": "the number of reconnection attempts in a row; 12 by default",
 }
 _HEADERS = {"header.*": "a header of the request: 'header.Authorization' = 'Bearer ${TOKEN}'"}
 
 
 def _shared_by(options: Options, table: Declared) -> dict[str, Any]:
-    """The arguments of all feeds."""
+    """The arguments that all feeds share."""
     return {
         "url": options.text("url"),
         "columns": table.schema,
@@ -51,13 +51,13 @@ def _mqtt(options: Options, table: Declared) -> Source:
 EVENTS = NamedConnector("sse", "server-sent events", {"url": "https:// or http://", **_SHARED, **_HEADERS}, _events)
 WEB_SOCKET = NamedConnector(
     "websocket",
-    "messages of a WebSocket",
+    "WebSocket messages",
     {"url": "wss:// or ws://", "subscribe": "a message to send after connecting", **_SHARED, **_HEADERS},
     _web_socket,
 )
 MQTT = NamedConnector(
     "mqtt",
-    "messages of an MQTT broker",
+    "MQTT messages",
     {"url": "such as 'mqtt://ann:${MQTT_PASSWORD}@localhost'", "topic": "such as 'sensors/#'", **_SHARED},
     _mqtt,
 )

@@ -1,4 +1,4 @@
-"""Files, sockets, replay logs and outputs for people, as named connectors."""
+"""Files, sockets, replay logs and console output, as named connectors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workbench.durations import parse_speed
 from workbench.errors import PlanError, SettingError
 from workbench.operators.functions.dead_letters import POLICIES
 
-ON_ERROR = "what happens to input that is no record: 'fail' or 'dead_letter'"
+ON_ERROR = "what happens to input that is not a record: 'fail' or 'dead_letter'"
 
 
 def _file_source(options: Options, table: Declared) -> Source:
@@ -63,10 +63,10 @@ def _replay_source(options: Options, table: Declared) -> Source:
     for column in table.schema:
         found = source.schema.field(column.name).type if column.name in source.schema.names else "no column"
         times = isinstance(found, pa.DataType) and pa.types.is_timestamp(found) and pa.types.is_timestamp(column.type)
-        if found != column.type and not times:  # times are read as they were recorded
+        if found != column.type and not times:  # times are read as recorded
             raise PlanError(
-                f"the table {table.name!r} declares {column.name!r} as {column.type}, and the history has {found}: "
-                "declare the columns as the history has them"
+                f"the table {table.name!r} declares {column.name!r} as {column.type}, but the history has {found}: "
+                "declare the columns of the history"
             )
     return source
 
@@ -90,7 +90,7 @@ SOCKET = NamedConnector(
         "host": "of the server; 'localhost' by default",
         "port": "of the server",
         "format": "'json' (the default), 'csv' or 'text'",
-        "retries": "how often in a row to connect again; 0 by default",
+        "retries": "the number of reconnection attempts in a row; 0 by default",
         "on_error": ON_ERROR,
     },
     _socket_source,
@@ -102,10 +102,10 @@ REPLAY = NamedConnector(
     _replay_source,
 )
 PRINT = NamedConnector("print", "the cell's output", {}, sink=lambda options, table: PrintSink())
-BLACKHOLE = NamedConnector("blackhole", "nowhere: rows are counted only", {}, sink=lambda options, table: DiscardSink())
+BLACKHOLE = NamedConnector("blackhole", "counts rows and drops them", {}, sink=lambda options, table: DiscardSink())
 MEMORY = NamedConnector(
     "memory",
-    "a table within the job, which job.table() reads",
+    "a table in the job, for job.table()",
     {},
     sink=lambda options, table: TableSink(table.name, upsert_key=list(table.key)),
 )

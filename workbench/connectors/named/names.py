@@ -1,4 +1,4 @@
-"""The named connectors: a source or a sink from a name, options as text, and the declaration of a table."""
+"""Creates sources and sinks from the name of a connector, options as text, and the declaration of a table."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ CONNECTORS: Mapping[str, NamedConnector] = {
         *(FILES, SOCKET, REPLAY, KAFKA, NATS, REDIS, SQL, EVENTS, WEB_SOCKET, MQTT, PRINT, BLACKHOLE, MEMORY),
     )
 }
-"""By the names that ``'connector' = '...'`` takes."""
+"""The connectors by name, for ``'connector' = '...'``."""
 _CHOICE = "connector"
 
 
 def named_source(options: Mapping[str, str], table: Declared) -> Source:
-    """The source of a declared table.
+    """Create the source of a declared table.
 
     Args:
         options: ``connector`` and the options of that connector, as text. Secrets are references: ``${NAME}`` for an
@@ -32,7 +32,8 @@ def named_source(options: Mapping[str, str], table: Declared) -> Source:
         table: its declaration.
 
     Raises:
-        SettingError: no such connector or option, a missing or invalid one, or a secret in plain text.
+        SettingError: the connector or an option is unknown, an option is missing or invalid, or a secret is in plain
+            text.
         WorkbenchError: the source refuses its arguments.
 
     Example:
@@ -50,7 +51,7 @@ def named_source(options: Mapping[str, str], table: Declared) -> Source:
 
 
 def named_sink(options: Mapping[str, str], table: Declared) -> Sink:
-    """The sink of a declared table; see `named_source`.
+    """Create the sink of a declared table; see `named_source`.
 
     Raises:
         SettingError: as for `named_source`.
@@ -70,7 +71,7 @@ def named_sink(options: Mapping[str, str], table: Declared) -> Sink:
 
 
 def named_lookup(options: Mapping[str, str], table: Declared) -> NamedLookup | None:
-    """The declared table as one to look rows up in; None: its connector has none. See `named_source`.
+    """Create the look-up table of a declared table, or None if its connector has no look-ups; see `named_source`.
 
     Raises:
         SettingError: as for `named_source`.

@@ -1,4 +1,4 @@
-"""The options of a named connector: text that is converted to arguments, with an error for each wrong one."""
+"""Converts the text options of a named connector to arguments, with an error for each invalid option."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _TRUTHS = {"true": True, "false": False}
 
 
 class Options:
-    """The options that a user wrote for one connector.
+    """A user's options for one connector.
 
     Args:
-        connector: its name, for errors.
-        given: names and values, as text.
-        known: the names that it has; a name that ends in ``*`` stands for all that begin so.
+        connector: the name of the connector, for errors.
+        given: the names and values, as text.
+        known: the known names; a name that ends in ``*`` is a prefix.
 
     Raises:
         SettingError: an unknown option, or a secret in plain text.
@@ -47,7 +47,7 @@ class Options:
         """The value of an option.
 
         Raises:
-            SettingError: it is missing, and there is no default.
+            SettingError: it is missing and has no default.
         """
         value = self._given.get(name, default)
         if value is None:
@@ -55,14 +55,14 @@ class Options:
         return value
 
     def optional(self, name: str) -> str | None:
-        """The value of an option; None: it is not given."""
+        """The value of an option, or None if it is not given."""
         return self._given.get(name)
 
     def one_of(self, name: str, choices: Collection[Choice], default: Choice | None = None) -> Choice:
-        """The value of an option that has few.
+        """The value of an option with a fixed set of values.
 
         Raises:
-            SettingError: another value; lists the valid ones.
+            SettingError: the value is not valid; lists the valid ones.
         """
         value = self.text(name, default)
         for choice in choices:
@@ -81,7 +81,7 @@ class Options:
         """A whole number.
 
         Raises:
-            SettingError: not one.
+            SettingError: it is not a whole number.
         """
         value = self._given.get(name)
         if value is None:
@@ -92,10 +92,10 @@ class Options:
             raise SettingError(f"the option {name!r} is {value!r}: write a whole number, such as '8'") from None
 
     def number(self, name: str) -> float | None:
-        """A number; None: it is not given.
+        """A number, or None if it is not given.
 
         Raises:
-            SettingError: not one.
+            SettingError: it is not a number.
         """
         value = self._given.get(name)
         if value is None:
@@ -119,7 +119,7 @@ class Options:
         return truth
 
     def below(self, prefix: str) -> dict[str, str]:
-        """All options that begin with `prefix`, without it.
+        """All options with this prefix; the prefix is removed from their names.
 
         Example:
             >>> Options("kafka", {"properties.client.id": "a"}, ["properties.*"]).below("properties.")

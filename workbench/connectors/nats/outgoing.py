@@ -1,4 +1,4 @@
-"""Rows as messages of a stream of JetStream: published, acknowledged, and found again after a failure."""
+"""Publishes rows as messages of a JetStream stream, and finds them again after a failure."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class _State:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream that a sink writes to; see `MessageLog`. It has one partition, 0, whose offsets are sequence numbers.
+    """The stream of a sink; see `MessageLog`. It has one partition, 0, whose offsets are sequence numbers.
 
     Attributes:
-        server: of the stream.
-        name: of the stream.
-        subject: of the messages, or the begin of it.
-        format: of the values.
-        key: columns whose texts are further parts of the subject.
-        wait_s: how long a request may take while the server is away.
+        server: its server.
+        name: its name.
+        subject: the subject of the messages, or its prefix.
+        format: the format of the values.
+        key: columns whose texts are appended to the subject.
+        wait_s: how long a request is retried while the server is unreachable.
         recent: see `MessageLog`.
     """
 
@@ -59,7 +59,7 @@ class Stream:
 
     @property
     def title(self) -> str:
-        """What is written to and where, for messages."""
+        """The stream and its server, for messages."""
         return f"the stream {self.name!r} of {self.server}"
 
     def subjects(self, rows: pa.RecordBatch) -> Sequence[str]:
@@ -124,8 +124,8 @@ class Stream:
 
 
 class Outgoing:
-    """See `Sender`: publishes rows. A message that is sent again after a lost connection has the same ID, by which the
-    stream drops it."""
+    """See `Sender`: publishes rows. A message that is sent again after a lost connection has the same ID, so the stream
+    drops it."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -165,7 +165,7 @@ class Outgoing:
 
 
 def _identity(message: Any) -> MessageId | None:
-    """The identity in a stored message; None: it has none."""
+    """The identity in a stored message, or None."""
     if not isinstance(message, dict) or not isinstance(headers := message.get("hdrs", ""), str):
         return None
     try:
@@ -180,6 +180,6 @@ def _identity(message: Any) -> MessageId | None:
 
 
 def _texts(column: pa.Array) -> list[str]:
-    """The texts of a column, as parts of a subject, which cannot hold dots, spaces or wildcards."""
+    """The texts of a column as parts of a subject, which cannot contain dots, spaces or wildcards."""
     texts = column.cast(decoded(column.type)).cast(pa.large_string()).to_pylist()
     return [quote(text, safe="").replace(".", "%2E") if text else "-" for text in texts]

@@ -15,18 +15,18 @@ from workbench.from_json import made, parsed
 
 _LINE_MAX = 1 << 20
 _PAYLOAD_MAX = 1 << 26
-"""The largest message that a server can be set to accept."""
+"""The largest maximum message size that a server supports."""
 _REFUSALS = ("authorization", "authentication", "permissions", "user authentication", "maximum payload")
 
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A message that the server has sent.
+    """A message from the server.
 
     Attributes:
-        subscription: its number.
-        subject, reply: of the message; an empty reply: none.
-        status: of a message without a value, such as ``404``; 0: it is a message with a value.
+        subscription: the number of its subscription.
+        subject, reply: its subject, and the subject for an answer or an empty text.
+        status: the status of a message without a value, such as ``404``; 0 if it has a value.
         value: its content, or the text of its status.
     """
 
@@ -39,7 +39,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class _Info:
-    """What a server says of itself."""
+    """The introduction of a server."""
 
     max_payload: int = 1 << 20
     tls_required: bool = False
@@ -50,12 +50,12 @@ class NatsProtocol:
     """One connection.
 
     Args:
-        login: of the client.
+        login: the client's login.
 
     Attributes:
-        greeted: the server has introduced itself.
-        wants_tls: the connection is to be encrypted before anything else is sent.
-        max_payload: bytes of a message at most.
+        greeted: whether the server has introduced itself.
+        wants_tls: whether the connection must be encrypted before anything else is sent.
+        max_payload: the maximum size of a message, in bytes.
 
     Example:
         >>> protocol = NatsProtocol(Login())
@@ -74,7 +74,7 @@ class NatsProtocol:
         self.max_payload = 1 << 20
 
     def subscribe(self, subject: str, number: int) -> None:
-        """Let messages of a subject be delivered."""
+        """Subscribe to a subject."""
         self._outgoing += f"SUB {subject} {number}\r\n".encode()
 
     def publish(self, subject: str, value: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
@@ -89,17 +89,17 @@ class NatsProtocol:
         self._outgoing += " ".join(words).encode() + b"\r\n" + lines + value + b"\r\n"
 
     def to_send(self) -> bytes:
-        """Bytes that are to be sent now."""
+        """The bytes to send now."""
         if self.wants_tls or not self.greeted:
             return b""
         data, self._outgoing = self._outgoing, b""
         return data
 
     def take(self, data: bytes) -> list[Delivered]:
-        """The messages that are complete with these bytes.
+        """Add received bytes and return the messages that are now complete.
 
         Raises:
-            LinkError: the server refuses, or it does not speak this protocol.
+            LinkError: the server refuses, or does not speak this protocol.
         """
         data = self._rest + data
         found: list[Delivered] = []
@@ -124,7 +124,7 @@ class NatsProtocol:
         return found
 
     def _message(self, verb: bytes, rest: bytes, data: bytes, begin: int) -> tuple[Delivered | None, int]:
-        """The message whose content begins there, and where the next line does; None: it is not complete."""
+        """The message whose content begins at this index, and the index of the next line; None if it is incomplete."""
         words = rest.decode().split()
         sizes = [int(word) for word in words[-2 if verb == b"HMSG" else -1 :]]
         head, size = (sizes[0] if verb == b"HMSG" else 0), sizes[-1]
@@ -152,7 +152,7 @@ class NatsProtocol:
     def _greet(self, info: _Info) -> None:
         self.max_payload = info.max_payload
         if self.greeted:
-            return  # it tells of other servers of its cluster
+            return  # it announces other servers of its cluster
         self.greeted = True
         if self._login.tls and not (info.tls_required or info.tls_available):
             raise LinkError("it has no TLS: write nats:// instead of tls://", fatal=True)
@@ -170,7 +170,7 @@ def _given(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def _status(head: bytes) -> tuple[int, bytes]:
-    """The status in the first line of headers, and its text; 0: there is none."""
+    """The status in the first line of headers and its text; 0 without a status."""
     first = head.partition(b"\r\n")[0]
     words: Sequence[bytes] = first.split(maxsplit=2)
     if not words or words[0] != b"NATS/1.0":

@@ -1,4 +1,4 @@
-"""Requests to JetStream that wait for their answers: over one connection, with bounded retries."""
+"""Sends requests to JetStream and waits for the answers, over one connection with bounded retries."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ANSWERS = 1
 _TURN_S = 0.002
 _REST_S_MIN, _REST_S_MAX = 0.05, 1.0
 _ANSWER_S = 5.0
-"""How long the server may say nothing while answers are due."""
+"""The maximum silence of the server while answers are pending."""
 _BUSY = 503
 _LATER = (500, _BUSY)
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A message that JetStream answers.
+    """A request to JetStream.
 
     Attributes:
-        subject, value, headers: of the message.
+        subject, value, headers: the parts of its message.
     """
 
     subject: str
@@ -42,11 +42,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An answer that says what is wrong.
+    """An answer that reports an error.
 
     Attributes:
-        code, err_code: as HTTP has it, and JetStream's own.
-        description: in its words.
+        code, err_code: the HTTP status, and JetStream's own code.
+        description: JetStream's description.
     """
 
     code: int = 0
@@ -55,10 +55,10 @@ class Failure:
 
 
 class AnswerWire:
-    """See `Wire`: takes the answers to numbered requests.
+    """See `Wire`: receives the answers to numbered requests.
 
     Args:
-        login: of the client.
+        login: the client's login.
     """
 
     def __init__(self, login: Login) -> None:
@@ -81,7 +81,7 @@ class AnswerWire:
         self.protocol.wants_tls = wants
 
     def opened(self, position: str) -> None:
-        """Nothing more is to be sent than what waits."""
+        """Send nothing beyond the waiting bytes."""
 
     def ask(self, number: int, request: Request) -> None:
         """Send a request."""
@@ -98,9 +98,9 @@ class Requests:
     """Sends requests and collects their answers.
 
     Args:
-        server: of the stream.
-        purpose: what they are for, in errors: ``write to the stream 'ORDERS'``.
-        wait_s: how long to try again while the server is away.
+        server: the server of the stream.
+        purpose: their purpose, for errors: ``write to the stream 'ORDERS'``.
+        wait_s: how long to retry while the server is unreachable.
     """
 
     def __init__(self, server: NatsServer, purpose: str, wait_s: float) -> None:
@@ -111,10 +111,10 @@ class Requests:
         self._wire: AnswerWire | None = None
 
     def answers(self, requests: Sequence[Request]) -> list[dict[str, Any] | Failure]:
-        """The answer to each request. Where a connection is lost, what has no answer is asked again.
+        """The answer to each request. After a lost connection, requests without an answer are sent again.
 
         Raises:
-            SinkError: the server refuses the connection, or is away for too long.
+            SinkError: the server refuses the connection, or is unreachable for too long.
         """
         found: list[dict[str, Any] | Failure | None] = [None] * len(requests)
         left_s, pause_s = self._wait_s, _REST_S_MIN
@@ -170,10 +170,10 @@ class Requests:
 
 
 def _answer(message: Delivered) -> dict[str, Any] | Failure:
-    """What JetStream says.
+    """Read an answer of JetStream.
 
     Raises:
-        LinkError: it is not there now.
+        LinkError: JetStream is not available.
     """
     if message.status == _BUSY:
         raise LinkError("it has no JetStream now, or no stream that takes the subject")

@@ -1,4 +1,4 @@
-"""Reads the streams of one subtask: each over a connection of its own, with bounded retries."""
+"""Reads the streams of one subtask, each over a separate connection with bounded retries."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class _Split:
 
     Attributes:
         stream: its name.
-        retries: of its connection.
-        position: the sequence number of the last message that was delivered; None: not known.
-        end: the sequence number of the last message to deliver; None: there is none, or it is not known.
-        received: the sequence number of the last message that was received; None: not known.
-        waiting: messages that are received and not delivered.
-        pending: how many messages follow those that are received.
-        told_us: when the server told that.
-        link, wire: of the connection; None: there is none.
-        started_us: when it was begun.
+        retries: the retries of its connection.
+        position: the sequence number of the last delivered message; None: unknown.
+        end: the sequence number of the last message to deliver; None: unbounded or unknown.
+        received: the sequence number of the last received message; None: unknown.
+        waiting: messages that are received but not delivered.
+        pending: the number of messages after the received ones.
+        told_us: the time at which the server reported `pending`, in microseconds.
+        link, wire: the connection, or None.
+        started_us: the time at which the connection was started, in microseconds.
     """
 
     stream: str
@@ -62,12 +62,12 @@ class _Split:
 
     @property
     def is_over(self) -> bool:
-        """Whether everything is delivered."""
+        """Whether all messages are delivered."""
         return self.end is not None and self.position is not None and self.position >= self.end
 
 
 class NatsReader(SourceReader):
-    """A position counts what was delivered: messages that were received and not delivered are received again."""
+    """A position counts delivered messages: messages that are received but not delivered are received again."""
 
     shares_event_time = False
 
@@ -114,7 +114,7 @@ class NatsReader(SourceReader):
             if split.waiting:
                 self._looks.found()
                 self._turns.remove(stream)
-                self._turns.append(stream)  # the next one is another stream's turn
+                self._turns.append(stream)  # the next turn is another stream's
                 return self._deliver(split, max_records)
         if not (left := self.splits()):
             return Exhausted()
@@ -147,7 +147,7 @@ class NatsReader(SourceReader):
                 yield stream, value
 
     def _receive(self, split: _Split, now_us: int) -> None:
-        """Take what has arrived, and connect first if need be."""
+        """Take received messages, and connect first if necessary."""
         if split.link is None:
             self._connect(split, now_us)
         assert split.link is not None
@@ -167,7 +167,7 @@ class NatsReader(SourceReader):
             if self._source.bounded and split.end is None:
                 split.end = max(located.last, split.position)
             self._end_of(split)
-        if messages or not split.pending:  # it sends each message at once
+        if messages or not split.pending:  # it sends each message immediately
             split.told_us = now_us
         if messages:
             split.received, split.pending = messages[-1].sequence, messages[-1].pending
@@ -175,7 +175,7 @@ class NatsReader(SourceReader):
             self._end_of(split)
 
     def _end_of(self, split: _Split) -> None:
-        """Other messages of the stream may follow the last one of its subject."""
+        """Other messages of the stream can follow the last one of its subject."""
         assert split.received is not None
         if split.end is not None and (not split.pending or split.received > split.end):
             split.end = split.waiting[-1].sequence if split.waiting else split.position

@@ -1,4 +1,4 @@
-"""A NATS server: its URL, and what a connection to it needs."""
+"""A NATS server: its URL and its login."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _SCHEMES = ("nats", "tls")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """How a client introduces itself; never shown.
+    """The credentials of a client; never shown.
 
     Attributes:
-        user, password: of the client; empty: none.
-        token: instead of both.
+        user, password: the client's user and password, or empty.
+        token: a token instead of both.
         tls: whether the connection must be encrypted.
     """
 
@@ -40,7 +40,7 @@ class NatsServer:
             is an environment variable.
 
     Raises:
-        SettingError: not such a URL; the message masks its password.
+        SettingError: it is not such a URL; the message masks its password.
 
     Example:
         >>> str(NatsServer("nats://ann:pa55@db.example")), NatsServer("nats://localhost").address.port
@@ -64,12 +64,12 @@ class NatsServer:
 
     @property
     def address(self) -> Address:
-        """Where it is. A server greets before a connection is encrypted."""
+        """Its address. A server greets before a connection is encrypted."""
         parts = urlsplit(self.url)
         return Address(parts.hostname or "", parts.port or _PORT)
 
     def login(self) -> Login:
-        """With its secrets."""
+        """The login, including secrets."""
         parts = urlsplit(revealed_url(self.url))
         user, tls = unquote(parts.username or ""), parts.scheme == "tls"
         if parts.password is None:

@@ -1,4 +1,4 @@
-"""A sink that publishes rows to a stream of NATS JetStream."""
+"""A sink that publishes rows to a NATS JetStream stream."""
 
 from __future__ import annotations
 
@@ -21,40 +21,41 @@ from workbench.expressions import ColumnName
 Delivery = Literal["at-least-once", "exactly-once"]
 DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
 WAIT_S = 10.0
-"""How long a request tries again while the server is away."""
+"""How long a request is retried while the server is unreachable."""
 
 
 @dataclass(frozen=True, init=False)
 class NatsSink(MessageSink):
-    """Publishes each row as a message to a stream of JetStream.
+    """Publishes each row as a message to a JetStream stream.
 
-    Each message has an ID (header ``Nats-Msg-Id``), by which the stream drops what is sent again after a lost
-    connection, for its ``duplicate_window`` (two minutes by default). `delivery` says what a failure of the job may do:
+    Each message has an ID (header ``Nats-Msg-Id``). Within its ``duplicate_window`` (two minutes by default), the
+    stream uses the ID to drop messages that are sent again after a lost connection. `delivery` determines the effect of
+    a failure of the job:
 
-    - ``"at-least-once"``: rows are published as they arrive, and acknowledged before each checkpoint; after a failure
-      those since the last checkpoint are published again.
+    - ``"at-least-once"``: rows are published as they arrive, and acknowledged before each checkpoint; after a failure,
+      rows since the last checkpoint are published again.
     - ``"exactly-once"``: the rows since the last barrier are part of the checkpoint, and published when it is complete,
-      with their writer, epoch and number as the ID. After a failure the stream is read from where the checkpoint says,
-      and what is there is not published again. What a killed process had handed to the network, and arrives after that
-      reading, is dropped within the window. A process that was replaced is not fenced.
+      with their writer, epoch and number as the ID. After a failure, the sink reads the stream from the position in the
+      checkpoint and publishes only the missing messages. Messages that a killed process left in the network and that
+      arrive later are dropped within the window. A replaced process is not fenced.
 
-    When the server is away, a request tries again for 10 s, with growing pauses; then the task fails, and the restart
-    strategy decides.
+    When the server is unreachable, a request is retried for 10 s with growing pauses; then the task fails, and the
+    restart strategy decides.
 
     Source: D1: exactly once; JetStream's message deduplication.
 
     Args:
-        url: as for `NatsSource`.
-        stream: its name; it must exist, and take the subjects.
-        subject: of the messages, such as ``"orders.new"``.
-        format: of the messages: ``"json"``, ``"csv"`` or ``"raw"`` (one column).
-        key: columns whose texts are further parts of the subject: ``orders.new.JFK``. Dots, spaces and wildcards in
-            them are percent-encoded, and a null is ``-``.
+        url: the URL, as for `NatsSource`.
+        stream: the name of an existing stream that accepts the subjects.
+        subject: the subject of the messages, such as ``"orders.new"``.
+        format: the format of messages: ``"json"``, ``"csv"`` or ``"raw"`` (one column).
+        key: columns whose texts are appended to the subject: ``orders.new.JFK``. Dots, spaces and wildcards in them are
+            percent-encoded, and a null becomes ``-``.
         delivery: see above.
 
     Raises:
-        SettingError: an invalid URL, name, subject, format or delivery.
-        ExpressionError: a key that is a computed expression.
+        SettingError: the URL, a name, the subject, the format or the delivery is invalid.
+        ExpressionError: a key is a computed expression.
 
     Example::
 

@@ -1,4 +1,4 @@
-"""A source over streams of NATS JetStream, with sequence numbers as positions."""
+"""A source over NATS JetStream streams, with sequence numbers as positions."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _KINDS: Mapping[Part, pa.DataType] = {
     "sequence": pa.int64(),
 }
 FORMATS = ("json", "csv", "raw")
-"""Of the messages."""
+"""The formats of messages."""
 _NO_NAME = frozenset(". *>/\\\t\r\n")
 _FIX = "write 'earliest', 'latest', a time such as '2026-03-29T01:30:00Z', or the sequence number of a message"
 
 
 @dataclass(frozen=True, init=False)
 class NatsSource(Source):
-    """The messages of JetStream's streams.
+    """The messages of JetStream streams.
 
-    Each stream is a split with its own watermark. Its position is a sequence number, and part of the checkpoint: the
-    server keeps no durable consumer for the job, so a recovery loses and repeats nothing. A stream that has removed
-    messages after a restored position is an error. When the server is away, the source tries again after 100 ms, then
+    Each stream is a split with its own watermark. Its position in the checkpoint is a sequence number: the server keeps
+    no durable consumer for the job, so a recovery neither loses nor repeats messages. If a stream has removed messages
+    after a restored position, this is an error. When the server is unreachable, the source retries after 100 ms, then
     after twice as long, up to 5 s.
 
     Source: F2-8: recovery needs sources that can be read again from a position; NATS, JetStream.
@@ -57,21 +57,21 @@ class NatsSource(Source):
             environment variable.
         streams: one name or several; subtasks share them.
         schema: names and types of the columns.
-        subject: of the messages to read, such as ``"sensors.>"``; empty: all of the stream.
-        format: of a message: ``"json"``, ``"csv"``, or ``"raw"`` (one column).
-        metadata: by column, what it holds instead of a part of the value: ``"subject"``, ``"timestamp"`` (when the
-            stream stored it) or ``"sequence"``.
-        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
-        start: where to begin without a checkpoint: ``"earliest"``, ``"latest"``, a time (text or datetime; the first
-            message of that time or later), or the sequence number of the first message.
-        bounded: end at the messages that are there at the start.
-        on_error: what happens to a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
+        subject: the subject of the messages to read, such as ``"sensors.>"``; empty: all subjects of the stream.
+        format: the format of messages: ``"json"``, ``"csv"``, or ``"raw"`` (one column).
+        metadata: columns that hold metadata instead of a part of the value, with the name of the metadata:
+            ``"subject"``, ``"timestamp"`` (when the stream stored the message) or ``"sequence"``.
+        event_time: the event-time column (timestamp, date, or int64 microseconds), or None.
+        start: where to start without a checkpoint: ``"earliest"``, ``"latest"``, a time (text or datetime; the first
+            message at or after it), or the sequence number of the first message.
+        bounded: stop after the messages that exist at the start.
+        on_error: how to handle a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
             to ``dead_letters()`` with its stream and sequence number.
-        retries: how often in a row to try again before the task fails.
+        retries: the number of retries in a row before the task fails.
 
     Raises:
-        SettingError: an invalid URL, name, format, start or number.
-        PlanError: no such column, columns that the format cannot have, or an unknown `on_error`.
+        SettingError: the URL, a name, the format, start or a number is invalid.
+        PlanError: a column does not exist, the format does not support a column, or `on_error` is unknown.
         SourceError: while running: no connection, a refused login, no such stream, lost messages, or a message that is
             not a record.
 
@@ -149,7 +149,7 @@ class NatsSource(Source):
 
     @cached_property
     def message_format(self) -> MessageFormat:
-        """How the messages are written; each is one record."""
+        """The format of messages; each message is one record."""
         return message_format(self.format, None)
 
     @cached_property
@@ -167,13 +167,13 @@ class NatsSource(Source):
         return {"deliver_policy": "by_start_time", "opt_start_time": self.start}
 
     def decode(self, messages: Sequence[NatsMessage]) -> pa.RecordBatch:
-        """The rows of messages, one of each.
+        """Decode messages to one row each.
 
         Args:
-            messages: of one stream.
+            messages: messages of one stream.
 
         Raises:
-            ValueError: a message is no record of these columns.
+            ValueError: a message is not a record of these columns.
         """
         values = [message.value for message in messages]
         if not self.metadata:
@@ -209,7 +209,7 @@ def is_stream_name(text: str) -> bool:
 
 
 def _start_of(start: object) -> str | int:
-    """Where to begin, as it is sent to the server."""
+    """Where to start, in the form that the server expects."""
     if start in ("earliest", "latest"):
         return str(start)
     if isinstance(start, int):

@@ -1,4 +1,4 @@
-"""Reads a stream of JetStream over one connection, from a sequence number on, with a consumer that the server forgets.
+"""Reads a JetStream stream over one connection, from a sequence number on, with an ephemeral consumer.
 
 Source: the NATS documentation, JetStream wire API reference; ADR-15 for the subjects of acknowledgements.
 """
@@ -16,7 +16,7 @@ from workbench.connectors.nats.server import Login
 from workbench.from_json import made, parsed
 
 _INFO, _CREATED, _NEXT = 1, 2, 3
-"""Subscriptions: answers to both requests, and messages."""
+"""The subscriptions: answers to both requests, and messages."""
 _AT_ONCE = 1_000
 _EXPIRES_NS = 30_000_000_000
 _FORGOTTEN_NS = 300_000_000_000
@@ -30,10 +30,10 @@ class NatsMessage(FeedMessage):
     """A message of a stream; its position is its sequence number.
 
     Attributes:
-        sequence: of the message, from 1.
-        subject: of the message.
-        stored_ns: when the stream stored it, in nanoseconds since 1970.
-        pending: how many messages follow.
+        sequence: its sequence number, from 1.
+        subject: its subject.
+        stored_ns: the time at which the stream stored it, in nanoseconds since 1970.
+        pending: the number of messages after it.
     """
 
     sequence: int = 0
@@ -44,12 +44,12 @@ class NatsMessage(FeedMessage):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to read of a stream.
+    """The part of a stream to read.
 
     Attributes:
         stream: its name.
-        subject: of the messages, with wildcards; empty: all.
-        start: a delivery policy of JetStream with its parameter, without a position.
+        subject: the subject of the messages, possibly with wildcards; empty: all.
+        start: the delivery policy of JetStream with its parameter, if there is no position.
     """
 
     stream: str
@@ -59,12 +59,12 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Located:
-    """Where reading begins.
+    """Where reading starts.
 
     Attributes:
         position: the sequence number before the first message to read.
         last: the sequence number of the stream's last message.
-        pending: how many messages follow the position.
+        pending: the number of messages after the position.
     """
 
     position: int
@@ -106,12 +106,12 @@ class StreamWire:
     """See `Wire`; the position of a connection is a sequence number.
 
     Args:
-        login: of the client.
-        wanted: what to read.
-        inbox: a subject of its own for answers.
+        login: the client's login.
+        wanted: the part to read.
+        inbox: a unique subject for answers.
 
     Attributes:
-        located: once the server has told.
+        located: where reading starts, once the server has reported it.
     """
 
     def __init__(self, login: Login, wanted: Wanted, inbox: str) -> None:
@@ -165,7 +165,7 @@ class StreamWire:
         self._protocol.publish(f"$JS.API.{what}", value, f"{self._inbox}.{answer}")
 
     def _answer(self, message: Delivered, kind: type[Any]) -> Any:
-        """The answer to a request.
+        """Read the answer to a request.
 
         Raises:
             LinkError: the server refuses it.
@@ -200,16 +200,16 @@ class StreamWire:
         self._request(f"CONSUMER.CREATE.{self._wanted.stream}", body, _CREATED)
 
     def _check_kept(self, position: int, state: _State) -> None:
-        """Raise an error if messages after the position are gone."""
+        """Raise an error if messages after the position were removed."""
         if state.last_seq < position:
-            fact = f"it ends at {state.last_seq}, because it was created anew or restored from an older copy"
+            fact = f"it ends at {state.last_seq}, because it was recreated or restored from an older copy"
         elif state.first_seq > position + 1:
-            fact = f"it begins at {state.first_seq}, because it keeps messages for a shorter time (its limits)"
+            fact = f"it begins at {state.first_seq}, because its limits removed older messages"
         else:
             return
         raise LinkError(
             f"the stream {self._wanted.stream!r} no longer has the message {position + 1}: {fact}, so messages are "
-            "lost; keep them longer, or start afresh",
+            "lost; keep messages longer, or start without the checkpoint",
             fatal=True,
         )
 
@@ -242,17 +242,17 @@ class StreamWire:
     def _told(self, message: Delivered) -> None:
         text = message.value.decode("utf-8", "replace")
         over = message.status in (404, 408) or "maxbytes" in text.lower().replace(" ", "")
-        if not over:  # it has forgotten the consumer, or ends
+        if not over:  # it has dropped the consumer, or shuts down
             raise LinkError(f"it says: {message.status} {text}")
         self._pull()
 
 
 def _acknowledged(subject: str) -> tuple[int, int, int, int]:
-    """What the subject of an acknowledgement tells: the sequence numbers of the message in the stream and for the
-    consumer, when it was stored, and how many follow.
+    """Parse the subject of an acknowledgement: the sequence numbers of the message in the stream and for the consumer,
+    its storage time, and the number of messages after it.
 
     Raises:
-        LinkError: no such subject.
+        LinkError: it is not such a subject.
 
     Example:
         >>> _acknowledged("$JS.ACK.orders.c1.1.70.7.1700000000000000000.3")

@@ -1,4 +1,4 @@
-"""Entries of a Redis stream as records: their fields are columns, and their IDs positions."""
+"""Entries of a Redis stream as records: fields become columns, and IDs are positions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from workbench.operators.functions.dead_letters import as_json
 
 Entry = tuple[bytes, Mapping[bytes, bytes] | None]
-"""An ID and its fields; None: it was deleted since."""
+"""An ID and its fields, or None if the entry has been deleted."""
 Id = tuple[int, int]
 
 BEGINNING: Id = (0, 0)
@@ -19,10 +19,10 @@ _MAX = 2**64
 
 
 def parsed_id(text: str) -> Id:
-    """An ID: milliseconds, and a number within them.
+    """Parse an ID: milliseconds, and a sequence number within the millisecond.
 
     Raises:
-        ValueError: not one.
+        ValueError: it is not an ID.
 
     Example:
         >>> parsed_id("1526919030474-55"), parsed_id("7")
@@ -45,10 +45,10 @@ def written_id(position: Id) -> str:
 
 
 def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
-    """Entries as a batch; a missing field is null, and fields that are not columns are ignored.
+    """Convert entries to a batch; a missing field is null, and fields that are not columns are ignored.
 
     Raises:
-        pa.ArrowInvalid: a value has not the type of its column.
+        pa.ArrowInvalid: a value does not have the type of its column.
 
     Example:
         >>> records([(b"1-0", {b"n": b"7"}), (b"2-0", {})], pa.schema({"n": pa.int64()})).to_pydict()

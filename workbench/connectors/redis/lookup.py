@@ -24,29 +24,29 @@ from workbench.origin import caller
 from workbench.raised import first_line_of
 
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Between attempts while the server is away."""
+"""The pause between attempts while the server is unreachable."""
 
 
 @dataclass(frozen=True, init=False)
 class RedisLookup(LookupTable):
-    """Hashes of a Redis server that a stream looks rows up in, with `Stream.lookup_async`.
+    """Looks up rows in hashes of a Redis server, for `Stream.lookup_async`.
 
-    It reads what a `RedisSink` with an `upsert_key` writes: a hash for each key (``campaign:7``), or with `value` one
-    hash with the values by key. While the server is away, a call tries again for three seconds.
+    It reads the format that a `RedisSink` with an `upsert_key` writes: a hash for each key (``campaign:7``) or, with
+    `value`, one hash with the values by key. While the server is unreachable, a call is retried for three seconds.
 
     Source: E6 looks up campaigns in Redis; Flink's lookup join.
 
     Args:
         url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; ``${NAME}`` in
             it is an environment variable.
-        key: of the hashes, without the part that is looked up.
+        key: the key of the hashes, without the looked-up part.
         schema: names and types of the columns to add; a missing field is null. Values are text, such as ``7``, or raw
             bytes for ``pa.binary()``.
-        value: the column of the schema that one hash holds by key; None: each row has a hash of its own.
+        value: the column of the schema that one hash holds by key; None: each row has a separate hash.
 
     Raises:
-        SettingError: an invalid URL or key.
-        PlanError: no such column.
+        SettingError: the URL or key is invalid.
+        PlanError: a column does not exist.
         MissingPackageError: the package redis is not installed.
         SourceError: while running: no connection, or a value that does not fit its column.
 
@@ -124,10 +124,10 @@ class RedisRows:
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             shown = name.decode("utf-8", "replace")[:60]
             raise SourceError(
-                f"the row {shown!r} in {lookup.key!r} of {lookup.server} does not have these columns: "
+                f"the row {shown!r} in {lookup.key!r} of {lookup.server} does not fit these columns: "
                 f"{first_line_of(error)}; declare other types"
             ) from error
         return row if fields else None
 
 
-_ONE_VALUE = "with value= one hash holds one column: leave the other columns out"
+_ONE_VALUE = "with value=, a hash holds one column: remove the other columns"

@@ -1,4 +1,4 @@
-"""A Redis server: its URL, connections to it, and what its errors mean."""
+"""A Redis server: its URL, connections, and errors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from workbench.redaction import redacted
 
 Failed = TypeVar("Failed", SourceError, SinkError)
 _FIXES = {
-    "WRONGTYPE": "; it is a key of another type: check the name",
+    "WRONGTYPE": "; the key has another type: check the name",
     "NoPermissionError": "; the user in the URL lacks a permission",
-    "OutOfMemoryError": "; the server is at its maxmemory: give it more, or let streams be trimmed (max_length)",
+    "OutOfMemoryError": "; the server has reached its maxmemory: increase it, or trim streams (max_length)",
     "ReadOnlyError": "; this is a replica: write to the primary",
 }
-"""By the first word of an error or, where the client removes that word, by its class."""
+"""Fixes by the first word of an error or, if the client removes that word, by its class."""
 _IN_PIPELINE = "caused error: "
 _ANSWER_S = 2.0
-"""How long a call may take: a slot's thread waits for it."""
+"""The maximum time of a call, which blocks a slot's thread."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RedisServer:
             it is an environment variable.
 
     Raises:
-        SettingError: not such a URL; the message masks its password.
+        SettingError: it is not such a URL; the message masks its password.
         MissingPackageError: the package redis is not installed.
 
     Example:
@@ -60,7 +60,7 @@ class RedisServer:
         return redacted(self.url)
 
     def connect(self) -> Any:
-        """A client, which connects at its first call and never calls twice by itself."""
+        """Create a client that connects at its first call and never retries by itself."""
         package = needed("redis", "Redis")
         retry = needed("redis.retry", "Redis").Retry(needed("redis.backoff", "Redis").NoBackoff(), 0)
         return package.Redis.from_url(
@@ -69,7 +69,7 @@ class RedisServer:
 
     @property
     def errors(self) -> type[Exception]:
-        """The base class of what a client raises."""
+        """The base class of a client's exceptions."""
         base: type[Exception] = needed("redis", "Redis").RedisError
         return base
 
@@ -80,7 +80,7 @@ class RedisServer:
         return watch
 
     def may_return(self, error: Exception) -> bool:
-        """Whether an error says that the server is away, starts or is busy, so that a later call may succeed."""
+        """Whether an error means that the server is unreachable, starting or busy, so that a later call can succeed."""
         package = needed("redis", "Redis")
         refused = (package.AuthenticationError, package.exceptions.AuthorizationError)
         away = (package.ConnectionError, package.TimeoutError, package.BusyLoadingError)

@@ -27,33 +27,33 @@ from workbench.operators.contract.base import Operator, Snapshot
 class RedisSink(Sink):
     """Writes rows to a Redis stream, or the latest row of each key to hashes.
 
-    Without `upsert_key` each row is an entry of a stream, exactly once: the rows since the last barrier are part of the
-    checkpoint, and when it is complete they are added in one transaction together with its number (hash
-    ``KEY:workbench``). So rows appear with each checkpoint. `RedisSource` reads them again.
+    Without `upsert_key`, each row becomes an entry of a stream, exactly once: the rows since the last barrier are part
+    of the checkpoint, and when it is complete, they are added in one transaction together with its number (hash
+    ``KEY:workbench``). Rows therefore appear with each checkpoint. `RedisSource` can read them.
 
-    With `upsert_key` a row replaces the one with the same key: each row is a hash ``KEY:value``, or, with `value`, a
-    field of the one hash ``KEY``. Rows are written as they arrive, at least once a second and before each checkpoint.
-    After a failure they are written again, so readers may see an earlier value for a while; then every key has its
-    correct one. The input must be partitioned by the keys.
+    With `upsert_key`, a row replaces the row with the same key: each row is a hash ``KEY:value`` or, with `value`, a
+    field of a single hash ``KEY``. Rows are written as they arrive, at least once a second and before each checkpoint.
+    After a failure they are written again, so readers can see an earlier value for a while; then every key has its
+    correct value. The input must be partitioned by the keys.
 
-    One job at a time writes to a key. When the server is away, an operation tries again for 10 s, with growing pauses;
-    then the task fails, and the restart strategy decides. A server that loses writes in a crash (without
-    ``appendfsync always``) loses rows.
+    Only one job at a time can write to a key. When the server is unreachable, an operation is retried for 10 s with
+    growing pauses; then the task fails, and the restart strategy decides. If the server loses writes in a crash
+    (without ``appendfsync always``), rows are lost.
 
     Source: E6: current counts are written to Redis; D1: exactly once by a transaction together with its number.
 
     Args:
         url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; the password is
             masked wherever the URL is shown.
-        key: of the stream or hash, or what the keys of the rows' hashes begin with.
-        upsert_key: columns, as ``"campaign"`` or ``col("campaign")``; no value may be null. The texts of several
+        key: the key of the stream or hash, or the prefix of the keys of the rows' hashes.
+        upsert_key: columns, as ``"campaign"`` or ``col("campaign")``; values must not be null. The texts of several
             columns are separated by ``:``.
-        value: with `upsert_key`: the column whose values one hash holds by key; other columns are not written.
-        max_length: about how many entries the stream keeps; None: all.
+        value: with `upsert_key`, the column whose values one hash holds by key; other columns are not written.
+        max_length: the approximate number of entries that the stream keeps; None: all.
 
     Raises:
-        SettingError: an invalid URL, key or number, or arguments that exclude each other.
-        ExpressionError: a key that is a computed expression.
+        SettingError: the URL, key or a number is invalid, or arguments exclude each other.
+        ExpressionError: a key is a computed expression.
         MissingPackageError: the package redis is not installed.
 
     Example::
@@ -83,9 +83,11 @@ class RedisSink(Sink):
         columns = upsert_key_of(upsert_key)
         value_column = None if value is None else column_name(value, "value")
         if value_column is not None and not columns:
-            raise SettingError(f"value is {value_column!r} without upsert_key: name the columns of the key as well")
+            raise SettingError(f"value is {value_column!r} without upsert_key: also name the key columns")
         if max_length is not None and columns:
-            raise SettingError(f"max_length is {as_given(max_length)}, and hashes have none: drop it, or upsert_key")
+            raise SettingError(
+                f"max_length is {as_given(max_length)}, but hashes have no length: remove it, or remove upsert_key"
+            )
         values = {
             "url": url,
             "key": key,
@@ -103,7 +105,7 @@ class RedisSink(Sink):
 
     @property
     def guarantee(self) -> Guarantee:
-        """Upserts are written again after a failure, with the same effect; entries are added once."""
+        """The guarantee: upserts are repeated after a failure, with the same effect; entries are added once."""
         return "at-least-once" if self.upsert_key else "exactly-once"
 
     @property
@@ -120,8 +122,8 @@ class RedisSink(Sink):
         """Reject columns that Redis cannot store; nothing is written.
 
         Raises:
-            PlanError: unknown or invalid key columns.
-            SinkError: a column's type has no text.
+            PlanError: a key column is unknown or invalid.
+            SinkError: a column's type cannot be stored as text.
         """
         check_upsert_key(self.upsert_key, schema, self.key)
         if self.value is not None and self.value not in schema.names:
@@ -142,7 +144,7 @@ class RedisSink(Sink):
             check_fresh(replace(self.target, wait_s=0.0), f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than added entries, or that no such sink saves."""
+        """Reject a checkpoint that is older than added entries, or that no such sink has saved."""
         if not self.upsert_key:
             check_restore(replace(self.target, wait_s=0.0), snapshots, context.schema, context.checkpoint)
 

@@ -1,4 +1,4 @@
-"""A source over Redis streams, with the IDs of entries as positions."""
+"""A source over Redis streams, with entry IDs as positions."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ _STARTS = ("earliest", "latest")
 
 @dataclass(frozen=True, init=False)
 class RedisSource(Source):
-    """The entries of Redis streams; their fields are columns.
+    """The entries of Redis streams, whose fields become columns.
 
-    Each stream is a split with its own watermark, and its position is the ID of the last entry that was read. Positions
-    are part of the checkpoint and not of the server (there is no consumer group), so a recovery loses and repeats
-    nothing. Entries that were trimmed (``MAXLEN``, ``MINID``) before they were read are an error; those that somebody
-    deletes by name (``XDEL``) are skipped.
+    Each stream is a split with its own watermark; its position is the ID of the last entry read. Positions are stored
+    in the checkpoint, not on the server (there is no consumer group), so a recovery neither loses nor repeats entries.
+    If entries were trimmed (``MAXLEN``, ``MINID``) before they were read, this is an error; entries that are deleted
+    one by one (``XDEL``) are skipped.
 
-    When the server is away, the source tries again after 100 ms, then after twice as long, up to 5 s.
+    When the server is unreachable, the source retries after 100 ms, then after twice as long, up to 5 s.
 
     Source: F2-8: recovery needs sources that can be read again from a position; Kafka's offsets in Flink's checkpoints.
 
     Args:
         url: ``redis://[user:password@]host:port/database``, ``rediss://`` for TLS, or ``unix://path``; the password is
             masked wherever the URL is shown.
-        streams: one key or several; subtasks share them.
-        schema: names and types of the fields to read; a missing field is null. Values are text, such as ``7``, ``0.5``,
-            ``true`` or ``2026-03-29T01:30:00Z``, or raw bytes for ``pa.binary()``.
-        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
-        start: where to begin without a checkpoint: ``"earliest"``, ``"latest"`` (entries added from now on), or the ID
+        streams: one or several keys; subtasks share them.
+        schema: the names and types of the fields to read; a missing field is null. Values are text, such as ``7``,
+            ``0.5``, ``true`` or ``2026-03-29T01:30:00Z``, or raw bytes for ``pa.binary()``.
+        event_time: the event-time column (timestamp, date, or int64 microseconds), or None.
+        start: where to start without a checkpoint: ``"earliest"``, ``"latest"`` (entries added from now on), or the ID
             of the last entry to skip.
-        bounded: end at the entries that are there at the start.
-        on_error: what happens to an entry that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
+        bounded: stop after the entries that exist at the start.
+        on_error: how to handle an entry that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
             to ``dead_letters()`` with its stream and ID.
-        retries: how often in a row to try again before the task fails.
+        retries: the number of retries in a row before the task fails.
 
     Raises:
-        SettingError: an invalid URL, key, start or number.
-        PlanError: no such event-time column, or an unknown `on_error`.
+        SettingError: the URL, a key, start or a number is invalid.
+        PlanError: the event-time column does not exist, or `on_error` is unknown.
         MissingPackageError: the package redis is not installed.
         SourceError: while running: no connection, a refused login, no such stream, lost entries, or an entry that is
             not a record.
@@ -133,10 +133,10 @@ class RedisSource(Source):
 
 
 class RedisReader(SourceReader):
-    """Reads the streams of one subtask with one call for all, and delivers what came stream by stream.
+    """Reads all streams of one subtask with one call, and delivers the entries stream by stream.
 
-    A position counts what was delivered, so entries that were fetched and not delivered are fetched again. In the same
-    transaction as entries the server tells of their streams, so that none is trimmed unnoticed.
+    A position counts delivered entries, so entries that are fetched but not delivered are fetched again. The call is a
+    transaction that also reads the facts about the streams, so no trimming goes unnoticed.
     """
 
     shares_event_time = False
@@ -145,7 +145,7 @@ class RedisReader(SourceReader):
         self._source = source
         self._client: Any = None
         self._positions: dict[str, Id] = {}
-        self._behind: dict[str, int] = {}  # how many entries lie behind a position, where that is known
+        self._behind: dict[str, int] = {}  # the number of entries up to a position, if known
         self._facts: dict[str, StreamFacts] = {}
         self._told_us = 0
         self._ends: dict[str, Id] = {}
@@ -232,7 +232,7 @@ class RedisReader(SourceReader):
         return not self._source.bounded or self._positions[stream] < self._ends[stream]
 
     def _locate(self) -> None:
-        """Determine the streams' ends and where to begin, at the first call that the server answers."""
+        """Determine the streams' ends and where to start, when the server answers for the first time."""
         if self._located:
             return
         source = self._source
@@ -252,7 +252,7 @@ class RedisReader(SourceReader):
         self._located = True
 
     def _note(self, stream: str, facts: StreamFacts) -> None:
-        """Take in what the server tells of a stream, before entries are read.
+        """Note the facts about a stream before its entries are read.
 
         Raises:
             SourceError: it was trimmed beyond the position.
@@ -261,14 +261,14 @@ class RedisReader(SourceReader):
         if lost := facts.lost(position, behind):
             raise SourceError(
                 f"the stream {stream!r} of {self._source.server} was trimmed: {lost:,} entries after the position"
-                f" {written_id(position)} are gone before they were read; keep more of them (MAXLEN, MINID), or start"
-                " afresh"
+                f" {written_id(position)} were removed before they were read; keep more entries (MAXLEN, MINID), or "
+                "start without the checkpoint"
             )
         self._facts[stream] = facts
         self._count(stream, facts.behind(position, behind))
 
     def _count(self, stream: str, behind: int | None) -> None:
-        """Keep how many entries lie behind the position."""
+        """Update the number of entries up to the position."""
         if behind is None:
             self._behind.pop(stream, None)
         else:
@@ -296,7 +296,7 @@ class RedisReader(SourceReader):
             if self._source.bounded:
                 end = self._ends[stream]
                 entries = [entry for entry in entries if parsed_id(entry[0].decode()) <= end]
-                if not entries:  # those up to the end were deleted
+                if not entries:  # the entries up to the end were deleted
                     self._positions[stream] = end
                     self._count(stream, None)
             self._fetched[stream] = entries
@@ -304,7 +304,7 @@ class RedisReader(SourceReader):
     def _deliver(self, stream: str, count: int) -> Fetched:
         source = self._source
         entries = self._fetched.pop(stream)
-        self._fetched[stream] = entries[count:]  # the next one is another stream's turn
+        self._fetched[stream] = entries[count:]  # the next turn is another stream's
         taken = entries[:count]
         position = self._positions[stream] = parsed_id(taken[-1][0].decode())
         behind = self._behind.get(stream)

@@ -1,7 +1,7 @@
-"""A Redis key that a sink writes to, and the record of its committed epochs and its owner.
+"""The Redis key of a sink, and the record of its committed epochs and its owner.
 
 The record is the hash ``KEY:workbench``, written in the same transaction (``WATCH``, ``MULTI``, ``EXEC``) as the rows.
-So it shows after any crash whether an epoch's rows are committed, and committing them again does nothing.
+After any crash, it therefore shows whether an epoch's rows are committed, and committing them again has no effect.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OWNER = "owner"
 
 @dataclass(frozen=True, slots=True)
 class _Note:
-    """The last epoch that a subtask of a writer has committed, and the run that did."""
+    """The last epoch that a subtask of a writer has committed, and the run that committed it."""
 
     epoch: int
     run: str
@@ -43,11 +43,11 @@ class RedisStore:
 
     Attributes:
         server: the server.
-        name: the key of the stream or of the hash of values, or what the keys of the rows' hashes begin with.
-        keys: the columns by which a row replaces another one; empty: rows are entries of a stream.
+        name: the key of the stream or of the hash of values, or the prefix of the keys of the rows' hashes.
+        keys: the columns that identify a row to replace; empty: rows are entries of a stream.
         value: the column whose values one hash holds by key; None: each row has a hash.
-        max_length: about how many entries the stream keeps; None: all.
-        wait_s: how long an operation tries again while the server is away or another program changes the record.
+        max_length: the approximate number of entries that the stream keeps; None: all.
+        wait_s: how long an operation is retried while the server is unreachable or another program changes the record.
     """
 
     server: RedisServer
@@ -61,7 +61,7 @@ class RedisStore:
 
     @property
     def title(self) -> str:
-        """What is written to and where, for messages."""
+        """The key and its server, for messages."""
         what = "key" if self.keys else "stream"
         return f"the {what} {self.name!r} of {self.server}"
 
@@ -77,7 +77,7 @@ class RedisStore:
 
     @cached_property
     def kind(self) -> str:
-        """The type that the key must have, as Redis names it; empty: rows have keys of their own."""
+        """The Redis type that the key must have; empty: rows have separate keys."""
         return "stream" if not self.keys else "hash" if self.value is not None else ""
 
     def check(self, schema: pa.Schema) -> None:
@@ -89,7 +89,7 @@ class RedisStore:
         check_values(schema, self.title)
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
-        """Check that the key has no other type; the first row creates it."""
+        """Check the type of the key, if it exists; the first row creates it."""
         self._atomically(lambda pipe: pipe.multi())
 
     def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
@@ -113,7 +113,7 @@ class RedisStore:
         return runs.among(past)
 
     def upsert(self, rows: pa.Table, run: str) -> None:
-        """Write rows, each replacing the one with its keys, in one transaction."""
+        """Write rows in one transaction; each replaces the row with the same keys."""
         names = self._names(rows)
         columns = rows if self.value is None else rows.select([self.value])
         written = list(zip(names, written_rows(columns), strict=True))
@@ -142,7 +142,7 @@ class RedisStore:
         self._atomically(delete)
 
     def committed(self, writer: str) -> int:
-        """The last committed epoch of this writer; 0: none."""
+        """The last committed epoch of this writer, or 0."""
         found: Notes = {}
 
         def look(pipe: Any) -> None:
@@ -154,7 +154,7 @@ class RedisStore:
         return max((epoch for epoch, _ in found.values()), default=0)
 
     def rows(self) -> list[tuple[tuple[str, bytes], ...]]:
-        """All rows, each as sorted fields and values; those by key are in no order."""
+        """All rows, each as sorted fields and values; rows by key are unordered."""
         with self._connected() as client:
             found: list[dict[bytes, bytes]]
             if not self.keys:
@@ -167,12 +167,12 @@ class RedisStore:
         return [tuple(sorted((name.decode(), value) for name, value in row.items())) for row in found]
 
     def exists(self) -> bool:
-        """A server is not checked for this: an operation on it says when it is away."""
+        """Always true: operations report an unreachable server."""
         return True
 
     @contextmanager
     def change(self, purpose: str, wait_s: float | None = None) -> Iterator[RedisOwner]:
-        """An atomic change of the owner's record, as soon as the server is there."""
+        """Change the owner's record atomically, once the server is reachable."""
         with self._connected() as client, self._told(), self._watching(client, wait_s) as pipe:
             change = RedisOwner(pipe, self.record)
             yield change
@@ -181,12 +181,12 @@ class RedisStore:
 
     @contextmanager
     def _watching(self, client: Any, wait_s: float | None) -> Iterator[Any]:
-        """A pipeline that watches the record; waits while the server is away."""
+        """A pipeline that watches the record; waits while the server is unreachable."""
         for left_s in _attempts(self.wait_s if wait_s is None else wait_s):
             with client.pipeline() as pipe:
                 try:
                     pipe.watch(self.record)
-                    pipe.exists(self.record)  # unlike WATCH, refused by a server that still loads its data
+                    pipe.exists(self.record)  # unlike WATCH, refused while the server loads its data
                 except self.server.errors as error:
                     if left_s <= 0 or not self._may_succeed(error):
                         raise
@@ -198,7 +198,7 @@ class RedisStore:
         if self.value is None:
             key = b"%s:%s" % (self.name.encode(), name)
             pipe.delete(key)
-            pipe.hset(key, mapping=row)  # the key columns at least
+            pipe.hset(key, mapping=row)  # at least the key columns
         elif row:
             pipe.hset(self.name, name, row[self.value])
         else:
@@ -218,16 +218,16 @@ class RedisStore:
                     note = made(_Note, parsed(text.decode()))
                 except ValueError:
                     raise SinkError(
-                        f"the field {name!r} of {self.record!r} at {self.server} is no record of commits: another "
+                        f"the field {name!r} of {self.record!r} at {self.server} is not a commit record: another "
                         "program has changed it; choose another key"
                     ) from None
                 found[int(name[len(prefix) :])] = note.epoch, note.run
         return found
 
     def _atomically(self, change: Callable[[Any], object]) -> None:
-        """Call `change` with a pipeline that watches the record, then execute it; again while the server is away.
+        """Call `change` with a pipeline that watches the record, and execute it; retry while the server is unreachable.
 
-        An answer that was lost is no danger: the record says what was committed.
+        A lost answer is harmless: the record shows what was committed.
         """
         for left_s in _attempts(self.wait_s):
             try:
@@ -242,15 +242,16 @@ class RedisStore:
                     raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
 
     def _may_succeed(self, error: Exception) -> bool:
-        """Whether the same may succeed later: another program changed the record, or the server is away."""
+        """Whether a retry can succeed: another program changed the record, or the server is unreachable."""
         return isinstance(error, self.server.watch_error) or self.server.may_return(error)
 
     def _check_kind(self, pipe: Any) -> None:
-        """Redis executes the rest of a transaction after a command that fails, so nothing may fail in it."""
+        """Check the type first: Redis executes the rest of a transaction after a failed command, so no command may
+        fail."""
         if self.kind and (found := pipe.type(self.name).decode()) not in ("none", self.kind):
             raise UnfitTableError(
-                f"{self.name!r} at {self.server} is a {found}, and this sink writes to a {self.kind}: choose another "
-                "key, or delete it"
+                f"{self.name!r} at {self.server} is a {found}, but this sink writes to a {self.kind}: choose another "
+                "key, or delete the existing one"
             )
 
     @contextmanager
@@ -276,8 +277,8 @@ class RedisOwner:
 
     Attributes:
         pipe: the transaction.
-        key: of the record.
-        is_changed: whether there is something to execute.
+        key: the key of the record.
+        is_changed: whether there are commands to execute.
     """
 
     pipe: Any
@@ -285,7 +286,7 @@ class RedisOwner:
     is_changed: bool = False
 
     def read(self) -> OwnerRecord | None:
-        """The record, if there is one."""
+        """The record, or None."""
         return _owner(self.pipe, self.key)
 
     def write(self, record: OwnerRecord) -> None:
@@ -311,7 +312,7 @@ def _owner(pipe: Any, key: str) -> OwnerRecord | None:
     try:
         return made(OwnerRecord, parsed(text.decode()))
     except ValueError:
-        return OwnerRecord("", "", "", 0)  # void: no job renews it
+        return OwnerRecord("", "", "", 0)  # expired: no job renews it
 
 
 def _field(writer: str, subtask: int | None) -> str:
@@ -331,7 +332,7 @@ def name_of(row: Row, keys: Sequence[str]) -> bytes:
 
 
 def _attempts(wait_s: float) -> Iterator[float]:
-    """For each attempt, how much of the time to wait is left; rests between them, longer each time."""
+    """Yield the remaining time of each attempt, with growing pauses between attempts."""
     rest_s = _REST_S_MIN
     while True:
         yield wait_s

@@ -1,7 +1,7 @@
-"""What a Redis server tells of a stream, and how many of its entries lie behind a position: for lags and lost entries.
+"""The facts that a Redis server reports about a stream, from which lags and lost entries are computed.
 
-The server counts the entries that were ever added, and those that are there, but not those before an ID. Where nothing
-was deleted in the middle of the stream, the count behind a position follows from these numbers and from what was read.
+The server counts all added entries and the existing ones, but not the entries before an ID. If no entry was deleted in
+the middle of the stream, the count up to a position follows from these numbers and from the entries read.
 
 Source: Redis, XINFO STREAM, and how XINFO GROUPS counts the lag of a group.
 """
@@ -20,11 +20,11 @@ class StreamFacts:
     """The answer to XINFO STREAM.
 
     Attributes:
-        length: how many entries are there.
-        last: the ID of the last entry that was added.
-        first: the ID of the first entry that is there; None: there is none.
-        deleted: the greatest ID that was deleted by name (XDEL); trimming does not count.
-        added: how many entries were ever added; None: the server does not count them (before Redis 7).
+        length: the number of existing entries.
+        last: the ID of the last added entry.
+        first: the ID of the first existing entry, or None.
+        deleted: the greatest ID that was deleted by XDEL, not by trimming.
+        added: the number of entries ever added; None: the server does not count them (before Redis 7).
     """
 
     length: int
@@ -46,11 +46,11 @@ class StreamFacts:
         )
 
     def behind(self, position: Id, counted: int | None) -> int | None:
-        """How many entries that were ever added have an ID up to a position; None: not known.
+        """The number of entries ever added with an ID up to a position, or None if unknown.
 
         Args:
             position: an ID.
-            counted: the same, from an earlier answer and what was read since.
+            counted: the same number, from an earlier answer and the entries read since.
 
         Example:
             >>> facts = StreamFacts(length=2, last=(9, 0), first=(8, 0), deleted=(0, 0), added=4)
@@ -65,11 +65,11 @@ class StreamFacts:
         if self.first is None or position < self.first:
             return gone
         if position < self.deleted:
-            return None  # how many entries after it were deleted is not told
+            return None  # the number of deleted entries after it is unknown
         return gone + 1 if position == self.first else counted
 
     def lag(self, position: Id, counted: int | None) -> int | None:
-        """How many entries after a position are there; None: not known.
+        """The number of existing entries after a position, or None if unknown.
 
         Args:
             position: an ID.
@@ -80,7 +80,8 @@ class StreamFacts:
         return None if self.added is None or counted is None else max(self.added - counted, 0)
 
     def lost(self, position: Id, counted: int | None) -> int:
-        """How many entries after a position were trimmed, or deleted from the stream's beginning; 0: none is known.
+        """The number of entries after a position that were trimmed, or deleted from the stream's beginning, as far as
+        known.
 
         Args:
             position: an ID.

@@ -1,4 +1,4 @@
-"""Values as the text that Redis stores, which `entries` reads again."""
+"""Converts values to the text that Redis stores; `entries` reads it back."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from workbench.connectors.contract.plain_types import decoded
 from workbench.errors import SinkError
 
 Row = dict[str, bytes]
-"""The fields of a row; a null has no field."""
+"""The fields of a row; nulls have no field."""
 
 
 def check_values(schema: pa.Schema, title: str) -> None:
-    """Reject columns whose values have no text that can be read again.
+    """Reject columns whose values cannot be stored as text and read back.
 
     Raises:
         SinkError: names the column.
@@ -31,7 +31,7 @@ def check_values(schema: pa.Schema, title: str) -> None:
 
 
 def written_rows(rows: pa.Table) -> list[Row]:
-    """The rows as fields and their values: numbers and times as Arrow writes them, bytes as they are.
+    """Convert rows to fields and values: numbers and times in Arrow's format, bytes unchanged.
 
     Example:
         >>> written_rows(pa.table({"n": [7, None], "at": pa.array([0, 1], pa.timestamp("s", "UTC"))}))

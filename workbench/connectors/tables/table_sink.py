@@ -275,7 +275,7 @@ class _Saved:
         parts = sorted((part for each in saved for part in each.parts), key=lambda part: (part.subtask, part.first))
         for before, part in pairwise(parts):
             if part.subtask == before.subtask and part.first <= before.epoch:
-                raise impossible(f"epoch {part.first} of subtask {part.subtask} of the table {table!r} is there twice")
+                raise impossible(f"epoch {part.first} of subtask {part.subtask} of the table {table!r} is duplicated")
         return cls(max((each.checkpoint for each in saved), default=0), tuple(parts))
 
     def parts_in(self, folder: Path | None) -> list[Part]:
