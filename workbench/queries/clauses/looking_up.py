@@ -44,7 +44,7 @@ def looked_up(
     lookup = right.lookup
     assert lookup is not None
     if how != "inner" and how != "left":
-        raise text.error(join, f"this join would need all rows of the table: write JOIN or LEFT JOIN")
+        raise text.error(join, "this join would need all rows of the table: write JOIN or LEFT JOIN")
     if is_changelog(left.records.schema):
         raise text.error(
             join, "the left rows replace earlier ones, and a look-up could return a different row each time: join first"
