@@ -2,6 +2,7 @@
 
 interface Signal {
   connect(slot: () => void): void;
+  emit(): void;
 }
 
 interface Model {

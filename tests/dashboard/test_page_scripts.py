@@ -103,6 +103,33 @@ def test_a_function_that_stands_alone_needs_no_other():
     assert checked.stdout == "0,7.25,950,12.3k,1.2M,-3G\n", checked.stderr
 
 
+@pytest.mark.skipif(NODE is None, reason="no Node here")
+def test_texts_of_the_graph_are_shortened_to_the_pixels_that_they_have(tmp_path):
+    """In a window of its own, beside a notebook, and before anybody knows how wide the drawing is."""
+    asked = """
+    const range = (end) => ({start: 0, end})
+    const drawing = (width) => ({ properties: { inner_width: { is_unset: width === null } }, inner_width: width,
+      inner_height: 126, x_range: range(1), y_range: range(126) })
+    const columns = { left: [0], right: [0.25], parallelism: ["×2"], x0: [0.25], x1: [0.35] }
+    const source = { get_column: (name) => columns[name] }
+    const texts = { title: "departures[11]", first: "source -> filter -> local", rates: "1.5k → 1.5k rec/s",
+      shares: "idle 4, busy 96, back-pr. 0 %" }
+    for (const width of [700, 480, null]) {
+      const figure = drawing(width)
+      const told = Object.entries(texts).map(
+        ([name, text]) => fitBoxes([text], { figure, boxes: source, name, letter: 6 })[0])
+      console.log([...told, fitEdges(["rebalance"], { figure, edges: source, letter: 6 })[0]].join(" | "))
+    }
+    """
+    (tmp_path / "fits.js").write_text(static.script("fits") + asked)
+    told = run(tmp_path / "fits.js")
+    assert told.stdout.splitlines() == [
+        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | busy 96 % | rebalance",
+        "departur…[11] | source -> filte… | 1.5k → 1.5k/s | busy 96 % | ",
+        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | idle 4, busy 96, back-pr. 0 % | rebalance",
+    ], told.stderr
+
+
 def test_the_wheel_contains_them():
     packed = {Path(file.path) for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert len(SCRIPTS) >= 9

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from bokeh.models import CustomJS, CustomJSTickFormatter, InlineStyleSheet
+from bokeh.models import CustomJS, CustomJSTickFormatter, CustomJSTransform, InlineStyleSheet
 
 _FOLDER = Path(__file__).parents[1] / "static"
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.DOTALL | re.MULTILINE)
@@ -65,6 +65,11 @@ def ticks(function: str, **args: Any) -> CustomJSTickFormatter:
     return CustomJSTickFormatter(
         args=args, code=f"{_alone('ticks', function)}\nreturn {function}(tick, {{{', '.join(args)}}})"
     )
+
+
+def rewritten(module: str, function: str, **args: Any) -> CustomJSTransform:
+    """What the page makes of a column of texts: a function of a module, called with them and `args`."""
+    return CustomJSTransform(args=args, v_func=f"{script(module)}\nreturn {function}(xs, {{{', '.join(args)}}})")
 
 
 @cache

@@ -71,9 +71,10 @@ def headline(frame: Frame) -> str:
     latency, behind = percentiles(frame), lag_us(frame)
     if latency["p50"] is not None:
         half, most = (wording.milliseconds(latency[name]) for name in ("p50", "p99"))
-        told.append(f"Half of them reach a sink within {half}, 99 % within {most}.")
+        told.append(f"Half reach a sink within {half}, 99 % within {most}.")
     if behind:
-        told.append(f"Event time at the sinks is {wording.span(behind)} behind the furthest source.")
+        where = "at the sinks" if latency["p50"] is None else "there"
+        told.append(f"Event time {where} is {wording.span(behind)} behind the sources.")
     if frame.backpressure == NONE:
         told.append(NONE)
     return " ".join(told)

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from workbench.dashboard.charts import wording
@@ -19,6 +20,8 @@ COLUMN_WIDTH = 175
 WIDTHS = (470, 470, 640, 760)
 """Pixels that a graph of one, two, three or four columns is laid out for; beyond these each has a column's width.
 Heights are exact, widths scale."""
+NARROWEST = (300, 300, 430, 600)
+"""Pixels of the narrowest place that such a graph is drawn in: the page shortens its texts."""
 CROWDED = 16
 """With more edges than that between two columns nobody could read what is written on them: the hover tells it."""
 COMPACT = (44, 54)
@@ -29,6 +32,10 @@ LABELS = ((66, 25, 46), (50, 2, 25))
 it, or the rate alone where there is no room for more."""
 LETTER = 5.3
 """Pixels of a letter of it."""
+LETTERS = 40
+"""Pixels of its letters, of which no other curve comes in the way."""
+STEPS = 24
+"""Points of a curve that are looked at."""
 STEEP = 0.6
 """Share of the way between two boxes at different heights that is free beside the curve."""
 ALONG = (0.5, 0.36, 0.64, 0.24, 0.76)
@@ -84,9 +91,15 @@ def columns(frame: Frame) -> int:
 
 
 def width(frame: Frame) -> int:
-    """The least pixels that the graph needs; texts are cut to fit them."""
+    """Pixels that the graph is laid out for; texts are cut to fit them."""
     count = columns(frame)
     return WIDTHS[count - 1] if count <= len(WIDTHS) else count * COLUMN_WIDTH
+
+
+def least_width(frame: Frame) -> int:
+    """Pixels of the narrowest place that the graph fits into; in a narrower one it scrolls."""
+    count = columns(frame)
+    return NARROWEST[count - 1] if count <= len(NARROWEST) else width(frame)
 
 
 def half_width(frame: Frame) -> float:
@@ -261,23 +274,43 @@ def labels(
 ) -> list[tuple[float, float, int]]:
     """Where each edge is written on, and how much of it: 2 is everything, 1 the rate, 0 nothing.
 
-    What is written is on its own curve, over no box and over nothing else that is written; the hover tells the rest.
+    What is written is on its own curve, over no box, over no other curve between the same columns and over nothing else
+    that is written; all edges between two columns tell as much, so that they compare. The hover tells the rest.
     """
-    half, pixels = half_width(frame), width(frame)
+    ends = tuple((*centres[edge.source], *centres[edge.target]) for edge in edges)
     tall = box_heights(frame)[0] / 2
-    between = Counter((centres[edge.source][0], centres[edge.target][0]) for edge in edges)
+    return list(_labels(ends, tuple(centres.values()), half_width(frame), width(frame), tall))
+
+
+Ends = tuple[float, float, float, float]
+"""Where an edge begins and ends: the centres of two boxes."""
+
+
+@lru_cache(maxsize=64)
+def _labels(
+    edges: tuple[Ends, ...], boxes: tuple[tuple[float, float], ...], half: float, pixels: int, tall: float
+) -> tuple[tuple[float, float, int], ...]:
+    """Where the edges are written on: they stay where they are, and are asked for with every frame."""
+    pairs = [(x0, x1) for x0, _, x1, _ in edges]
+    between = Counter(pairs)
+    ways = [(x0 + half, y0, x1 - half, y1) for x0, y0, x1, y1 in edges]
+    curves = [[_on_curve(step / STEPS, *way) for step in range(STEPS + 1)] for way in ways]
     taken: list[tuple[float, float, float, float]] = []
     found = []
-    for edge in edges:
-        (x0, y0), (x1, y1) = centres[edge.source], centres[edge.target]
-        ends = (x0 + half, y0, x1 - half, y1)
-        place = (*_on_curve(0.5, *ends), 0)
-        if between[x0, x1] <= CROWDED:
+    for edge, way in enumerate(ways):
+        place = (*_on_curve(0.5, *way), 0)
+        beside = (curve for other, curve in enumerate(curves) if other != edge and pairs[other] == pairs[edge])
+        others = [point for curve in beside for point in curve]
+        if between[pairs[edge]] <= CROWDED:
             for amount, (wide, above, below) in zip((2, 1), LABELS, strict=True):
                 free = (
                     (x, y)
-                    for x, y in (_on_curve(along, *ends) for along in ALONG)
-                    if not _is_over_box(x, y + above, y - below, centres.values(), half, tall)
+                    for x, y in (_on_curve(along, *way) for along in ALONG)
+                    if not _is_over_box(x, y + above, y - below, boxes, half, tall)
+                    and not any(
+                        abs(x - there) * pixels < LETTERS / 2 and y - below < level < y + above
+                        for there, level in others
+                    )
                     and all(
                         abs(x - other) * pixels >= (wide + width_) / 2 or y + above <= bottom or y - below >= top
                         for other, width_, top, bottom in taken
@@ -288,7 +321,10 @@ def labels(
                     taken.append((spot[0], wide, spot[1] + above, spot[1] - below))
                     break
         found.append(place)
-    return found
+    least = dict.fromkeys(pairs, len(LABELS))
+    for (_, _, amount), pair in zip(found, pairs, strict=True):
+        least[pair] = min(least[pair], amount)
+    return tuple((x, y, least[pair]) for (x, y, _), pair in zip(found, pairs, strict=True))
 
 
 def _on_curve(along: float, x0: float, y0: float, x1: float, y1: float) -> tuple[float, float]:

@@ -13,28 +13,36 @@ from bokeh.models import (
     ZoomInTool,
     ZoomOutTool,
 )
+from bokeh.transform import transform
 
 from workbench.dashboard.charts.html import KEY_IDLE_BUSY, Choice, row, scrolled
 from workbench.dashboard.charts.sources import refresh
-from workbench.dashboard.charts.static import callback, sheet, whole_callback
+from workbench.dashboard.charts.static import callback, rewritten, sheet, whole_callback
 from workbench.dashboard.charts.tabs import button_group
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.views.graph import (
     BOX_NAMES,
     EDGE_NAMES,
+    LETTER,
     LOWEST,
     WIDTHS,
     box_columns,
     details,
     edge_columns,
     height,
+    least_width,
     width,
 )
 from workbench.dashboard.views.graph_acks import ACK_NAMES, ack_columns
 from workbench.dashboard.views.graph_modes import MODES, look
 from workbench.dashboard.views.graph_moves import MOVES_NAMES, moves_columns, moves_html
 from workbench.telemetry.frames import Frame
+
+LEAST = "--wb-least"
+"""The CSS variable with the least width of the drawing."""
+LETTERS = {"title": 7.6, "first": 6.05, "second": 6.05, "rates": 6.6, "shares": 4.8}
+"""Pixels of a letter of each text of a box that may be too long for it."""
 
 
 class GraphPart(Part):
@@ -65,6 +73,8 @@ class GraphPart(Part):
         self.figure.tags = [self._moves]  # what nothing refers to does not reach the page
         for change in ("data", "patching"):
             self._moves.js_on_change(change, move)
+        again = whole_callback("fits", "fitAgain", sources=[self._boxes, self._edges])
+        self.figure.js_on_change("inner_width", again)
         self._told = easel.texts.piece("What moves along the edges", "graph_told", role="note")
         self._add_tools()
         self._draw_acks(paint)
@@ -73,8 +83,8 @@ class GraphPart(Part):
         for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
             renderer.selection_glyph = renderer.nonselection_glyph = None
         hint = easel.texts.piece("How to read the graph", "graph_hint", role="note")
-        taps = "click a box to show its subtasks; " if easel.hears else ""
-        hint.write(f"{taps}drag to pan, Ctrl + wheel to zoom")
+        taps = "click a box to show its subtasks" if easel.hears else ""
+        hint.write(f"{taps}<span>{'; ' * bool(taps)}drag to pan, Ctrl + wheel to zoom</span>")
         bar = row([self.modes, hint.div], "graph_bar")
         drawing = scrolled(self.figure, 640 if easel.alone else 480, "whole", "graph_drawing")
         self.models = [bar, drawing, self._told.div]
@@ -100,7 +110,10 @@ class GraphPart(Part):
         if self.figure.height != pixels:
             self.figure.height = self._rows.end = pixels
         if self.figure.min_width != width(frame):
-            self.figure.min_width = width(frame)
+            self.figure.min_width = width(frame)  # in lecture mode; else the style says it
+        least = f"{least_width(frame)}px"
+        if self.figure.styles.get(LEAST) != least:
+            self.figure.styles = {LEAST: least}
         refresh(self._boxes, boxes)
         refresh(self._edges, edge_columns(frame))
         refresh(self._acks, ack_columns(frame))
@@ -143,6 +156,9 @@ class GraphPart(Part):
                 background_fill_alpha=0.8,
             )  # fmt: skip
             paint.set(written, background_fill_color="card")
+            if text == "exchange":
+                fit = rewritten("fits", "fitEdges", figure=plot, edges=edges, letter=LETTER)
+                written.text = transform(text, fit)
         tips = [("edge", "@name"), ("exchange", "@tip"), ("buffers", "@usage")]
         plot.add_tools(HoverTool(renderers=[track, head], tooltips=tips, visible=False))
 
@@ -170,7 +186,10 @@ class GraphPart(Part):
             ("rates", "text_x", "rates_y", 13, "ink", "normal", "left"),
             ("shares", "text_x", "shares_y", 10, "muted", "normal", "left"),
         ):
-            paint.text(plot, boxes, x, y, text, colour, size, text_font_style=style, text_align=align)
+            written = paint.text(plot, boxes, x, y, text, colour, size, text_font_style=style, text_align=align)
+            if text in LETTERS:
+                fit = rewritten("fits", "fitBoxes", figure=plot, boxes=boxes, name=text, letter=LETTERS[text])
+                written.text = transform(text, fit)
         tip = (
             "<div style='font-weight:600'>@name @parallelism</div>"
             "<div style='white-space:pre;font-size:11px;line-height:1.3'>@details</div>"
