@@ -119,11 +119,13 @@ class LatencyMarker:
         source: name of the source task.
         rested_us: how long the source had rested before: the records that became due meanwhile were read with it, and
             travel longer than the marker by up to this time.
+        covers_us: the time of the source for which it stands, in percentiles over several markers.
     """
 
     marked_us: int
     source: str
     rested_us: int = 0
+    covers_us: int = 20_000
 
 
 @dataclass(frozen=True, slots=True)

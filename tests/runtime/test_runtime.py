@@ -178,29 +178,41 @@ def test_latency_markers_wait_with_the_records_so_they_feel_the_buffer_timeout()
     assert shown == [[1], LatencyMarker(7, "a[0]")]
 
 
-@pytest.mark.parametrize(
-    ("first", "later", "stands_for"), [(6, 8, [8, 0]), (0, 4, [4, 0]), (6, 4, [0, 4]), (2, 16, [6, 10])]
-)
-def test_a_marker_stands_for_records_that_wait_or_for_those_that_have_filled_a_buffer(
-    first: int, later: int, stands_for: list[int]
+@pytest.mark.parametrize(("first", "later", "shipped"), [(6, 8, 0), (0, 4, 0), (6, 4, 4), (2, 16, 10), (2, 28, 20)])
+def test_there_is_a_marker_for_records_that_wait_and_one_for_those_that_have_filled_a_buffer(
+    first: int, later: int, shipped: int
 ) -> None:
     """Of what has become due during a rest, a part has been shipped, and the others wait for the next buffer."""
-    waiting = 0
+    edge, _ = output(1, size=10)
+    edge.route(records(*range(first)))
+    edge.begin_rest(0)
+    edge.route(records(*range(later)))
+    edge.emit_marker(LatencyMarker(1_000, "a[0]", 800, 400), 0)
+    edge.ship_due(1_100)
+    waits = later - shipped
+    newest = LatencyMarker(1_000, "a[0]", 800 * waits // later, 400 * waits // later)
+    oldest = LatencyMarker(1_000 - newest.rested_us, "a[0]", 800 - newest.rested_us, 400 - newest.covers_us)
+    expected = [*[oldest] * (shipped > 0), *[newest] * (waits > 0)]
+    assert [piece for piece in shown(edge) if type(piece) is LatencyMarker] == expected
+
+
+def test_a_marker_that_begins_a_buffer_has_waited_since_its_records_became_due() -> None:
+    edge, now = output(2)
+    edge.arrived_us = now.us - 40
+    for turn in (0, 1):
+        edge.emit_marker(LatencyMarker(now.us, "a[0]", 40), turn)
+    assert edge.next_due_us() == now.us + 60
+    assert edge.ship_due(now.us + 60)
+    assert [len(drain(channel)) for channel in edge.channels] == [1, 1]
+
+
+def test_of_two_channels_each_gets_markers_of_each_kind_where_kinds_take_turns() -> None:
+    edge, _ = output(2)
     for turn in range(100):
-        edge, _ = output(1, size=10)
-        edge.route(records(*range(first)))
-        edge.begin_rest(turn)
-        edge.route(records(*range(later)))
-        edge.emit_marker(LatencyMarker(1_000, "a[0]", 800), turn)
-        marker = shown(edge)[-1] if edge.channels[0].elements else None
-        rows = edge.pending[0].rows
-        if type(marker) is LatencyMarker:
-            assert marker == LatencyMarker(1_000 - 800 * rows // later, "a[0]", 800 - 800 * rows // later)
-            continue
-        waiting += 1
-        edge.ship_due(1_100)
-        assert shown(edge)[-1] == LatencyMarker(1_000, "a[0]", 800 * min(rows, later) // later)
-    assert waiting == pytest.approx(100 * stands_for[0] / sum(stands_for), abs=2)
+        edge.emit_marker(LatencyMarker(turn % 2, "a[0]"), turn)
+    edge.flush()
+    kinds = [[marker.marked_us for marker in drain(channel)] for channel in edge.channels]
+    assert all(30 <= len(each) <= 70 and 0.3 < np.mean(each) < 0.7 for each in kinds)
 
 
 def test_rebalance_spreads_evenly_and_hash_keeps_a_key_together() -> None:

@@ -10,6 +10,7 @@ import pytest
 from unwatched import run_until_shown
 
 import workbench as wb
+from workbench.elements import LatencyMarker
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
 from workbench.runtime.tasks.kept_markers import KeptMarkers
 from workbench.telemetry.effects.checkpoint_price import checkpoint_price
@@ -31,7 +32,8 @@ def end(until_us: int, inside_us: int, outside_us: int) -> Any:
     """A task that a marker reaches every 10 ms: those sent in the first 100 ms of a second take `inside_us`."""
     markers = KeptMarkers()
     for sent_us in range(0, until_us, 10 * MS):
-        markers.add(sent_us + (inside_us if sent_us % S <= 100 * MS else outside_us), sent_us, 0)
+        took_us = inside_us if sent_us % S <= 100 * MS else outside_us
+        markers.add(sent_us + took_us, LatencyMarker(sent_us, "read[0]"))
     return SimpleNamespace(markers=markers)
 
 

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
-from workbench.runtime.tasks.kept_markers import EACH, KEPT, KeptMarkers
+from workbench.elements import LatencyMarker
+from workbench.runtime.tasks.kept_markers import KEPT, KeptMarkers
 from workbench.telemetry.latency import LEAST, RECENT_US, latency_frames
 
 NOW_US = 1_000_000_000
@@ -23,7 +24,7 @@ def task(vertex: str, travelled_us: list[int], until_us: int = NOW_US) -> Simple
     markers = KeptMarkers()
     for number, each in enumerate(travelled_us):
         arrived_us = until_us - GAP_US * (len(travelled_us) - 1 - number)
-        markers.add(arrived_us, arrived_us - each, 0)
+        markers.add(arrived_us, LatencyMarker(arrived_us - each, "read[0]"))
     return SimpleNamespace(vertex=vertex, markers=markers, finished=False)
 
 
@@ -126,5 +127,5 @@ def test_percentiles_are_interpolated_as_numpy_does(count: int) -> None:
     travelled_us = np.random.default_rng(count).integers(0, 10**8, count).tolist()
     latency = frames(task("sum", travelled_us))["sum"]
     measured = (latency.p50_ms, latency.p90_ms, latency.p95_ms, latency.p99_ms)
-    stands_for = np.repeat(travelled_us, EACH)
+    stands_for = np.repeat(travelled_us, 8)  # 20 ms of the source, a travel time for each 2.5 ms
     assert measured == pytest.approx(tuple(np.percentile(stands_for, (50, 90, 95, 99)) / 1_000), rel=1e-12)

@@ -283,7 +283,7 @@ class LatencyFrame:
         count: markers that have reached it in this attempt.
         p50_ms, p90_ms, p95_ms, p99_ms: percentiles over the recent markers: those of the last 2.5 seconds that were
             sent after the last change of a setting.
-        recent: how many those are.
+        recent: how many those are; one that stands for a rest of its source counts once for each 20 ms.
     """
 
     vertex: str

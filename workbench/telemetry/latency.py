@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.elements import Int64s
 from workbench.runtime.tasks.execution import Execution
-from workbench.runtime.tasks.kept_markers import EACH, spread
+from workbench.runtime.tasks.kept_markers import EACH_US, spread
 from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LatencyFrame
 
@@ -16,6 +16,8 @@ RECENT_US = 2_500_000
 """The age up to which markers count: a tuning shows within seconds, and 50 markers a second make a percentile."""
 LEAST = 8
 """The minimum number of markers that count, whatever their age."""
+MARKER_US = 20_000
+"""The time of a source that counts as one marker: so often a source sends one that does not rest."""
 _SHARES = (0.5, 0.9, 0.95, 0.99)
 
 
@@ -29,32 +31,31 @@ def latency_frames(execution: Execution, now_us: int, since_us: int = 0) -> tupl
     """
     samples: dict[str, list[Int64s]] = {}
     counts: dict[str, int] = {}
-    recent: dict[str, int] = {}
     for task in execution.tasks:
-        travelled, markers = _recent(task, now_us, since_us)
-        if markers:
+        travelled = _recent(task, now_us, since_us)
+        if len(travelled):
             samples.setdefault(task.vertex, []).append(travelled)
             counts[task.vertex] = counts.get(task.vertex, 0) + task.markers.count
-            recent[task.vertex] = recent.get(task.vertex, 0) + markers
     frames = []
     for vertex, parts in samples.items():
         together = np.concatenate(parts)
         p50, p90, p95, p99 = (us / 1_000 for us in _percentiles(together))
-        frames.append(LatencyFrame(vertex, counts[vertex], p50, p90, p95, p99, recent=recent[vertex]))
+        recent = len(together) * EACH_US // MARKER_US
+        frames.append(LatencyFrame(vertex, counts[vertex], p50, p90, p95, p99, recent=recent))
     return tuple(frames)
 
 
-def _recent(task: Task, now_us: int, since_us: int) -> tuple[Int64s, int]:
-    """The travel times that count, shape (n,), microseconds, and of how many markers they are."""
-    arrived, travelled, rested = task.markers.newest()
-    # Of what has ended, no more come. The records that travelled shortest were sent last.
-    some = (arrived - travelled - rested // (2 * EACH) >= since_us) | task.finished
-    arrived, travelled, rested = arrived[some], travelled[some], rested[some]
-    fresh = int(np.count_nonzero(arrived > now_us - RECENT_US))
-    first = max(0, len(arrived) - max(fresh, LEAST))
-    each = spread(travelled[first:], rested[first:])
-    after = (arrived[first:, None] - each >= since_us) | task.finished
-    return each[after], len(arrived) - first
+def _recent(task: Task, now_us: int, since_us: int) -> Int64s:
+    """The travel times that count, shape (n,), microseconds."""
+    newest = task.markers.newest()
+    arrived, travelled, _, _ = newest
+    counts = (arrived - travelled >= since_us) | task.finished  # of what has ended, no more come
+    fresh = int(np.count_nonzero(arrived[counts] > now_us - RECENT_US))
+    some = np.flatnonzero(counts)[-max(fresh, LEAST) :]
+    arrived, travelled = spread(*(each[some] for each in newest))
+    if not task.finished:
+        travelled = travelled[arrived - travelled >= since_us]
+    return travelled
 
 
 def _percentiles(times: Int64s) -> Iterator[float]:

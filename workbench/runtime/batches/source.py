@@ -174,8 +174,8 @@ class BatchSourceTask(SourceTask):
         fetched = self.reader.poll(min(room, self._read.at_most(self.settings.buffer_size, self.pool)))
         if now_us >= self._marker_schedule.due_us:
             self._marker_schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
-            self._marker_schedule.advance(now_us)
-            self._open.items.append(LatencyMarker(now_us, self.name))
+            covers_us = self._marker_schedule.cover(now_us)
+            self._open.items.append(LatencyMarker(now_us, self.name, covers_us=covers_us))
         match fetched:
             case Fetched():
                 self._wait_until_us = max(now_us, fetched.next_us)

@@ -28,8 +28,9 @@ from workbench.state.key_groups import KeyPartitioner
 
 _AFTER_REST = 6
 """So many markers may follow one rest."""
-_TURNS = 732
-"""Multiples of it spread evenly over a thousand."""
+_TURN = 1_146
+"""Thousandths of a channel from one marker to the next: each channel is skipped now and then, so that every other
+marker goes to another one of two channels at times, and at times to the same."""
 
 Route = Callable[[Records], None]
 
@@ -368,30 +369,29 @@ class EdgeOutput:
 
     def begin_rest(self, turn: int) -> None:
         """The source rests; the markers from that `turn` on will tell of the records that become due meanwhile."""
-        self._rest = {
-            each: self.pending[each % len(self.pending)].rows_ever for each in range(turn, turn + _AFTER_REST)
-        }
+        self._rest = {each: self._channel_of(each).rows_ever for each in range(turn, turn + _AFTER_REST)}
+
+    def _channel_of(self, turn: int) -> PendingBuffer:
+        """Where the latency marker of this turn goes."""
+        return self.pending[turn * _TURN // 1_000 % len(self.pending)]
 
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
         """Send a latency marker to one channel, chosen by `turn`.
 
         The records that became due while the source rested may have filled a buffer, which is shipped, and the others
-        wait for the next one. Then the marker stands for the ones or the others, in turn, as often as they are many.
+        wait for the next one. Then there is a marker for the ones and another one for the others.
         """
-        pending = self.pending[turn % len(self.pending)]
+        pending = self._channel_of(turn)
         added = pending.rows_ever - self._rest.get(turn, pending.rows_ever)
         if marker.rested_us and added > pending.rows:
-            waits = pending.rows / added
-            later_us = int(marker.rested_us * waits)
-            if turn * _TURNS % 1_000 >= 1_000 * waits:
-                shipped_us = marker.rested_us - later_us
-                pending.channel.push(LatencyMarker(marker.marked_us - later_us, marker.source, shipped_us))
+            shipped, marker = _cut(marker, pending.rows / added)
+            pending.channel.push(shipped)
+            if not pending.rows:
                 return
-            marker = replace(marker, rested_us=later_us)
         if pending.rows or self.ship_after_us:
             pending.follow(marker)  # it waits as a record that arrives now would
             self.marks[pending.target] = 1
-            pending.since_us = pending.since_us or self._now_us() or 1
+            pending.since_us = pending.since_us or self.arrived_us or self._now_us() or 1
         else:
             pending.channel.push(marker)
 
@@ -455,6 +455,15 @@ def _earliest_us(records: Records) -> int:
     """The earliest event time of some rows; NO_TIME where they have none."""
     times = records.timestamps
     return NO_TIME if times is None else int(times.min(initial=MAX_TIME))
+
+
+def _cut(marker: LatencyMarker, waits: float) -> tuple[LatencyMarker, LatencyMarker]:
+    """A marker for the records that came first, and one for the share of them that came last and waits."""
+    later_us, covers_us = int(marker.rested_us * waits), int(marker.covers_us * waits)
+    first = LatencyMarker(
+        marker.marked_us - later_us, marker.source, marker.rested_us - later_us, marker.covers_us - covers_us
+    )
+    return first, replace(marker, rested_us=later_us, covers_us=covers_us)
 
 
 def _nowhere(records: Records) -> None:

@@ -151,8 +151,8 @@ class OperatorTask(Task):
                     self._emit_watermark(watermark_us)
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
-            case LatencyMarker(marked_us, _, rested_us):
-                self.markers.add(now_us, marked_us, rested_us)
+            case LatencyMarker():
+                self.markers.add(now_us, element)
                 self._emit_marker(element)
             case WatermarkStatus(idle):
                 silenced = idle and not channel.idle

@@ -19,7 +19,7 @@ from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Command, Drained, Trigger
-from workbench.runtime.tasks.kept_markers import marker_after
+from workbench.runtime.tasks.kept_markers import FEW, markers_after
 from workbench.runtime.tasks.marker_schedule import MarkerSchedule
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_drift import Alignment
@@ -156,15 +156,16 @@ class SourceTask(Task):
         return self._rest_max_us > LONGEST_REST_US
 
     def _send_markers(self, now_us: int, rested_us: int, records: int) -> None:
-        """Send the latency markers that are due; several may have become due during a rest, so that as many markers
-        tell of a rest as it is long."""
+        """Send the latency marker that is due, or those of a rest: one for each channel if it was long."""
         schedule = self._marker_schedule
         # Among many jobs, markers cost more than the few records of each.
         interval_us = max(self.settings.latency_interval_us, self._look_us // 2)
         schedule.space(self.root.counters.numRecordsIn, interval_us)
-        while schedule.due_us <= now_us:
-            schedule.advance(max(schedule.due_us, now_us - rested_us))
-            self._emit_marker(marker_after(rested_us, records, now_us, self.name, self._marker_turn))
+        covers_us = schedule.cover(now_us, rested_us)
+        places = records if 0 < records < FEW else max((len(output.pending) for output in self.outputs), default=1)
+        count = max(1, min(rested_us // interval_us, places))
+        for marker in markers_after(rested_us, records, now_us, self.name, self._marker_turn, covers_us, count):
+            self._emit_marker(marker)
 
     def _ships_between(self, after_us: int, until_us: int) -> bool:
         """Whether a buffer, with which a watermark can be sent, is due then; the first bound is exclusive."""
@@ -270,8 +271,6 @@ class SourceTask(Task):
                         output.arrived_us = min(self._unread_us, now_us)
                     self._take(records, split, now_us)
                     self.split_rows[split] = self.split_rows.get(split, 0) + found
-                    for output in self.outputs:
-                        output.arrived_us = 0
                     self._reading.where = None
                 if dead_letters is not None:
                     self.root.counters.numRecordsInErrors += len(dead_letters)
@@ -290,9 +289,13 @@ class SourceTask(Task):
         if rested_us and self._crowds:
             rested_us = now_us - self._rested_us
         reads_on = type(fetched) is Fetched and fetched.next_us <= now_us
-        if now_us >= self._marker_schedule.due_us and not (rested_us and (reads_on or not self._found + found)):
+        if (now_us >= self._marker_schedule.due_us or rested_us >= self._marker_schedule.long_us) and (
+            not rested_us or (self._found + found and not reads_on)
+        ):
             self._send_markers(now_us, rested_us, 0 if self._crowds else self._found + found)
             worked = True
+        for output in self.outputs:
+            output.arrived_us = 0
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:
                 alignment.has_read(self._reached_us(now_us))

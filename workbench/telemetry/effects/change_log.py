@@ -28,8 +28,8 @@ AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
 TOLD_US = 1_000_000
 """An effect is told anew so often: nobody reads faster."""
-SETTLES_US, MOVED_US = 3_500_000, 300_000
-"""Until then after a change, an effect is told anew so soon where a percentile is another one by now."""
+SETTLES_US, MOVED = 3_500_000, SAME / 2
+"""Until then after a change, an effect is told anew at once where a percentile has moved by more than this share."""
 
 PACE = {"parallelism", "rate", "speed"}
 """Settings that are about throughput."""
@@ -129,7 +129,7 @@ class ChangeLog:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
-        again_us = MOVED_US if since_us < SETTLES_US and _has_moved(last.after, measured) else TOLD_US
+        again_us = 0 if since_us < SETTLES_US and _has_moved(last.after, measured) else TOLD_US
         if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < again_us):
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
@@ -251,7 +251,8 @@ def _has_moved(told: Measured | None, measured: Measured) -> bool:
     """Whether a percentile differs from what was told of it."""
     pairs = () if told is None else ((told.sure_ms(name), measured.sure_ms(name)) for name in ("p50", "p99"))
     return any(
-        one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one) for one, other in pairs
+        one is not None and other is not None and abs(one - other) > max(SAME_MS / 2, MOVED * one)
+        for one, other in pairs
     )
 
 

@@ -10,13 +10,13 @@ import numpy as np
 from workbench.elements import Int64s
 from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
-from workbench.runtime.tasks.kept_markers import EACH, spread
+from workbench.runtime.tasks.kept_markers import spread
 from workbench.runtime.tasks.task import Task
 
 HORIZON_US = 20_000_000
 """Older checkpoints and latency markers do not count; a task keeps its markers for about this long."""
-ENOUGH = 30
-"""Markers on each side of a comparison of percentiles."""
+ENOUGH = 240
+"""Travel times on each side of a comparison of percentiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def checkpoint_price(
     spans = [(record.triggered_us, record.ended_us or now_us) for record in found]
     inside, outside = _split([_markers(end, from_us) for end in ends], spans)
     share = spent[task] / (now_us - from_us)
-    if min(len(inside), len(outside)) < ENOUGH * EACH:
+    if min(len(inside), len(outside)) < ENOUGH:
         return CheckpointPrice(len(done), share, task)
     p99, p99_inside = (float(np.percentile(each, 99)) / 1_000 for each in (outside, inside))
     return CheckpointPrice(len(done), share, task, p99, p99_inside)
@@ -93,9 +93,8 @@ def checkpoint_price(
 
 def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
     """When the records that its markers stand for became due, and how long they travelled."""
-    arrived, travelled, rested = task.markers.newest()
-    travelled = spread(travelled, rested).ravel()
-    sent = np.repeat(arrived, EACH) - travelled
+    arrived, travelled = spread(*task.markers.newest())
+    sent = arrived - travelled
     return sent[sent >= from_us], travelled[sent >= from_us]
 
 
