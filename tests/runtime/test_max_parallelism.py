@@ -18,7 +18,7 @@ import workbench as wb
 from workbench import col
 from workbench.api.beginning.opening import open_storage, regrouped
 from workbench.api.job.job import Job
-from workbench.api.launching.launch import build_master
+from workbench.api.launching.assembling import build_master
 from workbench.api.launching.refusals import RunRequest, planned
 from workbench.clock import VirtualClock
 from workbench.connectors.tables.tables import Tables

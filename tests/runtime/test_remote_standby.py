@@ -20,7 +20,7 @@ from conftest import SECRET
 
 import workbench as wb
 from workbench.api.beginning import opening
-from workbench.api.launching import launch
+from workbench.api.launching import claiming
 from workbench.clock import VirtualClock
 from workbench.durable.checksum import RunningChecksum
 from workbench.errors import CheckpointError
@@ -59,14 +59,14 @@ def test_it_waits_as_long_as_the_owner_lives_and_no_longer(
     bucket: str, clock: VirtualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[int] = []
-    opened = launch.open_storage
+    opened = claiming.open_storage
 
     def counted(*arguments: Any) -> Any:
         tried.append(clock.now_us())
         return opened(*arguments)
 
     owner = DirectoryStorage(bucket, clock=clock)
-    monkeypatch.setattr(launch, "open_storage", counted)
+    monkeypatch.setattr(claiming, "open_storage", counted)
     job = numbers(tmp_path / "out").run("stands-by", checkpoint_dir=bucket, standby=True)
     for _ in range(3):
         clock.advance_to(clock.now_us() + LEASE_US - 1)

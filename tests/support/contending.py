@@ -19,7 +19,7 @@ from random import Random
 from left_behind import Resources
 
 from workbench.api.beginning.opening import open_storage
-from workbench.api.launching.launch import build_master
+from workbench.api.launching.assembling import build_master
 from workbench.clock import SystemClock
 from workbench.compiled import warm_up
 from workbench.connectors.tables.tables import Tables

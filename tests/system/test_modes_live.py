@@ -12,7 +12,7 @@ import pytest
 
 import workbench as wb
 from workbench.api.job.job import Job
-from workbench.api.launching import launch
+from workbench.api.launching import refusals
 from workbench.runtime.settings.settings import Settings
 
 ROWS = 3_000
@@ -22,7 +22,7 @@ KEYS = 7
 @pytest.fixture(autouse=True)
 def contended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     before = sys.getswitchinterval()
-    monkeypatch.setattr(launch, "Settings", partial(Settings, buffers_per_channel=1, floating_buffers=0))
+    monkeypatch.setattr(refusals, "Settings", partial(Settings, buffers_per_channel=1, floating_buffers=0))
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
@@ -34,7 +34,9 @@ def start(**settings: Any) -> Job:
     sums = stream.key_by("key").aggregate(count=wb.count(), total=wb.sum("n"))
     pipeline = sums.sink_to(wb.TableSink("sums", upsert_key=["key"]))
     defaults: dict[str, Any] = {"parallelism": 2, "buffer_size": 16, "checkpoint_interval": "2ms"}
-    return pipeline.run("contended", **{**defaults, **settings})
+    job = pipeline.run("contended", **{**defaults, **settings})
+    assert job._run.master.settings.buffers_per_channel == 1
+    return job
 
 
 def sums(job: Job) -> dict[int, tuple[int, int]]:

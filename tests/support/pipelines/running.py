@@ -12,7 +12,8 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from workbench.api.launching.launch import build_master, open_storage
+from workbench.api.beginning.opening import open_storage
+from workbench.api.launching.assembling import build_master
 from workbench.api.launching.parts import check_transactions
 from workbench.api.running.pipeline import Pipeline
 from workbench.clock import VirtualClock

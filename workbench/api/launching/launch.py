@@ -9,21 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from workbench.api.beginning.arrivals import recorded
-from workbench.api.beginning.opening import Beginning, matched, open_storage, regrouped
+from workbench.api.beginning.opening import Beginning
 from workbench.api.beginning.preparing import prepare_kernels, prepare_others
-from workbench.api.beginning.sink_places import check_fresh, hold_places
 from workbench.api.job.job import Job
 from workbench.api.job.registry import check_free, forget, jobs, make_room, register
 from workbench.api.job.repeating import unrepeatable, unrepeatable_ends
 from workbench.api.job.run import Run
 from workbench.api.kept.job_record import JobRecord, started_from, this_cell
+from workbench.api.launching.assembling import build_master
+from workbench.api.launching.claiming import claimed, let_go
 from workbench.api.launching.job_resources import JobResources
-from workbench.api.launching.parts import leave_others, opened_parts
 from workbench.api.launching.refusals import Plan, Runnable, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
 from workbench.clock import Clock, SystemClock, VirtualClock
 from workbench.connectors.contract.base import SinkContext
-from workbench.connectors.live.hybrid_source import replayed
 from workbench.connectors.tables.tables import Tables
 from workbench.drivers.contract.executor import SteppedExecutor, ThreadedExecutor
 from workbench.drivers.live.live import LiveDriver
@@ -31,28 +30,12 @@ from workbench.drivers.stepped.stepping import SteppingDriver
 from workbench.durable.holder import Holder
 from workbench.durations import parse_speed
 from workbench.errors import JobError, WorkbenchError
-from workbench.operators.contract.executor import Executor
-from workbench.plan.logical import LogicalGraph
-from workbench.plan.physical import PhysicalGraph
 from workbench.raised import described
-from workbench.runtime.checkpoints.background import Background
-from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.job.master import Master
-from workbench.runtime.job.observer import JobObserver, Observers
+from workbench.runtime.job.observer import Observers
 from workbench.runtime.settings.architecture import SNAPSHOTS
-from workbench.runtime.settings.settings import Settings
 from workbench.runtime.settings.table import OF_TUNE
-from workbench.runtime.storage import (
-    CheckpointStorage,
-    DirectoryStorage,
-    HeldError,
-    Manifest,
-    MemoryStorage,
-    lasting,
-)
-from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
-from workbench.runtime.tasks.execution import JobServices
-from workbench.runtime.tasks.stage import Stage
+from workbench.runtime.storage import HeldError, MemoryStorage, lasting
 from workbench.telemetry.recorder import RECENT_US, Recorder
 from workbench.telemetry.sampler import Sampler
 from workbench.telemetry.scene import held_by
@@ -82,47 +65,10 @@ def start_job(request: RunRequest) -> Job:
     try:
         job = Launch(request, plan, begin, held=held, run=run).start()
     except BaseException:
-        _let_go(begin)
+        let_go(begin)
         raise
     prepare_others()
     return job
-
-
-def claimed(request: RunRequest, plan: Plan, run: str) -> Beginning:
-    """Acquire the initial resources of a job, so that no other job can have them; `run` identifies the run.
-
-    Raises:
-        HeldError: another process owns the checkpoint directory.
-        WorkbenchError: it cannot start there; see `Pipeline.run`.
-    """
-    above_bytes = INCREMENTAL_ABOVE_BYTES if request.incremental else None
-    storage, manifest, first_id = open_storage(request.checkpoint_dir, request.resumes, request.restore, above_bytes)
-    begin = Beginning(storage, None, first_id, plan.graph)
-    try:
-        graph = plan.graph
-        news: tuple[str, ...] = ()
-        if manifest is not None:
-            what = f"{manifest.place} of job {manifest.job!r}"
-            graph = regrouped(graph, plan.settings.max_parallelism, manifest.max_parallelism, what)
-            allowed = request.allow_non_restored_state
-            manifest, news = matched(manifest, graph, allow_non_restored_state=allowed)
-            leave_others(plan.settings.policy, storage, resumes=request.restore is None)
-        places = hold_places(plan.logical, request.name, run, storage)
-        begin = Beginning(storage, manifest, first_id, graph, news, places)
-        if manifest is None:
-            check_fresh(plan.logical, request.name)
-    except BaseException:
-        _let_go(begin)
-        raise
-    return begin
-
-
-def _let_go(begin: Beginning) -> None:
-    try:
-        if isinstance(begin.storage, DirectoryStorage):
-            begin.storage.undo_take_back()
-    finally:
-        begin.close()
 
 
 class Launch:
@@ -332,61 +278,3 @@ def _not_started(name: str, failure: Exception) -> Exception:
     error = JobError(f"the job {name!r} could not be started: {described(failure)}")
     error.__cause__ = failure
     return error
-
-
-def build_master(
-    name: str,
-    logical: LogicalGraph,
-    graph: PhysicalGraph,
-    settings: Settings,
-    storage: CheckpointStorage,
-    manifest: Manifest | None,
-    first_id: int,
-    *,
-    clock: Clock,
-    stage: Stage,
-    background: Background,
-    observer: JobObserver,
-    tables: Tables,
-    data_dir: Path | None,
-    executor: Executor | None = None,
-    standby: bool = False,
-    seed: int | None = None,
-    run: str = "",
-) -> Master:
-    """A job's master with its coordinator, on any driver; `manifest` is the checkpoint to start from, `run` identifies
-    the run of the job."""
-    services = JobServices(
-        job=name,
-        clock=clock,
-        tables=tables,
-        data_dir=data_dir,
-        paces={
-            uid: replay.open_pace(clock.now_us())
-            for node, uid in logical.uids.items()
-            if (replay := replayed(node.spec)) is not None
-        },
-        executor=executor,
-        seed=zlib.crc32(name.encode()) if seed is None else seed,
-        run=run,
-        parts=opened_parts(settings.policy, background, clock, run),
-    )
-    coordinator = CheckpointCoordinator(
-        job=name,
-        storage=storage,
-        background=background,
-        graph=graph,
-        first_id=first_id,
-    )
-    return Master(
-        logical=logical,
-        graph=graph,
-        settings=settings,
-        services=services,
-        storage=storage,
-        coordinator=coordinator,
-        stage=stage,
-        observer=observer,
-        restore_from=manifest,
-        standby=standby,
-    )

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from workbench.api.beginning.opening import open_storage
-from workbench.api.launching.launch import build_master
+from workbench.api.launching.assembling import build_master
 from workbench.api.launching.parts import leave_others
 from workbench.clock import VirtualClock
 from workbench.compiled import warm_up
