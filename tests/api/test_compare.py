@@ -14,7 +14,7 @@ from workbench.api.pictures.side_by_side import differences
 from workbench.dashboard.lanes.lanes import Lanes
 from workbench.dashboard.shown.lanes_dashboard import lanes_view
 from workbench.errors import JobError, SettingError
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 from workbench.telemetry.frames import LatencyFrame
 
 

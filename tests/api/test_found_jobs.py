@@ -21,9 +21,9 @@ from workbench.api.kept.job_record import Cell, JobRecord, KnownDirectories
 from workbench.clock import SystemClock, VirtualClock
 from workbench.errors import CheckpointError
 from workbench.jupyter import load_ipython_extension, unload_ipython_extension
-from workbench.jupyter.advice import Advice
 from workbench.jupyter.completion import candidates
 from workbench.jupyter.magics import resuming
+from workbench.jupyter.showing.advice import Advice
 from workbench.runtime.storage import DirectoryStorage, open_files
 from workbench.runtime.storage.lease import LEASE_US, Lease, lessee
 

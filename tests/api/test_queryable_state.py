@@ -16,7 +16,7 @@ import pytest
 import workbench as wb
 from workbench.api.job.job import Job
 from workbench.jupyter import protocol
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 
 ROWS = 700
 

@@ -32,7 +32,7 @@ from workbench.dashboard.views.latency_part import changes_html
 from workbench.dashboard.views.sink_part import Latest, Series, html, numbers, series
 from workbench.dashboard.views.state_part import Held
 from workbench.errors import JobError, SettingError
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.telemetry.checkpoint_frames import CheckpointingFrame, RestoreFrame, SubtaskCheckpointFrame
 from workbench.telemetry.effects.change_frames import ChangeFrame, Measured

@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import JobError, SettingError
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 
 SETTINGS = {"buffer_size": 1, "buffer_timeout": "0ms", "driver": "stepping"}
 

@@ -18,7 +18,7 @@ from workbench.api.job import run as handle
 from workbench.api.job.job import Job
 from workbench.drivers.contract import stalls
 from workbench.drivers.live import live
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 from workbench.runtime.checkpoints import requests
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
 from workbench.runtime.storage import DirectoryStorage

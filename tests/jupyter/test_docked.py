@@ -8,7 +8,7 @@ import threading
 import pytest
 
 import workbench as wb
-from workbench.jupyter import docked
+from workbench.jupyter.showing import docked
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,9 @@ from workbench.errors import JobError, WorkbenchError, unknown
 from workbench.jupyter import load_ipython_extension, magics, unload_ipython_extension
 from workbench.jupyter.extension import SWITCH_INTERVAL_S
 from workbench.jupyter.interrupts import interrupts_held
-from workbench.jupyter.job_list import JobList
+from workbench.jupyter.showing.job_list import JobList
 from workbench.jupyter.shutdown import Caretaker
-from workbench.jupyter.verbs import VERBS
+from workbench.jupyter.verbs.table import VERBS
 from workbench.plan.logical import LogicalGraph
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 from workbench.telemetry.whole_file import replaced

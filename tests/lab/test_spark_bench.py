@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from workbench.cli.entry import main
-from workbench.lab.bench import command
+from workbench.lab.bench import apart_runs
 from workbench.lab.bench.on_spark import campaigns, delays, histories, watching
 from workbench.lab.bench.on_spark.campaigns import KERNEL, LANES, SPARK, Counted
 from workbench.lab.bench.on_spark.delays import MASTERS, Answer, ratios
@@ -34,7 +34,7 @@ def test_wrong_rows_end_with_exit_code_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     runs = [Answer("kernel", "", 1, 0.5, 3, True), Answer("by hand", MASTERS[0], 1, 0.5, 2, False)]
-    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(path=tmp_path))
+    monkeypatch.setattr(apart_runs, "flights_history", lambda: SimpleNamespace(path=tmp_path))
     monkeypatch.setattr(delays, "answers", lambda log, rounds: runs)
     monkeypatch.setattr(campaigns, "lanes", lambda rounds, tell: ())
     assert main(["bench", "spark", "--json"]) == 1
@@ -66,7 +66,7 @@ def test_campaigns_are_counted_in_the_kernel_as_the_events_say(monkeypatch: pyte
 def test_wrong_counts_on_spark_end_with_exit_code_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(path=tmp_path))
+    monkeypatch.setattr(apart_runs, "flights_history", lambda: SimpleNamespace(path=tmp_path))
     monkeypatch.setattr(delays, "answers", lambda log, rounds: [])
     found = [Counted(SPARK, "spark", "join", "native", 1, 2.0, 100, exact) for exact in (True, False)]
     monkeypatch.setattr(campaigns, "lanes", lambda rounds, tell: found[:1])
@@ -81,7 +81,7 @@ def test_a_batch_that_nobody_saw_ends_with_exit_code_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs = [Watched(watched, 2, 4.0 + watched, 3.0, 40, 40 * watched) for watched in (False, True)]
-    monkeypatch.setattr(command, "flights_history", lambda: SimpleNamespace(log=None))
+    monkeypatch.setattr(apart_runs, "flights_history", lambda: SimpleNamespace(log=None))
     monkeypatch.setattr(watching, "watching", lambda log, rounds: runs)
     assert main(["bench", "watch"]) == 0
     assert "takes 1.250 times as long, and 1.000 times the CPU time" in capsys.readouterr().out

@@ -13,7 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench.errors import JobError
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 from workbench.runtime.tasks.execution import Execution
 
 COUNT = 160

@@ -16,7 +16,6 @@ from workbench.api.job.job import Job
 from workbench.drivers.contract.leaving import end_with_process
 from workbench.errors import JobError, unknown
 from workbench.front_ends import CONTROL_TARGET, TELEMETRY_TARGET
-from workbench.jupyter.docked import front_closed, front_opened
 from workbench.jupyter.protocol import (
     JobSummary,
     Request,
@@ -27,6 +26,7 @@ from workbench.jupyter.protocol import (
     success_reply,
     summarise,
 )
+from workbench.jupyter.showing.docked import front_closed, front_opened
 
 Jobs = Callable[[], Mapping[str, Job]]
 """Returns the jobs of this kernel by name."""

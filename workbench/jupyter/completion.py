@@ -17,9 +17,13 @@ from workbench.api.running.pipeline import ENGINES
 from workbench.api.running.spark_lane import SPARK
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.dashboard.lecture.scene_table import SCENES
-from workbench.jupyter.docked import PLACES
 from workbench.jupyter.magics import OPTIONS
-from workbench.jupyter.verbs import LANE_SETTINGS, RUN, UNTIL, VERBS, WITHOUT_JOB
+from workbench.jupyter.showing.docked import PLACES
+from workbench.jupyter.verbs.resuming import RUN
+from workbench.jupyter.verbs.running import WITHOUT_JOB
+from workbench.jupyter.verbs.setting_words import LANE_SETTINGS
+from workbench.jupyter.verbs.stepping import UNTIL
+from workbench.jupyter.verbs.table import VERBS
 from workbench.runtime.settings.architecture import CHOICES
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import TABLE

@@ -14,14 +14,14 @@ from workbench.api.job.registry import jobs
 from workbench.api.kept.job_record import MAGICS, remember_directories
 from workbench.api.running.found_jobs import FoundJobs, found_jobs
 from workbench.errors import WorkbenchError
-from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.jupyter.comm import register_comms, unregister_comms
 from workbench.jupyter.completion import completer_of_streams
-from workbench.jupyter.docked import expect_front
 from workbench.jupyter.failures import show_failure
 from workbench.jupyter.magics import StreamMagics
 from workbench.jupyter.queries.completion import completer_of_queries
+from workbench.jupyter.showing.advice import Advice
+from workbench.jupyter.showing.docked import expect_front
 from workbench.jupyter.shutdown import Caretaker
 
 FOLDER = ".workbench/jobs"

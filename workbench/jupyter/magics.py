@@ -23,12 +23,13 @@ from workbench.api.running.pipeline import on_spark
 from workbench.dashboard.page.carrier import cell_id
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
-from workbench.jupyter.advice import Advice
 from workbench.jupyter.cell import MISSING, run_body
-from workbench.jupyter.docked import dock
 from workbench.jupyter.interrupts import interrupts_held
 from workbench.jupyter.queries.cell import run_query, run_views
-from workbench.jupyter.verbs import RUN, about_verbs, run_verb
+from workbench.jupyter.showing.advice import Advice
+from workbench.jupyter.showing.docked import dock
+from workbench.jupyter.verbs.resuming import RUN
+from workbench.jupyter.verbs.running import about_verbs, run_verb
 from workbench.jupyter.words import words_of
 from workbench.once import Once
 from workbench.packages import needed

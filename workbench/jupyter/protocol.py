@@ -16,7 +16,7 @@ from workbench.api.job.job import Job
 from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.contract.view_table import VIEWS
 from workbench.errors import WorkbenchError, sentence_of, unknown
-from workbench.jupyter.docked import is_docked
+from workbench.jupyter.showing.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
 from workbench.telemetry.frames import Frame

@@ -13,7 +13,6 @@ from workbench.state.key_index import KeyIndex
 
 _TEXT = "text"
 _FEW = 1_024  # not worth packing
-_NONE = pa.array([], pa.string())
 
 
 class TextCodes:
@@ -29,7 +28,7 @@ class TextCodes:
 
     def __init__(self) -> None:
         self._constants = 0
-        self._order = TextOrder(_NONE)
+        self._order: TextOrder | None = None
 
     @cached_property
     def _index(self) -> KeyIndex:
@@ -47,10 +46,10 @@ class TextCodes:
 
     def ranks(self) -> Int64s:
         """Shape (texts,): numbers of the texts that have codes, in the order of the texts."""
-        known, count = len(self._order), len(self._index)
-        if known < count and not self._order.add(self._texts(known, count)):
-            self._order = TextOrder(self._texts(0, count))
-        return self._order.numbers
+        order, count = self._order, len(self._index)
+        if order is None or (len(order) < count and not order.add(self._texts(len(order), count))):
+            order = self._order = TextOrder(self._texts(0, count))
+        return order.numbers
 
     def _texts(self, begin: int, end: int) -> pa.Array:
         return self._index.keys_table(np.arange(begin, end))[_TEXT]
@@ -65,6 +64,6 @@ class TextCodes:
             return codes
         used = np.unique(codes)
         kept = np.concatenate([np.arange(self._constants), used[used >= self._constants]])
-        self._order = TextOrder(_NONE)
+        self._order = None
         mapping: Int64s = self._index.retain(kept)[codes]
         return mapping

@@ -171,7 +171,7 @@ class SparkWatch:
         return self.html()
 
     def _ipython_display_(self) -> None:
-        needed("workbench.jupyter.redrawn", "a picture that is drawn again").show(self.html, self._still)
+        needed("workbench.jupyter.showing.redrawn", "a picture that is drawn again").show(self.html, self._still)
 
     def _still(self) -> bool:
         """Whether the picture will stay as it is."""

@@ -16,7 +16,7 @@ from workbench.durations import (
     parse_speed,
 )
 from workbench.jupyter.magics import StreamMagics, parsed, refuse_options, resuming
-from workbench.jupyter.verbs import run_verb
+from workbench.jupyter.verbs.running import run_verb
 from workbench.jupyter.words import words_of
 from workbench.redaction import redacted
 

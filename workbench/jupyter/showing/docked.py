@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 
 from workbench.errors import SettingError
-from workbench.jupyter.advice import Advice
+from workbench.jupyter.showing.advice import Advice
 
 DOCK, CELL = "dock", "cell"
 PLACES = {
