@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ import kafka_full_disk
 import pyarrow as pa
 import pytest
 from kafka_server import KafkaProcess, running
+from outages import wait_until_lost
 from source_readers import readers
 from waiting import until
 
@@ -134,13 +134,13 @@ def test_keys_and_timestamps(broker: KafkaProcess) -> None:
 def test_a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing(broker: KafkaProcess) -> None:
     topic = broker.topic()
     sink = wb.KafkaSink(broker.servers, topic, delivery="exactly-once")
-    job = wb.Stream.from_table(TABLE, rate=300).sink_to(sink).run("survives", checkpoint_interval="100ms")
-    for seen in (50, 250):
+    job = wb.Stream.from_table(TABLE, rate=100).sink_to(sink).run("survives", checkpoint_interval="100ms")
+    for seen in (20, 40):
         until(lambda seen=seen: len(values_of(broker, topic)) > seen)
         broker.relay.cut()
-        later = threading.Timer(0.5, broker.relay.mend)
-        later.start()
-        later.join()
+        wait_until_lost(job, broker.servers)
+        broker.relay.mend()
+    job.tune(rate=100_000)
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 0
     assert values_of(broker, topic) == list(range(600))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from nats_server import NatsProcess, running
+from outages import wait_until_lost
 from waiting import until
 
 import workbench as wb
@@ -46,12 +46,12 @@ def test_a_crash_at_any_record_keeps_the_guarantee(shared: NatsProcess, delivery
 def test_a_server_that_is_restarted_loses_and_doubles_nothing(shared: NatsProcess, delivery: Any) -> None:
     shared.stream(name := f"restarted-{delivery}")
     sink = wb.NatsSink(shared.url, name, f"{name}.rows", delivery=delivery)
-    job = wb.Stream.from_table(TABLE, rate=300).sink_to(sink).run("survives", checkpoint_interval="50ms")
-    until(lambda: len(values_of(shared, name)) > 30)
+    job = wb.Stream.from_table(TABLE, rate=100).sink_to(sink).run("survives", checkpoint_interval="50ms")
+    until(lambda: len(values_of(shared, name)) > 20)
     shared.kill()
-    later = threading.Timer(0.3, shared.start)
-    later.start()
-    later.join()
+    wait_until_lost(job, shared.url)
+    shared.start()
+    job.tune(rate=100_000)
     assert job.wait("60s") == "FINISHED"
     assert job.status()["restarts"] == 0
     assert sorted(values_of(shared, name)) == list(range(300))  # own retries are dropped by their IDs
@@ -99,7 +99,7 @@ def failure(server: NatsProcess, stream: str, subject: str) -> str:
 
 
 def test_what_the_server_refuses_is_named(shared: NatsProcess, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workbench.connectors.nats.sink.WAIT_S", 0.2)
+    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.2)
     shared.stream("other")
     assert "expected stream does not match" in failure(shared, "another", "other.rows")
     shared.stream("small", max_bytes=2_000, discard="new")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from outages import wait_until_lost
 from postgresql_server import PostgresProcess, running
 from waiting import until
 
@@ -123,14 +123,14 @@ def test_a_text_that_the_server_refuses_fails_with_its_words(server: PostgresPro
 
 @pytest.mark.parametrize("how", ["stop", "crash"])
 def test_a_server_that_is_restarted_loses_and_doubles_nothing(server: PostgresProcess, how: str) -> None:
-    pipeline = wb.Stream.from_table(TABLE, rate=600).sink_to(wb.SqlSink(server.url, "numbers"))
+    pipeline = wb.Stream.from_table(TABLE, rate=100).sink_to(wb.SqlSink(server.url, "numbers"))
     job = pipeline.run("survives", checkpoint_interval="50ms", restart=wb.restart.fixed_delay(20, "100ms"))
-    for seen in (50, 250):
+    for seen in (20, 40):
         until(lambda seen=seen: len(values_of(server)) > seen)
         getattr(server, how)()
-        later = threading.Timer(0.3, server.start)
-        later.start()
-        later.join()
+        wait_until_lost(job, str(server.folder))
+        server.start()
+    job.tune(rate=100_000)
     assert job.wait("60s") == "FINISHED"
     assert values_of(server) == list(range(600))
 
@@ -197,7 +197,7 @@ def test_no_server_and_no_package_are_named_without_the_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("adbc_driver_postgresql")
-    monkeypatch.setattr("workbench.connectors.sql.server.WAIT_S", 0.2)
+    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.2)
     url = f"postgresql://ann:pa55word@/nowhere?host={tmp_path}"
     sink = wb.SqlSink(url, "numbers")
     stream = wb.Stream.from_table(TABLE)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import threading
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from outages import wait_until_lost
 from redis_server import RedisProcess, client_of, running
 from waiting import until
 
@@ -19,7 +18,6 @@ import workbench as wb
 from workbench.connectors.contract.base import Sink, SinkContext
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.row_store import Epoch
-from workbench.connectors.redis.store import RedisStore
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
 from workbench.lab.connectors import check_sink
 
@@ -132,17 +130,17 @@ def test_a_stream_keeps_about_as_many_entries_as_it_may(server: RedisProcess) ->
 
 def test_a_server_that_is_restarted_loses_and_doubles_nothing() -> None:
     with running("--appendfsync", "always") as server:
-        stream = wb.Stream.from_table(TABLE, rate=600)
+        stream = wb.Stream.from_table(TABLE, rate=100)
         both = stream.sink_to(wb.RedisSink(server.url, "entries")) + stream.sink_to(
             wb.RedisSink(server.url, "latest", upsert_key="key", value="value")
         )
         job = both.run("survives", checkpoint_interval="50ms")
-        for seen in (50, 250):
+        for seen in (20, 40):
             until(lambda seen=seen: len(values_of(server, "entries")) > seen)
             server.stop()
-            later = threading.Timer(0.3, server.start)
-            later.start()
-            later.join()
+            wait_until_lost(job, server.url)
+            server.start()
+        job.tune(rate=100_000)
         assert job.wait("60s") == "FINISHED"
         assert job.status()["restarts"] == 0
         assert values_of(server, "entries") == list(range(600))
@@ -153,7 +151,7 @@ def test_a_server_that_is_restarted_loses_and_doubles_nothing() -> None:
 def test_a_server_that_stays_away_fails_the_task_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("workbench.connectors.redis.sink.RedisStore", partial(RedisStore, wait_s=0.1))
+    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.1)
     with running("--appendfsync", "always") as server:
         pipeline = wb.Stream.from_table(TABLE, rate=600).sink_to(wb.RedisSink(server.url, "entries"))
         job = pipeline.run(

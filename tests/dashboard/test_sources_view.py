@@ -106,6 +106,8 @@ def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
     assert "<td>✗ lost, tries again in 800 ms</td><td class='n'>7</td><td class='n'>1,234 (1.5 s ago)</td>" in lost
     assert "for 1.5 s: &lt;i&gt;refused&lt;/i&gt;. It tries again in 800 ms, attempt 3 of 9; after the last" in lost
     assert "What comes meanwhile waits at the server, and is read from the position on.</p>" in lost
+    named = shown(OutageFrame("refused", 2, 8, 800, 1_500, server="db:6379"))
+    assert "has had no connection to db:6379 for 1.5 s: refused. It tries again in 800 ms" in named
     feed = shown(OutageFrame("refused", 2, None, 0, 1_500, keeps=False))
     assert "It tries again now, attempt 3. What comes meanwhile is lost, unless the server sends it again.</p>" in feed
 
@@ -116,7 +118,7 @@ def test_the_headline_tells_of_a_connection_that_stays_lost(job: Any) -> None:
     assert cut_off([lost]) == (
         f"{task.name} has had no connection for 15 s (refused); the view sources tells when the next attempt is due."
     )
-    assert cut_off([lost, lost]).startswith(f"{task.name} and 1 other source task have had no connection for 15 s")
+    assert cut_off([lost, lost]).startswith(f"{task.name} and 1 other task have had no connection for 15 s")
     assert cut_off([replace(task, outage=OutageFrame("refused.", 1, 8, 100, 100))]) == ""
     assert cut_off([replace(task, outage=None)]) == ""
 
@@ -129,7 +131,7 @@ def test_it_is_in_the_dashboards_of_jobs_with_such_sources(job: Any) -> None:
     assert "orders/0" in texts
     other = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("other")
     other.wait("60s")
-    assert "No source has told its place." in html(other.recorder.latest(), {})
+    assert "No source has told its place, and no connection is lost." in html(other.recorder.latest(), {})
 
 
 def test_a_recording_shows_the_rates(job: Any) -> None:

@@ -59,12 +59,17 @@ ALLOWED_IMPURE = {
     ("clock.py", "time"): "the one place that reads the machine's time",
     ("connectors/nats/outgoing.py", "secrets"): "message ids that no other process uses on the same server",
     ("connectors/nats/publisher.py", "secrets"): "an inbox on the server that nobody else can guess",
+    ("connectors/contract/attempts.py", "threading"): "an event: the end of the job ends a wait for a server",
     (
         "connectors/parts/part_files.py",
         "threading",
     ): "a lock: the task and the checkpoint's writer may both ask for a file",
     ("connectors/sql/database.py", "threading"): "a lock: the subtasks that write to one file take turns",
     ("connectors/sql/kept.py", "threading"): "a lock: the subtasks of all jobs share the connections to a server",
+    (
+        "connectors/sql/session.py",
+        "threading",
+    ): "calls of a driver that waits for a server that hangs, and cannot be told to stop",
     ("connectors/tables/tables.py", "threading"): "a lock: several may look at a table; commits never wait",
     (
         "durable/folder_lock.py",

@@ -102,20 +102,23 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
 
 
 def cut_off(tasks: Sequence[TaskFrame]) -> str:
-    """Says that sources have had no connection for a while; else empty.
+    """Says that tasks have had no connection to their servers for a while; else empty.
 
     Args:
         tasks: of the job.
     """
-    lost = [(task.outage.lasts_ms, task.name, task.outage.error) for task in tasks if task.outage is not None]
-    if not lost or max(lost)[0] < QUIET_MS:
+    lost = [(task.name, task.outage) for task in tasks if task.outage is not None]
+    if not lost:
         return ""
-    lasts_ms, name, error = max(lost)
+    name, outage = max(lost, key=lambda each: each[1].lasts_ms)
+    if outage.lasts_ms < QUIET_MS:
+        return ""
     more = len(lost) - 1
-    who = f"{name} has" if not more else f"{name} and {more} other source task{'s' if more > 1 else ''} have"
+    who = f"{name} has" if not more else f"{name} and {more} other task{'s' if more > 1 else ''} have"
+    to = f" to {outage.server}" if outage.server and not more else ""
     return (
-        f"{who} had no connection for {lasts_ms / 1_000:.0f} s ({error.rstrip('.')}); the view sources tells when the "
-        "next attempt is due."
+        f"{who} had no connection{to} for {outage.lasts_ms / 1_000:.0f} s ({outage.error.rstrip('.')}); the view "
+        "sources tells when the next attempt is due."
     )
 
 

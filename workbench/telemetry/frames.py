@@ -122,14 +122,17 @@ class SplitFrame:
 
 @dataclass(frozen=True, slots=True)
 class OutageFrame:
-    """A source's connection that is broken.
+    """A connection of a source, a sink or a look-up that is broken.
 
     Attributes:
         error: of the last attempt.
-        attempts, attempts_max: that have failed in a row, and after how many the task fails; None: never.
+        attempts, attempts_max: that have failed in a row, and after how many the task fails; None: their number has no
+            limit.
         retry_ms: until the next attempt.
         lasts_ms: since the first failure.
         keeps: what comes meanwhile waits at the server; otherwise it may be lost.
+        server: its address; empty: `error` names it.
+        ends_ms: until the task fails, which waits and does nothing else meanwhile; None: it does not wait.
     """
 
     error: str
@@ -138,6 +141,8 @@ class OutageFrame:
     retry_ms: int
     lasts_ms: int
     keeps: bool = True
+    server: str = ""
+    ends_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,6 @@ class TaskSampler:
         splits: dict[str, int | None] = {}
         quiet: dict[str, int] = {}
         progress: dict[str, SplitFrame] = {}
-        outage: OutageFrame | None = None
         watermark = task.output_watermark_us
         if isinstance(task, OperatorTask):
             channels = [item.channel for item in task.gate.channels]
@@ -134,9 +133,6 @@ class TaskSampler:
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
             progress = _progress_of(task, now_us)
-            if (outage := _outage_of(task, now_us)) is not None:
-                metrics["connectionAttempts"] = outage.attempts
-                metrics["connectionRetryInMs"] = outage.retry_ms
             times = task.splits.copy()
             for split, time in times.items():
                 splits[split] = None if time.idle else _time(time.watermark_us)
@@ -145,6 +141,9 @@ class TaskSampler:
             # It goes on while it is looked at.
             quiet = {split: max(now_us - time.active_us, 0) // 1_000 for split, time in times.items()}
             metrics["sourceIdleTime"] = min(quiet.values(), default=0)
+        if (outage := _outage_of(task, now_us)) is not None:
+            metrics["connectionAttempts"] = outage.attempts
+            metrics["connectionRetryInMs"] = outage.retry_ms
         metrics["currentInputWatermark"] = watermark
         metrics["watermarkLag"] = self._lag_us(watermark, reference_us)
         late = self._late.sample(task, now_us)
@@ -270,11 +269,17 @@ def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:
     return found
 
 
-def _outage_of(task: SourceTask, now_us: int) -> OutageFrame | None:
-    if (outage := task.reader.outage) is None:
+def _outage_of(task: Task, now_us: int) -> OutageFrame | None:
+    """The first broken connection in a task's chain."""
+    own = task.reader.outage if isinstance(task, SourceTask) else None
+    found = (lost for link in task.links if (lost := link.operator.outage) is not None)
+    if (outage := own or next(found, None)) is None:
         return None
     due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
-    return OutageFrame(outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms, outage.keeps)
+    ends_ms = None if outage.ends_us is None else max(outage.ends_us - now_us, 0) // 1_000
+    return OutageFrame(
+        outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms, outage.keeps, outage.server, ends_ms
+    )
 
 
 def _pending(task: SourceTask) -> int | None:

@@ -27,6 +27,7 @@ def cancel(run: Run, wait: bool, timeout: Duration) -> None:
     if not run.driver.ended.is_set():  # it may be over, with its last file still being written to a store that hangs
         run.check_process()
         run.driver.leave_stalled_behind()
+        run.master.services.opening.give_up()
         run.master.call(lambda: run.master.cancel())  # as above
         _wait_for_end(run, seconds)
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import pyarrow as pa
 
-from workbench.connectors.contract.retries import Outage
 from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
 

@@ -1,31 +1,10 @@
-"""Attempts to reach a server that is away: bounded, with growing pauses, and visible while they last."""
+"""Attempts of a source to reach a server that is away: bounded, with growing pauses, and visible while they last."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from workbench.operators.contract.outage import Outage
 
 PAUSE_US_MIN, PAUSE_US_MAX = 100_000, 5_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Outage:
-    """A connection that is broken.
-
-    Attributes:
-        error: what the last attempt met.
-        attempts: that failed in a row.
-        attempts_max: after so many the task fails; None: it tries forever.
-        retry_us: processing time of the next attempt.
-        since_us: processing time of the first failure.
-        keeps: what comes meanwhile waits at the server; otherwise it may be lost.
-    """
-
-    error: str
-    attempts: int
-    attempts_max: int | None
-    retry_us: int
-    since_us: int
-    keeps: bool = True
 
 
 class Retries:
@@ -33,7 +12,7 @@ class Retries:
 
     Args:
         most: attempts in a row after the first failure.
-        keeps: as in `Outage`.
+        keeps, server: as in `Outage`.
 
     Attributes:
         outage: the present one; None: the last attempt succeeded.
@@ -44,10 +23,10 @@ class Retries:
         [100000, 300000, None]
     """
 
-    __slots__ = ("_keeps", "_most", "outage")
+    __slots__ = ("_keeps", "_most", "_server", "outage")
 
-    def __init__(self, most: int, *, keeps: bool = True) -> None:
-        self._most, self._keeps = most, keeps
+    def __init__(self, most: int, *, keeps: bool = True, server: str = "") -> None:
+        self._most, self._keeps, self._server = most, keeps, server
         self.outage: Outage | None = None
 
     @property
@@ -63,7 +42,7 @@ class Retries:
             return None
         retry_us = now_us + min((PAUSE_US_MIN << min(attempts - 1, 16)), PAUSE_US_MAX)
         since_us = now_us if past is None else past.since_us
-        self.outage = Outage(error, attempts, self._most, retry_us, since_us, self._keeps)
+        self.outage = Outage(error, attempts, self._most, retry_us, since_us, self._keeps, self._server)
         return retry_us
 
     def succeeded(self) -> None:

@@ -12,12 +12,13 @@ from workbench.connectors.contract.runs import Runs
 from workbench.connectors.contract.saved_files import impossible, saved_as, shown
 from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch, RowStore, check_fresh
+from workbench.connectors.epochs.waiting import WaitingOperator
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
-from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.base import OperatorContext, Output, Snapshot
 
 
-class AppendLogic(Operator):
+class AppendLogic(WaitingOperator):
     """State: the rows of epochs that are possibly not committed; their writer; its runs.
 
     The writer is the job that first wrote the rows, so a job that resumes from its checkpoint under another name does
@@ -25,6 +26,7 @@ class AppendLogic(Operator):
     """
 
     def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
+        super().__init__(table.attempts)
         self._table = table
         self._schema = schema
         self._creates_table = creates_table

@@ -14,14 +14,16 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.saved_files import impossible, saved_as
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch
+from workbench.connectors.epochs.waiting import WaitingOperator
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
-from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.base import OperatorContext, Output, Snapshot
 
 _SENT_ROWS = 4_096
 
@@ -87,6 +89,13 @@ class MessageLog(Protocol):
     def format(self) -> MessageFormat:
         """The format of messages."""
 
+    @property
+    def attempts(self) -> Attempts:
+        """The attempts of its senders while the server is unreachable."""
+
+    def of_subtask(self) -> MessageLog:
+        """The log of one subtask, with its own attempts."""
+
     def ends(self) -> dict[int, int]:
         """The end of each partition, or an offset shortly before it.
 
@@ -109,10 +118,11 @@ class MessageLog(Protocol):
         """Create a connection; for an exactly-once sink, it belongs to this writer and subtask."""
 
 
-class SendLogic(Operator):
+class SendLogic(WaitingOperator):
     """Sends rows as they arrive; all of them are acknowledged before a checkpoint is complete. It has no state."""
 
     def __init__(self, log: MessageLog) -> None:
+        super().__init__(log.attempts)
         self._log = log
         self._sender: Sender | None = None
 
@@ -134,7 +144,7 @@ class SendLogic(Operator):
             self._sender = None
 
 
-class EpochLogic(Operator):
+class EpochLogic(WaitingOperator):
     """Sends the rows of a checkpoint when it is complete, and completes an interrupted sending after a failure.
 
     State: the rows of epochs that are possibly not sent; their writer and run; and for each partition an offset before
@@ -146,6 +156,7 @@ class EpochLogic(Operator):
     """
 
     def __init__(self, log: MessageLog, schema: pa.Schema) -> None:
+        super().__init__(log.attempts)
         self._log = log
         self._schema = schema
         self._pending = PendingRows(schema)

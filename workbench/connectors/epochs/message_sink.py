@@ -73,4 +73,5 @@ class MessageSink(Sink):
             check_restore(self.target, snapshots, context.schema, context.checkpoint)
 
     def create(self, schema: pa.Schema) -> Operator:
-        return EpochLogic(self.target, schema) if self.guarantee == "exactly-once" else SendLogic(self.target)
+        log = self.target.of_subtask()
+        return EpochLogic(log, schema) if self.guarantee == "exactly-once" else SendLogic(log)

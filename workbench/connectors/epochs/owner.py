@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from workbench.clock import Clock, SystemClock
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import SinkContext
 from workbench.durable.holder import Holder, is_alive
 from workbench.errors import CommittedRowsError, SinkError
@@ -74,12 +75,15 @@ class OwnerBook(Protocol):
     def exists(self) -> bool:
         """Whether the store still exists."""
 
-    def change(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[RecordChange]:
+    def change(
+        self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None
+    ) -> AbstractContextManager[RecordChange]:
         """Start an atomic change of the record.
 
         Args:
             purpose: the action, for errors, such as ``take``.
             wait_s: how long to wait for other changes; None: the store's default.
+            attempts: attempts while the server is unreachable; None: as long as for other changes.
 
         Raises:
             SinkError: the store refuses.
@@ -132,11 +136,11 @@ class PlaceOwner:
             pass  # the store is busy: the next heartbeat retries
 
     def release(self) -> None:
-        """Release the place; if the store is busy, the record expires anyway."""
+        """Release the place; if the store is busy or unreachable, the record expires anyway."""
         _RUNS.discard((self._run, self._book.identity))
         with suppress(SinkError):
             if self._book.exists():
-                with self._book.change("release") as change:
+                with self._book.change("release", attempts=Attempts(0.0)) as change:
                     record = change.read()
                     if record is not None and record.run == self._run:
                         change.delete()

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.errors import CommittedRowsError
 
@@ -45,6 +46,10 @@ class RowStore(Protocol):
     @property
     def nan_is_null(self) -> str:
         """The name of a store that stores NaN as null, so that NaN cannot be a key; empty: it stores NaN."""
+
+    @property
+    def attempts(self) -> Attempts:
+        """The attempts of its operations while its server is unreachable."""
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
         """Create missing objects, and check that rows of `schema` can be written.

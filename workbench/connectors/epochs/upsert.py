@@ -10,16 +10,17 @@ import pyarrow.compute as pc
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.contract.upsert_key import check_no_nulls, no_key
 from workbench.connectors.epochs.row_store import RowStore
+from workbench.connectors.epochs.waiting import WaitingOperator
 from workbench.connectors.tables.latest_rows import LatestRows
 from workbench.elements import Records
 from workbench.operators.changelogs.row_kinds import plain_schema, present_rows, removed_rows
-from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.base import OperatorContext, Output, Snapshot
 
 FLUSH_ROWS = 10_000
 FLUSH_US = 1_000_000
 
 
-class UpsertLogic(Operator):
+class UpsertLogic(WaitingOperator):
     """Buffers the latest row of each key for at most `FLUSH_US`; all rows before a checkpoint are written before it
     completes.
 
@@ -33,6 +34,7 @@ class UpsertLogic(Operator):
     )
 
     def __init__(self, table: RowStore, schema: pa.Schema, *, creates_table: bool) -> None:
+        super().__init__(table.attempts)
         self._table = table
         self._schema = schema
         self._creates_table = creates_table

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
-from workbench.connectors.contract.retries import PAUSE_US_MAX, Outage, Retries
+from workbench.connectors.contract.retries import PAUSE_US_MAX, Retries
 from workbench.connectors.feeds.link import ANSWER_US, FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.snapshots.pieces import value_in
 
@@ -57,7 +58,7 @@ class FeedReader(SourceReader):
         self._begun_us = self._told_us = 0
         self._waiting: deque[FeedMessage] = deque()
         self._position = self._received = ""
-        self._retries = Retries(feed.retries, keeps=False)
+        self._retries = Retries(feed.retries, keeps=False, server=feed.describe())
         self._looks = Looks()
         self._is_own = False
         self._count = 0

@@ -138,7 +138,7 @@ class KafkaCluster:
         """The reason why a cluster is temporarily unreachable, for displays."""
         kinds = kafka_package().KafkaError
         silent = error.code() in (kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT)
-        return f"{self} does not answer ({self.fact(error)})" if silent else self.fact(error)
+        return f"it does not answer ({self.fact(error)})" if silent else self.fact(error)
 
     def fact(self, error: Any) -> str:
         """The text of a client's error, on one line and without secrets."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.plain_types import decoded
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import KafkaCluster, exceptions, kafka_error, kafka_package
@@ -18,6 +19,12 @@ from workbench.errors import SinkError
 
 _FLUSH_S = 0.25
 _POLL_S = 0.1
+_CALL_S = 2.0
+_SILENT_S = 2.0
+"""Brokers that have acknowledged nothing for so long are asked whether they are there."""
+_PROBE_S = 0.5
+WAIT_S = 30.0
+"""How long a message may take while the brokers are away."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +38,8 @@ class Topic:
         key: the columns of the messages' keys; empty: no keys.
         timestamp: the column of the messages' timestamps; None: the time of sending.
         fences: whether the messages of an epoch are sent in a transaction, and readers see only committed ones.
-        wait_s: how long to wait for a message to be acknowledged while the brokers are unreachable.
         recent: see `MessageLog`.
+        attempts: attempts while the brokers are unreachable.
     """
 
     cluster: KafkaCluster
@@ -41,13 +48,17 @@ class Topic:
     key: tuple[str, ...]
     timestamp: str | None
     fences: bool = False
-    wait_s: float = 30.0
     recent: int = 10_000
+    attempts: Attempts = field(default_factory=lambda: Attempts(WAIT_S), compare=False, repr=False)
 
     @property
     def title(self) -> str:
         """The topic and its cluster, for messages."""
         return f"the topic {self.name!r} of {self.cluster}"
+
+    def of_subtask(self) -> Topic:
+        """See `MessageLog.of_subtask`."""
+        return replace(self, attempts=Attempts(WAIT_S, str(self.cluster)))
 
     def ends(self) -> dict[int, int]:
         """See `MessageLog.ends`."""
@@ -62,7 +73,7 @@ class Topic:
         return Outgoing(self, f"workbench {writer} {subtask}" if self.fences else "")
 
     def _tail(self) -> Tail:
-        return Tail(self.cluster, self.name, committed=self.fences, wait_s=self.wait_s)
+        return Tail(self.cluster, self.name, committed=self.fences, wait_s=self.attempts.wait_s)
 
     def keys(self, rows: pa.RecordBatch) -> Sequence[bytes | None]:
         """The key of each row: the text of one column, or a JSON object of several."""
@@ -96,7 +107,11 @@ class Outgoing:
 
     def __init__(self, topic: Topic, transactional_id: str = "") -> None:
         self._topic = topic
+        self._attempts = topic.attempts
         self._failed: Any = None
+        self._down = False
+        self._acknowledged = 0
+        self._silent_s = 0.0
         self.reached: dict[int, int] = {}
         more: dict[str, Any] = {"transactional_id": transactional_id} if transactional_id else {}
         self._producer = topic.cluster.producer(
@@ -104,11 +119,11 @@ class Outgoing:
             enable_idempotence=True,  # retries of the client neither repeat nor reorder
             linger_ms=5,
             partitioner="murmur2_random",
-            message_timeout_ms=int(topic.wait_s * 1_000),
+            message_timeout_ms=int(topic.attempts.wait_s * 1_000),
             **more,
         )
         if transactional_id:
-            self._try(lambda: self._producer.init_transactions(topic.wait_s))
+            self._try(lambda: self._producer.init_transactions(_CALL_S))
 
     def send(self, rows: pa.RecordBatch, ids: Sequence[MessageId] | None = None) -> None:
         """See `Sender.send`."""
@@ -125,7 +140,7 @@ class Outgoing:
                     break
                 except BufferError:  # the client's queue is full
                     self._producer.poll(_POLL_S)
-                    self._check()
+                    self._look(_POLL_S)
                 except exceptions() as error:
                     raise self._error(kafka_error(error)) from error
         self._producer.poll(0)
@@ -137,13 +152,10 @@ class Outgoing:
         Raises:
             SinkError: as for `send`.
         """
-        left = 0
-        for _ in range(int((self._topic.wait_s + 1) / _FLUSH_S) + 1):
-            left = self._producer.flush(_FLUSH_S)
-            self._check()  # do not wait if the login is refused
-            if not left:
-                return
-        raise SinkError(f"no connection to {self._topic.cluster}: {left} messages are not acknowledged; start it")
+        while self._producer.flush(_FLUSH_S):  # the client gives up a message that takes too long
+            self._look(_FLUSH_S)
+        self._check()
+        self._heard()
 
     def whole(self, send: Callable[[], None]) -> None:
         """Call `send`, within a transaction if the producer is transactional.
@@ -161,7 +173,7 @@ class Outgoing:
         except BaseException:
             self.close()
             raise
-        self._try(lambda: self._producer.commit_transaction(self._topic.wait_s))
+        self._try(lambda: self._producer.commit_transaction(_CALL_S))
 
     def close(self) -> None:
         """Drop messages that are not acknowledged."""
@@ -174,20 +186,56 @@ class Outgoing:
         else:
             partition = message.partition()
             self.reached[partition] = max(self.reached.get(partition, 0), message.offset() + 1)
+            self._acknowledged += 1
 
     def _note(self, error: Any) -> None:
-        if error.fatal() or error.code() == kafka_package().KafkaError._AUTHENTICATION:
+        kinds = kafka_package().KafkaError
+        if error.fatal() or error.code() == kinds._AUTHENTICATION:
             self._failed = self._failed or error
+        self._down = self._down or error.code() == kinds._ALL_BROKERS_DOWN
+
+    def _look(self, waited_s: float) -> None:
+        """After a wait for acknowledgements: where none has come for long, ask whether the brokers are there."""
+        self._check()  # do not wait if the login is refused
+        acknowledged, self._acknowledged = self._acknowledged, 0
+        self._silent_s += waited_s
+        if acknowledged:
+            self._heard()
+        elif self._attempts.is_over:
+            raise SinkError(f"the job ends before {self._topic.cluster} has acknowledged its messages")
+        elif self._down or self._silent_s >= _SILENT_S:
+            try:
+                self._producer.list_topics(self._topic.name, timeout=_PROBE_S)
+            except exceptions() as error:
+                fault = kafka_error(error)
+                if not self._topic.cluster.may_return(fault) or not self._again(fault):
+                    raise self._error(fault) from error
+            else:
+                self._heard()
+
+    def _heard(self) -> None:
+        """The brokers have answered."""
+        self._attempts.succeeded()
+        self._down, self._silent_s = False, 0.0
+
+    def _again(self, fault: Any) -> bool:
+        return self._attempts.again(self._topic.cluster.outage(fault))
 
     def _check(self) -> None:
         if self._failed is not None:
             raise self._error(self._failed)
 
     def _try(self, call: Callable[[], object]) -> None:
-        try:
-            call()
-        except exceptions() as error:
-            raise self._error(kafka_error(error)) from error
+        while True:
+            try:
+                call()
+            except exceptions() as error:
+                fault = kafka_error(error)
+                if not fault.retriable() or not self._again(fault):
+                    raise self._error(fault) from error
+            else:
+                self._attempts.succeeded()
+                return
 
     def _error(self, error: Any) -> SinkError:
         kinds = kafka_package().KafkaError

@@ -11,7 +11,7 @@ import pyarrow as pa
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.collector import collector_at_rest
 from workbench.connectors.contract.looks import Looks
-from workbench.connectors.contract.retries import Outage, Retries
+from workbench.connectors.contract.retries import Retries
 from workbench.connectors.kafka.cluster import exceptions, kafka_error, kafka_package, place_of
 from workbench.connectors.kafka.places import Partition
 from workbench.connectors.kafka.run import Run, runs_of
@@ -21,6 +21,7 @@ from workbench.durations import MAX_TIME
 from workbench.elements import event_times
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.snapshots.pieces import value_in
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class KafkaReader(SourceReader):
         self._located = False
         self._late_ones_are_new = False
         self._down: Any = None
-        self._retries = Retries(source.retries)
+        self._retries = Retries(source.retries, server=str(source.cluster))
         self._looks = Looks()
         self._discover_us = MAX_TIME
         self._looked_us = 0

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.rate import Rated
-from workbench.connectors.contract.retries import Outage
 from workbench.connectors.replay.pace import Pace
 from workbench.connectors.replay.source import ReplaySource
 from workbench.elements import Records
 from workbench.errors import PlanError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.dead_letters import OnError, keeps_dead_letters
 from workbench.operators.snapshots.pieces import value_in
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 from workbench.arguments import text_of, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
-from workbench.connectors.contract.retries import Outage
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, told_by, unknown
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, check_on_error
 
 TEXT_SCHEMA = pa.schema([("line", pa.string())])

@@ -6,13 +6,14 @@ import secrets
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.plain_types import decoded
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.messages.message_format import MessageFormat
@@ -43,7 +44,7 @@ class Stream:
         subject: the subject of the messages, or its prefix.
         format: the format of the values.
         key: columns whose texts are appended to the subject.
-        wait_s: how long a request is retried while the server is unreachable.
+        attempts: the attempts of requests while the server is unreachable.
         recent: see `MessageLog`.
     """
 
@@ -52,7 +53,7 @@ class Stream:
     subject: str
     format: MessageFormat
     key: tuple[str, ...]
-    wait_s: float
+    attempts: Attempts = field(default_factory=Attempts, compare=False, repr=False)
     recent: int = 1_000
 
     fences = False
@@ -61,6 +62,10 @@ class Stream:
     def title(self) -> str:
         """The stream and its server, for messages."""
         return f"the stream {self.name!r} of {self.server}"
+
+    def of_subtask(self) -> Stream:
+        """See `MessageLog.of_subtask`."""
+        return replace(self, attempts=Attempts(server=str(self.server)))
 
     def subjects(self, rows: pa.RecordBatch) -> Sequence[str]:
         """The subject of each row."""
@@ -73,7 +78,7 @@ class Stream:
 
     def ends(self) -> dict[int, int]:
         """See `MessageLog.ends`."""
-        requests = Requests(self.server, f"read the stream {self.name!r}", self.wait_s)
+        requests = Requests(self.server, f"read the stream {self.name!r}", self.attempts)
         try:
             return {0: self._state(requests).last_seq + 1}
         finally:
@@ -81,7 +86,7 @@ class Stream:
 
     def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
         """See `MessageLog.messages`."""
-        requests = Requests(self.server, f"read the stream {self.name!r}", self.wait_s)
+        requests = Requests(self.server, f"read the stream {self.name!r}", self.attempts)
         try:
             state = self._state(requests)
             first = state.last_seq + 1 - back if back else begin.get(0, state.first_seq)
@@ -129,7 +134,7 @@ class Outgoing:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._requests = Requests(stream.server, f"write to the stream {stream.name!r}", stream.wait_s)
+        self._requests = Requests(stream.server, f"write to the stream {stream.name!r}", stream.attempts)
         self._waiting: list[Request] = []
         self._numbers = count()
         self._own = secrets.token_hex(8)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from workbench.clock import rest
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.feeds.link import FeedMessage, LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
@@ -20,7 +21,6 @@ from workbench.redaction import redacted
 
 _ANSWERS = 1
 _TURN_S = 0.002
-_REST_S_MIN, _REST_S_MAX = 0.05, 1.0
 _ANSWER_S = 5.0
 """The maximum silence of the server while answers are pending."""
 _BUSY = 503
@@ -100,13 +100,13 @@ class Requests:
     Args:
         server: the server of the stream.
         purpose: their purpose, for errors: ``write to the stream 'ORDERS'``.
-        wait_s: how long to retry while the server is unreachable.
+        attempts: the attempts while the server is unreachable.
     """
 
-    def __init__(self, server: NatsServer, purpose: str, wait_s: float) -> None:
+    def __init__(self, server: NatsServer, purpose: str, attempts: Attempts) -> None:
         self._server = server
         self._purpose = purpose
-        self._wait_s = wait_s
+        self._attempts = attempts
         self._link: TcpLink | None = None
         self._wire: AnswerWire | None = None
 
@@ -117,22 +117,19 @@ class Requests:
             SinkError: the server refuses the connection, or is unreachable for too long.
         """
         found: list[dict[str, Any] | Failure | None] = [None] * len(requests)
-        left_s, pause_s = self._wait_s, _REST_S_MIN
         while True:
             before = found.count(None)
             try:
                 self._ask(requests, found)
+                self._attempts.succeeded()
                 return [answer for answer in found if answer is not None]
             except LinkError as error:
                 self.close()
                 if found.count(None) < before:
-                    left_s, pause_s = self._wait_s, _REST_S_MIN
-                if error.fatal or left_s <= 0:
-                    fact = redacted(hidden(str(error), self._server.url))
+                    self._attempts.succeeded()
+                fact = redacted(hidden(str(error), self._server.url))
+                if error.fatal or not self._attempts.again(fact):
                     raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}") from error
-            rest(pause_s)
-            left_s -= pause_s
-            pause_s = min(2 * pause_s, _REST_S_MAX)
 
     def close(self) -> None:
         """Close the connection."""
@@ -147,6 +144,8 @@ class Requests:
             wire.ask(at, requests[at])
         silent_s = 0.0
         while due:
+            if self._attempts.is_over:
+                raise LinkError("the job ends before it answers", fatal=True)
             messages = cast("Sequence[Delivered]", link.receive())
             for message in messages:
                 at = int(message.subject.rpartition(".")[2])

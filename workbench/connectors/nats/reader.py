@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
-from workbench.connectors.contract.retries import Outage, Retries
+from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.feeds.link import ANSWER_US, LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
@@ -19,6 +19,7 @@ from workbench.connectors.messages.sorting import letters_of, sorted_out
 from workbench.connectors.nats.stream_wire import NatsMessage, StreamWire, Wanted
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.snapshots.pieces import value_in
 from workbench.redaction import redacted
 
@@ -82,7 +83,8 @@ class NatsReader(SourceReader):
         self._context = context
         self._clock = context.clock
         own = self._source.streams[context.subtask :: context.parallelism]
-        self._splits = {stream: _Split(stream, Retries(self._source.retries)) for stream in own}
+        most, server = self._source.retries, str(self._source.server)
+        self._splits = {stream: _Split(stream, Retries(most, server=server)) for stream in own}
         self._turns = list(own)
 
     def splits(self) -> Sequence[str]:

@@ -20,8 +20,6 @@ from workbench.expressions import ColumnName
 
 Delivery = Literal["at-least-once", "exactly-once"]
 DELIVERIES: tuple[Delivery, ...] = get_args(Delivery)
-WAIT_S = 10.0
-"""How long a request is retried while the server is unreachable."""
 
 
 @dataclass(frozen=True, init=False)
@@ -110,7 +108,7 @@ class NatsSink(MessageSink):
     def target(self) -> Stream:
         """The stream at its server."""
         form = message_format(self.format, None)
-        return Stream(NatsServer(self.url), self.stream, self.subject, form, self.key, WAIT_S)
+        return Stream(NatsServer(self.url), self.stream, self.subject, form, self.key)
 
     def place(self) -> Place:
         """The subject at the server."""

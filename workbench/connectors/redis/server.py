@@ -86,6 +86,10 @@ class RedisServer:
         away = (package.ConnectionError, package.TimeoutError, package.BusyLoadingError)
         return isinstance(error, away) and not isinstance(error, refused)
 
+    def fact(self, error: Exception) -> str:
+        """What an error of the client says, on one line and without secrets."""
+        return redacted(hidden(first_line_of(error), self.url))
+
     def error(self, error: Exception, what: str, kind: type[Failed]) -> Failed:
         """The error for the user.
 
@@ -94,7 +98,7 @@ class RedisServer:
             what: the action that failed, such as ``read the stream 'orders'``.
             kind: its class.
         """
-        fact = redacted(hidden(first_line_of(error), self.url))
+        fact = self.fact(error)
         if isinstance(error, needed("redis", "Redis").AuthenticationError):
             return kind(f"{self} refuses the login ({fact}): check the user and the password in the URL")
         if self.may_return(error):

@@ -10,6 +10,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from workbench.arguments import as_given, text_of, whole_number
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
 from workbench.connectors.epochs.append import AppendLogic, check_restore
@@ -141,12 +142,12 @@ class RedisSink(Sink):
     def check_fresh(self, context: SinkContext) -> None:
         """Reject a start without a checkpoint if this job has added entries before."""
         if not self.upsert_key:
-            check_fresh(replace(self.target, wait_s=0.0), f"{context.job}/{context.uid}")
+            check_fresh(replace(self.target, attempts=Attempts(0.0)), f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
         """Reject a checkpoint that is older than added entries, or that no such sink has saved."""
         if not self.upsert_key:
-            check_restore(replace(self.target, wait_s=0.0), snapshots, context.schema, context.checkpoint)
+            check_restore(replace(self.target, attempts=Attempts(0.0)), snapshots, context.schema, context.checkpoint)
 
     def committed(self) -> Iterable[object]:
         """The rows at the server, as fields and values."""
@@ -158,4 +159,5 @@ class RedisSink(Sink):
 
     def create(self, schema: pa.Schema) -> Operator:
         logic = UpsertLogic if self.upsert_key else AppendLogic
-        return logic(self.target, schema, creates_table=True)
+        target = replace(self.target, attempts=Attempts(server=str(self.target.server)))
+        return logic(target, schema, creates_table=True)

@@ -13,8 +13,7 @@ from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.looks import Looks
-from workbench.connectors.contract.retries import Outage, Retries
-from workbench.connectors.contract.secrets import hidden
+from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.messages.sorting import refused, sorted_out
 from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, records, shown, written_id
@@ -23,12 +22,11 @@ from workbench.connectors.redis.stream_facts import StreamFacts
 from workbench.errors import SettingError, SourceError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
-from workbench.raised import first_line_of
-from workbench.redaction import redacted
 
 _STARTS = ("earliest", "latest")
 
@@ -152,7 +150,7 @@ class RedisReader(SourceReader):
         self._fetched: dict[str, list[Entry]] = {}
         self._restored: set[str] = set()
         self._located = False
-        self._retries = Retries(source.retries)
+        self._retries = Retries(source.retries, server=str(source.server))
         self._looks = Looks()
 
     def open(self, context: OperatorContext) -> None:
@@ -324,8 +322,7 @@ class RedisReader(SourceReader):
     def _failed(self, error: Exception, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""
         server = self._source.server
-        fact = redacted(hidden(first_line_of(error), self._source.url))
-        retry_us = self._retries.failed(now_us, fact) if server.may_return(error) else None
+        retry_us = self._retries.failed(now_us, server.fact(error)) if server.may_return(error) else None
         if retry_us is None:
             streams = ", ".join(map(repr, self._positions))
             raise server.error(error, f"read {streams}", SourceError) from error

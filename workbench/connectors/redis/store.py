@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from workbench.clock import rest
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.owner import OwnerRecord, check_owner
 from workbench.connectors.epochs.row_store import Epoch, Notes, due_epochs
@@ -25,7 +25,6 @@ from workbench.connectors.redis.values import Row, check_values, written_rows
 from workbench.errors import SinkError, UnfitTableError
 from workbench.from_json import made, parsed
 
-_REST_S_MIN, _REST_S_MAX = 0.05, 1.0
 _OWNER = "owner"
 
 
@@ -47,7 +46,7 @@ class RedisStore:
         keys: the columns that identify a row to replace; empty: rows are entries of a stream.
         value: the column whose values one hash holds by key; None: each row has a hash.
         max_length: the approximate number of entries that the stream keeps; None: all.
-        wait_s: how long an operation is retried while the server is unreachable or another program changes the record.
+        attempts: the attempts of operations while the server is unreachable or another program changes the record.
     """
 
     server: RedisServer
@@ -55,7 +54,7 @@ class RedisStore:
     keys: tuple[str, ...]
     value: str | None
     max_length: int | None
-    wait_s: float = 10.0
+    attempts: Attempts = field(default_factory=Attempts, compare=False, repr=False)
 
     nan_is_null = ""
 
@@ -171,26 +170,30 @@ class RedisStore:
         return True
 
     @contextmanager
-    def change(self, purpose: str, wait_s: float | None = None) -> Iterator[RedisOwner]:
+    def change(
+        self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None
+    ) -> Iterator[RedisOwner]:
         """Change the owner's record atomically, once the server is reachable."""
-        with self._connected() as client, self._told(), self._watching(client, wait_s) as pipe:
+        attempts = attempts or (self.attempts if wait_s is None else Attempts(wait_s))
+        with self._connected() as client, self._told(), self._watching(client, attempts) as pipe:
             change = RedisOwner(pipe, self.record)
             yield change
             if change.is_changed:
                 pipe.execute()
 
     @contextmanager
-    def _watching(self, client: Any, wait_s: float | None) -> Iterator[Any]:
+    def _watching(self, client: Any, attempts: Attempts) -> Iterator[Any]:
         """A pipeline that watches the record; waits while the server is unreachable."""
-        for left_s in _attempts(self.wait_s if wait_s is None else wait_s):
+        while True:
             with client.pipeline() as pipe:
                 try:
                     pipe.watch(self.record)
                     pipe.exists(self.record)  # unlike WATCH, refused while the server loads its data
                 except self.server.errors as error:
-                    if left_s <= 0 or not self._may_succeed(error):
+                    if not self._again(error, attempts):
                         raise
                 else:
+                    attempts.succeeded()
                     yield pipe
                     return
 
@@ -211,8 +214,8 @@ class RedisStore:
     def _notes(self, pipe: Any, writer: str) -> Notes:
         prefix = _field(writer, None)
         found: dict[int, tuple[int, str]] = {}
-        for field, text in pipe.hgetall(self.record).items():
-            name = field.decode("utf-8", "replace")
+        for written, text in pipe.hgetall(self.record).items():
+            name = written.decode("utf-8", "replace")
             if name.startswith(prefix) and name[len(prefix) :].isdecimal():
                 try:
                     note = made(_Note, parsed(text.decode()))
@@ -229,21 +232,25 @@ class RedisStore:
 
         A lost answer is harmless: the record shows what was committed.
         """
-        for left_s in _attempts(self.wait_s):
+        while True:
             try:
                 with self._connected() as client, client.pipeline() as pipe:
                     pipe.watch(self.record)
                     self._check_kind(pipe)
                     change(pipe)
                     pipe.execute()
+                    self.attempts.succeeded()
                     return
             except self.server.errors as error:
-                if left_s <= 0 or not self._may_succeed(error):
+                if not self._again(error, self.attempts):
                     raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
 
-    def _may_succeed(self, error: Exception) -> bool:
-        """Whether a retry can succeed: another program changed the record, or the server is unreachable."""
-        return isinstance(error, self.server.watch_error) or self.server.may_return(error)
+    def _again(self, error: Exception, attempts: Attempts) -> bool:
+        """Wait for the next attempt, if it can succeed: another program changed the record, or the server is
+        unreachable."""
+        if isinstance(error, self.server.watch_error):
+            return attempts.again("", lost=False)
+        return self.server.may_return(error) and attempts.again(self.server.fact(error))
 
     def _check_kind(self, pipe: Any) -> None:
         """Check the type first: Redis executes the rest of a transaction after a failed command, so no command may
@@ -329,13 +336,3 @@ def name_of(row: Row, keys: Sequence[str]) -> bytes:
     if len(keys) == 1:
         return row[keys[0]]
     return ":".join(quote(row[key], safe="") for key in keys).encode()
-
-
-def _attempts(wait_s: float) -> Iterator[float]:
-    """Yield the remaining time of each attempt, with growing pauses between attempts."""
-    rest_s = _REST_S_MIN
-    while True:
-        yield wait_s
-        rest(rest_s)
-        wait_s -= rest_s
-        rest_s = min(2 * rest_s, _REST_S_MAX)

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.parts.part_files import make_folder, take_folder
 from workbench.durable.kind import kind_of
@@ -125,13 +126,20 @@ class Database(Protocol):
     def kept(self) -> AbstractContextManager[None]:
         """Meanwhile, connections may stay open between transactions."""
 
-    def transaction(self, purpose: str, wait_s: float | None = None) -> AbstractContextManager[Any]:
+    def lost(self, error: SinkError) -> str:
+        """What is the matter, where a transaction failed because the server is away, so that the same may succeed
+        later; otherwise empty."""
+
+    def transaction(
+        self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None
+    ) -> AbstractContextManager[Any]:
         """A connection whose statements are committed together when the block ends, or not at all.
 
         Args:
             purpose: the action, for errors: ``write to the table 'delays'``.
             wait_s: how long to wait for transactions of other programs; None: `WAIT_S`; 0: do not even wait for those
                 of this process.
+            attempts: of the caller, who calls again while a server is away.
 
         Raises:
             SinkError: the database refuses, or another program has locked it.
@@ -221,12 +229,16 @@ class DatabaseFile:
         if is_folder:
             raise SinkError(f"{self.path} is a folder, not a database file: name a file in it")
 
+    def lost(self, error: SinkError) -> str:
+        """A file has no server."""
+        return ""
+
     def kept(self) -> AbstractContextManager[None]:
         """No connection stays open: it would keep other programs out."""
         return nullcontext()
 
     @contextmanager
-    def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
+    def transaction(self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None) -> Iterator[Any]:
         """See `Database.transaction`."""
         make_folder(self.path.parent)
         lock = _lock_of(Path(self.identity))

@@ -13,10 +13,12 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.clock import rest
-from workbench.connectors.contract.secrets import hidden, revealed_url
+from workbench.connectors.contract.attempts import Attempts
+from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
 from workbench.connectors.sql.duckdb import DuckDB
-from workbench.connectors.sql.postgresql import PostgreSQL, connected, may_return, numbered
+from workbench.connectors.sql.postgresql import PostgreSQL
+from workbench.connectors.sql.session import Session, fact_of, may_return, numbered
 from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
@@ -24,9 +26,8 @@ from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
 from workbench.raised import first_line_of
-from workbench.redaction import redacted
 
-_CONNECT_S = 1.0
+_CONNECT_S = 2
 _BUSY_S = 10.0
 """How long another program may have locked a file."""
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -132,23 +133,20 @@ class SqlRows:
     def close(self) -> None:
         self._closed = True
         while self._idle:
-            with suppress(*PostgreSQL().errors, IndexError):
+            with suppress(IndexError):
                 self._idle.pop().close()
 
     def _answer(self, key: Sequence[Any]) -> pa.Table:
         try:
-            connection = self._idle.pop()
+            session = self._idle.pop()
         except IndexError:
-            connection = connected(revealed_url(self._lookup.url), _CONNECT_S)
+            session = Session(revealed_url(self._lookup.url), Attempts(0.0), _CONNECT_S)
         try:
-            with connection.cursor() as cursor:
-                cursor.execute(self._query, tuple(key))
-                found = cursor.fetch_arrow_table()
+            found = session.query(self._query, key)
         except BaseException:
-            with suppress(*PostgreSQL().errors):
-                connection.close()
+            session.close()
             raise
-        self._idle.append(connection)
+        self._idle.append(session)
         if self._closed:
             self.close()
         return found
@@ -218,6 +216,5 @@ def _row(lookup: SqlLookup, found: pa.Table, key: Sequence[Any]) -> Mapping[str,
 
 
 def _error(lookup: SqlLookup, error: Exception) -> SourceError:
-    fact = redacted(hidden(first_line_of(error), lookup.url))
-    fact = fact.partition("ERROR: ")[2].lstrip() or fact
+    fact = fact_of(error, lookup.url)
     return SourceError(f"cannot look up rows in {lookup.table!r} of {lookup.database.url}: {fact}")

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import astuple, dataclass
 from typing import Any
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.epochs.owner import OwnerRecord, PlaceOwner
 from workbench.connectors.sql.database import Database
@@ -41,9 +42,9 @@ class TableOwners:
         return self.database.exists()
 
     @contextmanager
-    def change(self, purpose: str, wait_s: float | None = None) -> Iterator[OwnerRow]:
+    def change(self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None) -> Iterator[OwnerRow]:
         """A transaction."""
-        with self.database.transaction(f"{purpose} the table {self.table!r}", wait_s) as connection:
+        with self.database.transaction(f"{purpose} the table {self.table!r}", wait_s, attempts) as connection:
             create_owners(connection)
             yield OwnerRow(connection, self.table)
 

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from itertools import count
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.clock import rest
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
 from workbench.connectors.sql.database import quoted, quoted_list
 from workbench.connectors.sql.kept import KEPT
-from workbench.packages import needed
+from workbench.connectors.sql.session import ServerHangsError, Session, connected, driver_error
 
 _ROWS = "workbench_rows"
 _TURN = 0x776F726B62  # the key of the advisory lock: transactions of sinks take turns, as in a file
-_LOOK_AGAIN_S = 0.1
-_LIMITS = {"connect_timeout": 5, "tcp_user_timeout": 10_000}
-"""Seconds to connect, and milliseconds until a connection whose other end does not answer any more is lost."""
 _UNFIT = "42"
 """SQLSTATE class of statements that do not fit the tables."""
-_PLACE = re.compile(r"\?")
 
 
 class PostgreSQL:
@@ -34,8 +28,8 @@ class PostgreSQL:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """The base class of its exceptions."""
-        return (_driver().Error,)
+        """The base class of its driver's exceptions, and that of a server that hangs."""
+        return driver_error(), ServerHangsError
 
     def is_unfit(self, error: Exception) -> bool:
         """Undefined tables and columns, other types, no unique index."""
@@ -62,111 +56,70 @@ class PostgreSQL:
         Raises:
             MissingPackageError: it is not installed.
         """
-        _driver()
+        driver_error()
 
     @contextmanager
-    def open(self, url: str, wait_s: float) -> Iterator[Connection]:
-        """A transaction: the only one of the workbench's sinks in this database."""
-        with self._begun(url, wait_s) as connection, connection.cursor() as cursor:
-            own = Connection(cursor)
-            own.execute(f"SET LOCAL lock_timeout = {max(1, int(wait_s * 1_000))}")
-            own.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # of a process that has stalled
-            own.execute(f"SELECT pg_advisory_xact_lock({_TURN})")
-            own.fetchall()
-            yield own
-            own.execute("COMMIT")
+    def open(self, url: str, wait_s: float, attempts: Attempts | None = None) -> Iterator[Session]:
+        """A transaction: the only one of the workbench's sinks in this database.
+
+        Args:
+            url: of the database.
+            wait_s: how long to wait for other transactions and, without `attempts`, for the server.
+            attempts: of the caller, who calls again while the server is away.
+        """
+        with self._begun(url, wait_s, attempts) as session:
+            session.execute(f"SET LOCAL lock_timeout = {max(1, int(wait_s * 1_000))}")
+            session.execute("SET LOCAL idle_in_transaction_session_timeout = '60s'")  # of a process that has stalled
+            session.execute(f"SELECT pg_advisory_xact_lock({_TURN})")
+            session.fetchall()
+            yield session
+            session.execute("COMMIT")
 
     @contextmanager
-    def _begun(self, url: str, wait_s: float) -> Iterator[Any]:
+    def _begun(self, url: str, wait_s: float, attempts: Attempts | None) -> Iterator[Session]:
         """A connection at the begin of a transaction: the one that is kept, unless the server has closed it meanwhile,
         or a new one. One in which something has failed is closed, which rolls back."""
-        connection = KEPT.take(url)
+        own = Attempts(wait_s) if attempts is None else attempts
+        session: Session | None = KEPT.take(url)
         try:
-            if connection is not None and not self._begins(connection):
-                self._close(connection)
-                connection = None
-            if connection is None:
-                connection = connected(url, wait_s)
-                _statement(connection, "BEGIN")
-            yield connection
+            if session is not None and not self._begins(session, own):
+                session.close()
+                session = None
+            if session is None:
+                session = connected(url, own) if attempts is None else Session(url, own)
+                session.execute("BEGIN")
+            yield session
         except BaseException:
-            if connection is not None:
-                self._close(connection)
+            if session is not None:
+                session.close()
             raise
-        if not KEPT.give(url, connection):
-            self._close(connection)
+        if not KEPT.give(url, session):
+            session.close()
 
-    def _begins(self, connection: Any) -> bool:
+    def _begins(self, session: Session, attempts: Attempts) -> bool:
+        session.attempts = attempts
         try:
-            _statement(connection, "BEGIN")
-        except self.errors:
+            session.execute("BEGIN")
+        except driver_error():
             return False
         return True
 
-    def _close(self, connection: Any) -> None:
-        with suppress(*self.errors):
-            connection.close()
-
-    def has_table(self, connection: Any, table: str) -> bool:
+    def has_table(self, connection: Session, table: str) -> bool:
         """Whether there is a table of this name in the search path."""
         connection.execute("SELECT to_regclass(?)::text", (quoted(table),))
         return connection.fetchall()[0][0] is not None
 
-    def insert(self, connection: Connection, table: str, rows: pa.Table, conflict: str) -> None:
+    def insert(self, connection: Session, table: str, rows: pa.Table, conflict: str) -> None:
         """All at once: directly, or through a temporary table where rows replace others or the types differ."""
         rows = _storable(rows)
         names = quoted_list(rows.column_names)
         if not conflict and _has_types(connection, table, rows.schema):
-            connection.cursor.adbc_ingest(table, rows, mode="append")
+            connection.ingest(table, rows)
             return
         connection.execute(f"CREATE TEMPORARY TABLE {_ROWS} ON COMMIT DROP AS SELECT {_typed(rows.schema)} WHERE FALSE")
-        connection.cursor.adbc_ingest(_ROWS, rows, mode="append", temporary=True)
+        connection.ingest(_ROWS, rows, temporary=True)
         connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {_ROWS} {conflict}")
         connection.execute(f"DROP TABLE {_ROWS}")
-
-
-class Connection:
-    """A cursor that takes ``?`` for a parameter, as the other databases do.
-
-    Args:
-        cursor: in a transaction.
-    """
-
-    def __init__(self, cursor: Any) -> None:
-        self.cursor = cursor
-
-    def execute(self, statement: str, parameters: Sequence[object] = ()) -> Connection:
-        """Execute one statement; its rows are for `fetchall`."""
-        if parameters:
-            self.cursor.execute(numbered(statement), tuple(parameters))
-        else:
-            self.cursor.execute(statement)
-        return self
-
-    @property
-    def description(self) -> Any:
-        """Of the result's columns, as in the DB-API."""
-        return self.cursor.description
-
-    def fetchone(self) -> Any:
-        """The next row, or None."""
-        return self.cursor.fetchone()
-
-    def fetchall(self) -> list[tuple[Any, ...]]:
-        """All rows."""
-        rows: list[tuple[Any, ...]] = self.cursor.fetchall()
-        return rows
-
-
-def numbered(statement: str) -> str:
-    """A statement with the placeholders of PostgreSQL.
-
-    Example:
-        >>> print(numbered("DELETE FROM counts WHERE k = ? AND n < ?"))
-        DELETE FROM counts WHERE k = $1 AND n < $2
-    """
-    numbers = count(1)
-    return _PLACE.sub(lambda _: f"${next(numbers)}", statement)
 
 
 _EXACT = {
@@ -226,45 +179,9 @@ def _typed(schema: pa.Schema) -> str:
     return ", ".join(columns)
 
 
-def _has_types(connection: Connection, table: str, schema: pa.Schema) -> bool:
+def _has_types(connection: Session, table: str, schema: pa.Schema) -> bool:
     """Whether the columns of the table have the types that COPY sends; it converts nothing."""
     names = quoted_list(schema.names)
-    connection.execute(f"SELECT {names} FROM {quoted(table)} WHERE FALSE")
-    found = connection.cursor.fetch_arrow_table().schema
+    found = connection.query(f"SELECT {names} FROM {quoted(table)} WHERE FALSE").schema
     kinds = zip(found.types, schema.types, strict=True)
     return all(PostgreSQL().column_type(theirs) == PostgreSQL().column_type(ours) for theirs, ours in kinds)
-
-
-def connected(url: str, wait_s: float) -> Any:
-    """A connection, as soon as the server accepts one; each statement is a transaction, unless one begins."""
-    limits = "&".join(f"{name}={limit}" for name, limit in _LIMITS.items() if name not in url)
-    limited = f"{url}{'&' if '?' in url else '?'}{limits}"
-    for left in range(int(wait_s / _LOOK_AGAIN_S), -1, -1):
-        try:
-            return _driver().connect(limited, autocommit=True)
-        except _driver().OperationalError as error:
-            if not left or not may_return(error):
-                raise
-        rest(_LOOK_AGAIN_S)
-    raise AssertionError("the last attempt raises")
-
-
-def may_return(error: Exception) -> bool:
-    """Whether a connection failed because the server is away or starts."""
-    said = str(error)
-    return any(
-        words in said
-        for words in (
-            *("refused", "No such file", "starting up", "shutting down", "terminat", "closed the connection"),
-            *("no connection", "not open"),
-        )
-    )
-
-
-def _statement(connection: Any, statement: str) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement)
-
-
-def _driver() -> Any:
-    return needed("adbc_driver_postgresql.dbapi", "writing to PostgreSQL")

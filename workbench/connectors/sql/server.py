@@ -8,10 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.secrets import revealed_url
-from workbench.connectors.sql.database import WAIT_S, Engine, told
+from workbench.connectors.sql.database import WAIT_S, told
 from workbench.connectors.sql.kept import KEPT
-from workbench.errors import SettingError
+from workbench.connectors.sql.postgresql import PostgreSQL
+from workbench.connectors.sql.session import fact_of, may_return
+from workbench.errors import SettingError, SinkError
 from workbench.redaction import redacted
 
 SCHEME = "postgresql"
@@ -29,7 +32,7 @@ class DatabaseServer:
         SettingError: not such a URL; the message masks its password.
     """
 
-    engine: Engine
+    engine: PostgreSQL
     address: str = field(repr=False)
 
     def __post_init__(self) -> None:
@@ -62,17 +65,22 @@ class DatabaseServer:
         """A server is not checked for this: a transaction says when it is away."""
         return True
 
+    def lost(self, error: SinkError) -> str:
+        """See `Database.lost`."""
+        cause = error.__cause__
+        return fact_of(cause, self.address) if cause is not None and may_return(cause) else ""
+
     def kept(self) -> AbstractContextManager[None]:
         """See `Database.kept`."""
         return KEPT.used(revealed_url(self.address))
 
     @contextmanager
-    def transaction(self, purpose: str, wait_s: float | None = None) -> Iterator[Any]:
-        """See `Database.transaction`; while the server is away, it waits for it as long."""
+    def transaction(self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None) -> Iterator[Any]:
+        """See `Database.transaction`; without `attempts`, it waits as long for a server that is away."""
         wait_s = WAIT_S if wait_s is None else wait_s
         with (
             told(self.engine, purpose, self.url, self.address),
-            self.engine.open(revealed_url(self.address), wait_s) as connection,
+            self.engine.open(revealed_url(self.address), wait_s, attempts) as connection,
         ):
             yield connection
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.contract.upsert_key import changes_key, check_upsert_key, upsert_key_of
 from workbench.connectors.epochs.append import AppendLogic, check_restore
@@ -75,6 +77,7 @@ class SqlSink(Sink):
     table: str
     upsert_key: tuple[str, ...]
     creates_table: bool
+    kind: ClassVar[str] = "sql"
 
     def __init__(
         self, url: str, table: str, *, upsert_key: ColumnName | Sequence[ColumnName] = (), create: bool = True
@@ -184,7 +187,8 @@ class SqlSink(Sink):
 
     def create(self, schema: pa.Schema) -> Operator:
         logic = UpsertLogic if self.upsert_key else AppendLogic
-        return logic(self.target, schema, creates_table=self.creates_table)
+        target = replace(self.target, attempts=Attempts(server=self.target.database.url))
+        return logic(target, schema, creates_table=self.creates_table)
 
 
 def database_at(url: str) -> Database:

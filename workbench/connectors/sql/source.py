@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false, whole_number
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
-from workbench.connectors.contract.retries import Outage, Retries
-from workbench.connectors.contract.secrets import hidden, revealed_url
+from workbench.connectors.contract.retries import Retries
+from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import quoted, quoted_list
 from workbench.connectors.sql.notices import Notices
-from workbench.connectors.sql.postgresql import PostgreSQL, may_return
+from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
+from workbench.connectors.sql.session import Session, fact_of, may_return
 from workbench.durations import Duration, parse_duration
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
-from workbench.packages import needed
 from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
@@ -36,6 +37,7 @@ _REST_US_MIN = 2_000
 _LISTEN_US = 16_000
 """How often to see whether a notification has arrived."""
 _ANSWER_MS = 10_000
+_CONNECT_S = 2
 _SETTLED = "workbench_settled"
 
 
@@ -148,11 +150,11 @@ class SqlReader(SourceReader):
 
     def __init__(self, source: SqlSource) -> None:
         self._source = source
-        self._connection: Any = None
+        self._session: Session | None = None
         self._last = _LEAST if source.start_after is None else source.start_after
         self._end: int | None = None
         self._is_own = False
-        self._retries = Retries(source.retries)
+        self._retries = Retries(source.retries, server=source.server.url)
         self._rest_us = _REST_US_MIN
         self._notices = None if source.notify is None else Notices(source.url, source.notify)
         self._look_us = 0
@@ -218,26 +220,19 @@ class SqlReader(SourceReader):
                 self._end = value_in(snapshot, "end", int | None)
 
     def close(self) -> None:
-        if self._connection is not None:
-            with suppress(*PostgreSQL().errors):
-                self._connection.close()
-            self._connection = None
+        if self._session is not None:
+            self._session.close()
+            self._session = None
         if self._notices is not None:
             self._notices.close()
 
     def _query(self, sql: str, parameters: tuple[int, ...] = ()) -> pa.Table:
-        if self._connection is None:
-            driver = needed("adbc_driver_postgresql.dbapi", "reading PostgreSQL")
-            url = revealed_url(self._source.url)
-            limited = url if "connect_timeout" in url else f"{url}{'&' if '?' in url else '?'}connect_timeout=2"
-            self._connection = driver.connect(limited, autocommit=True)
-            with self._connection.cursor() as cursor:
-                cursor.execute(f"SET statement_timeout = {_ANSWER_MS}")
+        if self._session is None:
+            self._session = Session(revealed_url(self._source.url), Attempts(0.0), _CONNECT_S)
+            self._session.execute(f"SET statement_timeout = {_ANSWER_MS}")
         if self._notices is not None:
             self._notices.listen()  # before the query: what is added after it is notified
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, parameters or None)
-            return cursor.fetch_arrow_table()
+        return self._session.query(sql, parameters)
 
     def _largest(self) -> int:
         key, table = quoted(self._source.key), quoted(self._source.table)
@@ -279,8 +274,7 @@ class SqlReader(SourceReader):
         """Wait before the next attempt, or give up."""
         self.close()
         source = self._source
-        fact = redacted(hidden(first_line_of(error), source.url))
-        fact = fact.partition("ERROR: ")[2].lstrip() or fact
+        fact = fact_of(error, source.url)
         retry_us = self._retries.failed(now_us, fact) if may_return(error) else None
         if retry_us is None:
             raise SourceError(f"cannot read {source.table!r} of {source.server.url}: {fact}") from error

@@ -8,20 +8,23 @@ with the same numbers, and only one of them can continue in one table.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.owner import check_owner
 from workbench.connectors.epochs.row_store import Epoch, due_epochs
 from workbench.connectors.sql.database import Database, quoted, quoted_list
 from workbench.connectors.sql.owner import OwnerRow, create_owners
+from workbench.errors import SinkError
 
 COMMITS = "workbench_commits"
 _GONE = "workbench_gone"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -32,11 +35,13 @@ class SqlTable:
         database: the database with the table.
         name: of the table.
         keys: its primary key, if rows replace one another; otherwise empty.
+        attempts: of transactions while the server is away.
     """
 
     database: Database
     name: str
     keys: tuple[str, ...] = ()
+    attempts: Attempts = field(default_factory=Attempts, compare=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -60,7 +65,8 @@ class SqlTable:
             SinkError: the database refuses for another reason.
         """
         self.database.make_ready()
-        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+
+        def ready(connection: Any) -> None:
             create_owners(connection)
             if create:
                 connection.execute(self._definition(schema))
@@ -79,6 +85,8 @@ class SqlTable:
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
             )
 
+        self._atomically(f"write to the table {self.name!r}", ready)
+
     def commit(self, writer: str, runs: Runs, epochs: Iterable[Epoch], run: str) -> Runs:
         """Add the rows of these epochs that are not committed yet, and record them, in one transaction.
 
@@ -94,10 +102,12 @@ class SqlTable:
         Raises:
             SinkError: the database refuses, or a run outside of this past has written to the table or taken it.
         """
-        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+        given = list(epochs)
+
+        def add(connection: Any) -> dict[int, tuple[int, str]]:
             check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             notes = self._notes(connection, writer)
-            for epoch in due_epochs(self, notes, writer, runs, epochs):
+            for epoch in due_epochs(self, notes, writer, runs, given):
                 self.database.engine.insert(connection, self.name, epoch.rows, "")
                 connection.execute(
                     f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
@@ -105,6 +115,9 @@ class SqlTable:
                     "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
                     (writer, self.name, epoch.subtask, epoch.number, runs.own),
                 )
+            return notes
+
+        notes = self._atomically(f"write to the table {self.name!r}", add)
         return runs.among({run for _, run in notes.values()})
 
     def upsert(self, rows: pa.Table, run: str) -> None:
@@ -117,9 +130,12 @@ class SqlTable:
         Raises:
             SinkError: the database refuses, or another run has taken the table.
         """
-        with self.database.transaction(f"write to the table {self.name!r}") as connection:
+
+        def put(connection: Any) -> None:
             check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
+
+        self._atomically(f"write to the table {self.name!r}", put)
 
     def remove(self, keys: pa.Table, run: str) -> None:
         """Delete the rows with these keys, in one transaction.
@@ -133,12 +149,15 @@ class SqlTable:
         """
         table, gone, names = quoted(self.name), quoted(_GONE), quoted_list(self.keys)
         same = " AND ".join(f"{gone}.{quoted(key)} = {table}.{quoted(key)}" for key in self.keys)
-        with self.database.transaction(f"delete from the table {self.name!r}") as connection:
+
+        def delete(connection: Any) -> None:
             check_owner(OwnerRow(connection, self.name).read(), self.title, run)
             connection.execute(f"CREATE TEMPORARY TABLE {gone} AS SELECT {names} FROM {table} WHERE 1 = 0")
             self.database.engine.insert(connection, _GONE, keys, "")
             connection.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {gone} WHERE {same})")
             connection.execute(f"DROP TABLE {gone}")
+
+        self._atomically(f"delete from the table {self.name!r}", delete)
 
     def committed(self, writer: str) -> int:
         """The last committed epoch of this writer; 0: none.
@@ -169,6 +188,20 @@ class SqlTable:
                 return []
             rows = connection.execute(f"SELECT * FROM {quoted(self.name)}").fetchall()
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
+
+    def _atomically(self, purpose: str, change: Callable[[Any], T]) -> T:
+        """Call `change` in a transaction, again while the server is away; after an answer that was lost, the record
+        says what was committed."""
+        while True:
+            try:
+                with self.database.transaction(purpose, attempts=self.attempts) as connection:
+                    found = change(connection)
+            except SinkError as error:
+                if not (fact := self.database.lost(error)) or not self.attempts.again(fact):
+                    raise
+            else:
+                self.attempts.succeeded()
+                return found
 
     def _notes(self, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
         """By subtask: its last epoch, and the run that committed it."""

@@ -34,7 +34,7 @@ class ViewSpec:
         in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
         architecture: the dashboard of a job with this architecture of fault tolerance shows it, too.
         operators: the dashboard of a job with an operator of one of these kinds shows it, too, such as ``"match"`` or
-            ``"kafka source"``.
+            ``"kafka source"`` or, as a sink, ``"kafka"``.
     """
 
     name: str
@@ -56,7 +56,7 @@ class ViewSpec:
 
 
 CONNECTED = ("kafka", "redis", "nats", "sql", "mqtt", "websocket", "server-sent events")
-"""Kinds of sources that are connected to a server."""
+"""Kinds of sources and sinks that are connected to a server."""
 _HERE = "workbench.dashboard.views"
 VIEWS: dict[str, ViewSpec] = {}
 """By name, in the order of the dashboard."""
@@ -179,9 +179,9 @@ for _view in (
         f"{_HERE}.matches.matches_part:MatchesPart", "job", short="Matches", in_dashboard=False, operators=("match",),
     ),
     ViewSpec(
-        "sources", "Sources", "Where sources are in every split, their lag and rate, and lost connections",
+        "sources", "Sources", "Where sources are in every split, their lag and rate, and lost connections of all tasks",
         f"{_HERE}.sources.sources_part:SourcesPart", in_dashboard=False,
-        operators=tuple(f"{kind} source" for kind in CONNECTED),
+        operators=tuple(f"{kind}{role}" for kind in CONNECTED for role in (" source", "")),
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",

@@ -16,6 +16,7 @@ from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
 from workbench.connectors.tables.tables import Tables
 from workbench.elements import CheckpointBarrier, Element, Records
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.runtime.barriers.snapshots import Snapshots, SnapshotTaken
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
@@ -187,6 +188,13 @@ class _ProbedOperator(Operator):
         self._probe = probe
         self._owner = owner
         self.tells_event_time = operator.tells_event_time
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._operator.outage
+
+    def give_up(self) -> None:
+        self._operator.give_up()
 
     def open(self, context: OperatorContext) -> None:
         self._operator.open(context)

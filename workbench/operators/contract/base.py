@@ -18,6 +18,7 @@ from workbench.elements import Records
 from workbench.from_json import Json as Json  # what snapshots hold beside tables
 from workbench.operators.contract.event_times import EventTimes
 from workbench.operators.contract.late_records import LateRecords
+from workbench.operators.contract.outage import Outage
 from workbench.state.key_groups import KEY_GROUPS_LEAST
 
 if TYPE_CHECKING:
@@ -134,6 +135,16 @@ class Operator:
     tells_event_time: bool = False
     """Whether the operator itself emits the watermarks behind it: then its input's watermarks end here, and its `out`
     is an `EventTimeOutput`."""
+
+    @property
+    def outage(self) -> Outage | None:
+        """The broken connection to its server, with the attempt that is due next; None: all is well. Called by another
+        thread than the rest, so it only looks at what the operator knows."""
+        return None
+
+    def give_up(self) -> None:
+        """The job ends: wait for no server any longer, in the present call and in later ones. Called by another
+        thread than the rest."""
 
     def open(self, context: OperatorContext) -> None:
         """Prepare; `context` stays valid until ``close``."""

@@ -143,6 +143,8 @@ class Attempts:
         self._ended = True
         for door in self._doors:
             door.tasks.clear()
+        for task in self.execution.tasks:
+            task.give_up()
         self._close(self.execution, self._stage.stop(self.execution), failed=failed)
 
     def note_failed(self, tasks: Collection[str]) -> None:
@@ -167,6 +169,9 @@ class Attempts:
         names = {task for region in regions for task in region.tasks}
         for door in self._doors:
             door.tasks -= names
+        for task in self.execution.tasks:
+            if task.name in names:
+                task.give_up()
         left = self._stage.stop(self.execution)
         gone, self.execution = self.execution.split(names)
         self.down = regions

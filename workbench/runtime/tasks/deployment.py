@@ -284,9 +284,10 @@ class _TaskBuilder:
                     context.position = found
                     positions[node] = found.behind(operator)
                 self.opened.append(operator)
-                operator.open(context)
-                if self.states is not None and self.states.get(uid):
-                    _take_over(operator, uid, self.states)
+                with self.services.opening.of(operator):
+                    operator.open(context)
+                    if self.states is not None and self.states.get(uid):
+                        _take_over(operator, uid, self.states)
             links[node] = link
             if node is not self.vertex.nodes[0]:
                 links[node.inputs[0].node].children.append((node.inputs[0].tag, link))

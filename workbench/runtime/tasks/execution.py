@@ -19,6 +19,7 @@ from workbench.raised import PASSING
 from workbench.runtime.acking.pending_roots import RootCounts
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.messages.messages import Command
+from workbench.runtime.tasks.opening import Opening
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
@@ -68,6 +69,7 @@ class JobServices:
         run: identifies this run; unique for each start.
         parts: what the run's architecture of fault tolerance replaces; None: nothing.
         roots: of the source subtasks, by task: what has become of their roots, if records are acknowledged.
+        opening: the operator that is opened.
     """
 
     job: str
@@ -81,6 +83,7 @@ class JobServices:
     run: str = ""
     parts: Parts | None = None
     roots: dict[str, RootCounts] = field(default_factory=dict)
+    opening: Opening = field(default_factory=Opening)
 
 
 @dataclass(frozen=True, slots=True)

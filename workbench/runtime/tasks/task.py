@@ -189,6 +189,11 @@ class Task:
         if self.waker.parked:
             self.waker.wake()
 
+    def give_up(self) -> None:
+        """Its attempt ends: it waits for servers no longer. Callable from any thread."""
+        for link in self.links:
+            link.operator.give_up()
+
     def step(self) -> Outcome:
         """Do one piece of work; an exception means that the task has failed."""
         now = self._now_us()

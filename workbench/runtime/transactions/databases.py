@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.sql.database import WAIT_S, DatabaseFile, told
-from workbench.connectors.sql.postgresql import connected, numbered
 from workbench.connectors.sql.server import DatabaseServer
+from workbench.connectors.sql.session import connected
 
 Place = DatabaseFile | DatabaseServer
 Rows = list[tuple[Any, ...]]
@@ -109,22 +110,20 @@ class _Postgresql:
     """A session of a server."""
 
     def __init__(self, server: DatabaseServer) -> None:
-        self._connection = connected(server.address, WAIT_S)
-        self._cursor = self._connection.cursor()
+        self._session = connected(server.address, Attempts(WAIT_S))
 
     def begin(self) -> None:
-        """The driver begins with the first statement."""
+        self._session.execute("BEGIN")
 
     def run(self, statement: str, parameters: Sequence[object] = ()) -> Rows:
-        self._cursor.execute(numbered(statement), tuple(parameters) or None)
-        return list(self._cursor.fetchall()) if self._cursor.description else []
+        self._session.execute(statement, parameters)
+        return self._session.fetchall() if self._session.description else []
 
     def run_each(self, statement: str, parameters: Sequence[Sequence[object]]) -> None:
-        self._cursor.executemany(numbered(statement), [tuple(each) for each in parameters])
+        self._session.execute_each(statement, parameters)
 
     def commit(self) -> None:
-        self._connection.commit()
+        self._session.execute("COMMIT")
 
     def close(self) -> None:
-        self._cursor.close()
-        self._connection.close()
+        self._session.close()

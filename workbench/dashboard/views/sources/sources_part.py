@@ -1,4 +1,5 @@
-"""Where sources are in each split, how fast they read, and connections that are lost with the attempt that is due."""
+"""Where sources are in each split, how fast they read, and connections that are lost, also of sinks and look-ups, with
+the attempt that is due."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ _RATED_US = 2_000_000
 _POSITION_LETTERS = 40
 _FRESH_MS = 5_000
 """A lag that was told longer ago says so; while a connection is lost, each does."""
-_GONE = "is lost, unless the server sends it again"
+_KEPT = "What comes meanwhile waits at the server, and is read from the position on."
+_GONE = "What comes meanwhile is lost, unless the server sends it again."
+_HELD = "Meanwhile it takes no records, and the tasks before it wait."
 
 Counts = Mapping[tuple[str, str, int], int]
 """Records that were read, by task, split and attempt."""
@@ -32,7 +35,7 @@ def html(frame: Frame, rates: Mapping[tuple[str, str, int], float]) -> str:
     """
     tasks = [task for task in frame.tasks if task.progress or task.outage is not None]
     if not tasks:
-        return none("No source has told its place.")
+        return none("No source has told its place, and no connection is lost.")
     lost = "".join(_lost(task.name, task.outage) for task in tasks if task.outage is not None)
     rows = [row for task in tasks for row in _rows(task, rates)]
     return lost + (table(HEADS, rows, _RIGHT) if rows else "")
@@ -46,14 +49,20 @@ def counts_of(frame: Frame) -> Counts:
 
 
 def _lost(task: str, outage: OutageFrame) -> str:
-    lasts, error, most = wording.milliseconds(outage.lasts_ms), outage.error.rstrip("."), outage.attempts_max
-    ending = "." if most is None else f" of {most + 1}; after the last the task fails, and the job restarts or ends."
-    meanwhile = "waits at the server, and is read from the position on" if outage.keeps else _GONE
+    lasts, error, to = wording.milliseconds(outage.lasts_ms), outage.error.rstrip("."), outage.server and " to "
     text = (
-        f"{task} has had no connection for {lasts}: {error}. It tries again {_due(outage)}, attempt "
-        f"{outage.attempts + 1}{ending} What comes meanwhile {meanwhile}."
+        f"{task} has had no connection{to}{outage.server} for {lasts}: {error}. It tries again {_due(outage)}, attempt "
+        f"{outage.attempts + 1}{_ending(outage)} "
     )
-    return f"<p class='bad'><b>✗</b> {wording.html_text(text)}</p>"
+    meanwhile = _HELD if outage.ends_ms is not None else _KEPT if outage.keeps else _GONE
+    return f"<p class='bad'><b>✗</b> {wording.html_text(text + meanwhile)}</p>"
+
+
+def _ending(outage: OutageFrame) -> str:
+    most = outage.attempts_max
+    if outage.ends_ms is not None:
+        return f"; after {wording.milliseconds(outage.ends_ms)} the task fails, and the job restarts or ends."
+    return "." if most is None else f" of {most + 1}; after the last the task fails, and the job restarts or ends."
 
 
 def _due(outage: OutageFrame) -> str:

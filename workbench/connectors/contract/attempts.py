@@ -1,0 +1,82 @@
+"""Attempts of a sink to reach a server that is away: for a limited time, and visible while they last.
+
+A source is asked again later (`Retries`); a sink is in the middle of a step, so its thread waits.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from workbench.clock import SystemClock
+from workbench.operators.contract.outage import Outage
+
+WAIT_S = 10.0
+"""How long sinks try again, unless their client has a limit of its own."""
+_PAUSE_US_MIN, _PAUSE_US_MAX = 50_000, 1_000_000
+
+
+class Attempts:
+    """Attempts of calls that follow one another: after a failure the next one comes 50 ms, 100 ms, ... up to 1 s later.
+
+    One thread calls `again` and `succeeded`; others look at `outage`, and may `give_up`.
+
+    Args:
+        wait_s: how long to try again after the first failure in a row; 0: not at all; None: `WAIT_S`.
+        server: as in `Outage`.
+
+    Attributes:
+        wait_s: as above.
+        outage: the present one; None: the last attempt succeeded.
+
+    Example:
+        >>> attempts = Attempts(60.0)
+        >>> attempts.again("refused"), attempts.outage.attempts
+        (True, 1)
+        >>> attempts.succeeded()
+        >>> attempts.outage
+        >>> Attempts(0.0).again("refused")
+        False
+    """
+
+    def __init__(self, wait_s: float | None = None, server: str = "") -> None:
+        self.wait_s = WAIT_S if wait_s is None else wait_s
+        self.outage: Outage | None = None
+        self._server = server
+        self._clock = SystemClock()  # with a virtual one, a server that is away would be waited for forever
+        self._since_us: int | None = None
+        self._count = 0
+        self._over = threading.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the job ends, so that nothing is waited for."""
+        return self._over.is_set()
+
+    def again(self, error: str, *, lost: bool = True) -> bool:
+        """Wait until the next attempt is due; returns whether to make it: otherwise the time is over, or the job ends.
+
+        Args:
+            error: what the last attempt met, without secrets.
+            lost: the connection is; otherwise the server is only busy, and there is no outage to show.
+        """
+        now_us = self._clock.now_us()
+        if self._since_us is None:
+            self._since_us = now_us
+        ends_us = self._since_us + int(self.wait_s * 1e6)
+        if now_us >= ends_us or self.is_over:
+            self.succeeded()
+            return False
+        self._count += 1
+        retry_us = min(now_us + min(_PAUSE_US_MIN << min(self._count - 1, 16), _PAUSE_US_MAX), ends_us)
+        if lost:
+            since_us = self._since_us if self.outage is None else self.outage.since_us
+            self.outage = Outage(error, self._count, None, retry_us, since_us, server=self._server, ends_us=ends_us)
+        return not self._over.wait((retry_us - now_us) / 1e6)
+
+    def succeeded(self) -> None:
+        """The server has answered, or no attempt is left: the next failure is the first in a row."""
+        self._since_us, self._count, self.outage = None, 0, None
+
+    def give_up(self) -> None:
+        """Wait no longer; for another thread, when the job ends."""
+        self._over.set()

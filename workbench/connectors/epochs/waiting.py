@@ -1,0 +1,25 @@
+"""Base of the operators whose calls wait while their server is away."""
+
+from __future__ import annotations
+
+from workbench.connectors.contract.attempts import Attempts
+from workbench.operators.contract.base import Operator
+from workbench.operators.contract.outage import Outage
+
+
+class WaitingOperator(Operator):
+    """Tells of the connection that is lost, and stops waiting for it when the job ends.
+
+    Args:
+        attempts: of this subtask alone.
+    """
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts = attempts
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._attempts.outage
+
+    def give_up(self) -> None:
+        self._attempts.give_up()
