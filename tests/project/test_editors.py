@@ -70,13 +70,14 @@ def lessons() -> dict[str, str]:
     return found
 
 
-def complaints(folder: Path, programs: dict[str, str], off: tuple[str, ...] = ()) -> dict[str, list[str]]:
+def complaints(folder: Path, programs: dict[str, str]) -> dict[str, list[str]]:
     """What pyright says of programs in strict mode: of each by its name. It reads the workbench once for all."""
     modules = {f"program{number}": name for number, name in enumerate(programs)}
     for module, name in modules.items():
-        (folder / f"{module}.py").write_text(programs[name], encoding="utf-8")
-    rules: dict[str, Any] = {f"report{rule}": False for rule in off}
-    settings = {"typeCheckingMode": "strict", "include": ["program*.py"], "extraPaths": [str(ROOT)], **rules}
+        rules = "# pyright: " + ", ".join(f"report{rule}=false" for rule in AS_IN_CELLS)
+        first = rules if name.endswith(".ipynb") else "#"
+        (folder / f"{module}.py").write_text(f"{first}\n{programs[name]}", encoding="utf-8")
+    settings = {"typeCheckingMode": "strict", "include": ["program*.py"], "extraPaths": [str(ROOT)]}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings), encoding="utf-8")
     told = subprocess.run(
         [SCRIPTS / "basedpyright", "--pythonpath", sys.executable, "--outputjson", "--project", folder],
@@ -90,19 +91,14 @@ def complaints(folder: Path, programs: dict[str, str], off: tuple[str, ...] = ()
     said: dict[str, list[str]] = {name: [] for name in programs}
     for item in found["generalDiagnostics"]:
         name = modules[Path(item["file"]).stem]
-        said[name].append(f"{item['range']['start']['line'] + 1}: {item['message']}")
+        said[name].append(f"{item['range']['start']['line']}: {item['message']}")  # it counts from 0
     return said
 
 
 @pytest.fixture(scope="module")
-def of_documents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def of_documents_and_notebooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
     programs = {name: program for name, program in documented().items() if name not in NOT_TYPED}
-    return complaints(tmp_path_factory.mktemp("documents"), programs)
-
-
-@pytest.fixture(scope="module")
-def of_notebooks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    return complaints(tmp_path_factory.mktemp("notebooks"), lessons(), AS_IN_CELLS)
+    return complaints(tmp_path_factory.mktemp("programs"), {**programs, **lessons()})
 
 
 @pytest.fixture(scope="module")
@@ -116,14 +112,16 @@ def of_mistakes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(documented().keys() - NOT_TYPED))
-def test_the_programs_of_the_documents_are_right_in_strict_mode(of_documents: dict[str, list[str]], name: str) -> None:
-    assert of_documents[name] == []
+def test_the_programs_of_the_documents_are_right_in_strict_mode(
+    of_documents_and_notebooks: dict[str, list[str]], name: str
+) -> None:
+    assert of_documents_and_notebooks[name] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", lessons())
-def test_the_programs_of_the_notebooks_are_right(of_notebooks: dict[str, list[str]], name: str) -> None:
-    assert of_notebooks[name] == []
+def test_the_programs_of_the_notebooks_are_right(of_documents_and_notebooks: dict[str, list[str]], name: str) -> None:
+    assert of_documents_and_notebooks[name] == []
 
 
 def test_mistakes_are_found(of_mistakes: dict[str, list[str]]) -> None:
