@@ -71,8 +71,11 @@ def pytest_xdist_auto_num_workers() -> int | None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each process whole files, so that what a file sets up is set up once: those with most tests first, and then
-    those that play a whole system, whose few tests take long."""
+    """Give each process whole files, so that what a file sets up is set up once.
+
+    What takes longest comes first, so that all processes end at about the same time: what one process takes alone, then
+    files that play a whole system, whose few tests take long, then those with most tests.
+    """
     from xdist.scheduler import LoadFileScheduling
 
     class ByFile(LoadFileScheduling):
@@ -81,10 +84,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             names = (name for name, files in ONE_AFTER_THE_OTHER.items() if any(map(PurePath(path).match, files)))
             return next(names, path)
 
-        def schedule(self) -> None:
-            super().schedule()
-            for scope in [scope for scope in self.workqueue if PurePath(scope).parent.name in SLOW_FOLDERS]:
-                self.workqueue.move_to_end(scope, last=False)
+        def _assign_work_unit(self, node: Any) -> None:
+            self.workqueue.move_to_end(max(self.workqueue, key=self._weight), last=False)
+            super()._assign_work_unit(node)
+
+        def _weight(self, scope: str) -> tuple[bool, bool, int]:
+            is_alone, plays = scope in ONE_AFTER_THE_OTHER, PurePath(scope).parent.name in SLOW_FOLDERS
+            return is_alone, plays, len(self.workqueue[scope])
 
     return ByFile(config, log)
 
