@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills clusters soak interrupts mutants contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -124,6 +124,11 @@ simulate: install  ## run deterministic simulations (SEEDS=200)
 
 mutants: install-dev  ## plant every bug of tests/support/mutants and verify that simulations find it
 	@WORKBENCH_MUTANTS=all $(BIN)/python -m pytest -s tests/simulation/test_invariants.py $(ARGS)
+
+pipelines: install-dev  ## compare random pipelines with DuckDB: 2,000, 400 in batches, 400 for each architecture
+	@WORKBENCH_PIPELINES=2000 WORKBENCH_CARRIED=400 WORKBENCH_ARCHITECTURE_PIPELINES=400 $(BIN)/python -m pytest \
+		--numprocesses auto tests/simulation/test_random_pipelines.py tests/simulation/test_carried_pipelines.py \
+		tests/simulation/test_random_architectures.py $(ARGS)
 
 contention: install-dev  ## run live threads against each other: 2,000 runs, 2,000 changes to a running job
 	@WORKBENCH_CONTENTION=2000 $(BIN)/python -m pytest tests/system/test_contention.py $(ARGS)

@@ -1,6 +1,7 @@
 """Random pipelines give the rows of DuckDB in the carried tier: in micro-batches, with batches that fail and run again.
 
 Everything but Spark itself is as it is on Spark; ``tests/spark/test_engine_spark.py`` runs some of them there.
+``make pipelines`` draws 400.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pipelines.running import MEMORY, PARALLELISMS, with_files
 
 from workbench.compiled import warm_up
 
-SEEDS = int(os.environ.get("WORKBENCH_CARRIED", "40"))
+SEEDS = int(os.environ.get("WORKBENCH_CARRIED", "16"))
 FIRST = int(os.environ.get("WORKBENCH_FIRST_CARRIED", "0"))
 
 

@@ -1,9 +1,7 @@
 """Random pipelines give the rows that DuckDB gives for the same data, in any order of steps, with and without faults.
 
 A failure names its seed and tells what was drawn; ``pipelines.running.smallest(seed)`` looks for a shorter pipeline
-that fails. For a long run::
-
-    WORKBENCH_PIPELINES=2000 python -m pytest tests/simulation/test_random_pipelines.py -k simulated
+that fails. ``make pipelines`` draws 2,000.
 """
 
 from __future__ import annotations
@@ -16,8 +14,10 @@ from pipelines.running import check
 
 from workbench.compiled import warm_up
 
-SIMULATED = int(os.environ.get("WORKBENCH_PIPELINES", "300"))
+SIMULATED = int(os.environ.get("WORKBENCH_PIPELINES", "150"))
 FIRST = int(os.environ.get("WORKBENCH_FIRST_PIPELINE", "0"))
+SEEDS = sorted({*range(FIRST, FIRST + SIMULATED), 278})
+"""Once the last one alone found a column that took the values of another."""
 LIVE = 8
 
 
@@ -26,7 +26,7 @@ def _ready() -> None:
     warm_up()
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + SIMULATED))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_simulated_pipeline_gives_the_rows_of_duckdb(seed: int) -> None:
     check(seed)
 
