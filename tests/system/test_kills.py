@@ -108,7 +108,7 @@ def test_a_killed_job_continues_from_its_last_transactions(database: str, proces
         architecture = f"transactions:coalesce=100,store={url}"
         folder, chance = tmp_path / "job", Random(SEED)
         for _ in range(2):
-            assert processes.run(folder, COUNT, chance.uniform(0.8, LONGEST_S), architecture) == -signal.SIGKILL
+            assert processes.run(folder, COUNT, chance.uniform(0.05, 0.5), architecture) == -signal.SIGKILL
         assert processes.run(folder, COUNT, architecture=architecture) == 0
         assert visible(folder) == Counter(range(1, COUNT, 2))
         table = pq.read_table(folder / "counts.parquet")
@@ -116,7 +116,7 @@ def test_a_killed_job_continues_from_its_last_transactions(database: str, proces
         assert rows == Counter((n % KEYS, n // KEYS + 1) for n in range(COUNT))
         began = (folder / "continued").read_text().split()  # a busy machine may kill one before it says so
         assert began[-1] == "transactions"
-        assert "checkpoint" not in began[1:]
+        assert "checkpoint" not in began
         assert "pa55word" not in "".join(path.read_text(errors="replace") for path in folder.rglob("*.json"))
         cells = "SELECT count(*) FROM workbench_store_cells"
         assert (query(url, cells) if server is None else server.query(cells)) == [(0,)]  # it has ended
