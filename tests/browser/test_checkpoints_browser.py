@@ -87,10 +87,15 @@ def test_in_a_report_the_tabs_turn_by_mouse_and_by_key_without_a_kernel(browser,
 
 
 class History:
-    """The history of the checkpoints of a job on a page; there are more of them when a test says so."""
+    """The history of the checkpoints of a job on a page; there are more of them when a test says so.
+
+    Attributes:
+        newest: the number of the newest one, when a test begins.
+    """
 
     def __init__(self, job, page, card):
         self.job, self.page, self.card = job, page, card
+        self.newest = 0
         self.table = card.get_by_role("region", name="History of checkpoints")
         self.chosen = self.table.locator("tr.chosen")
 
@@ -113,8 +118,13 @@ class History:
         self.page.evaluate(FRAMES)
 
 
-@pytest.fixture
-def history(browser):
+@pytest.fixture(scope="module")
+def _no_job_outlives_its_test():
+    """The one of the history does; the others of this file end by themselves."""
+
+
+@pytest.fixture(scope="module")
+def shared(browser, _no_job_outlives_its_test):
     """Of a job with three savepoints, and a checkpoint when a test asks for one."""
     job = numbers(10_000, "choosing", rate=10.0, checkpoint_interval=None)
     for name in ("first", "second", "third"):
@@ -127,23 +137,38 @@ def history(browser):
     yield History(job, page, card)
     page.close()
     pages.stop()
+    job.cancel()
+    job.wait("60s")
     assert page.problems == []
 
 
+@pytest.fixture
+def history(shared):
+    """With no row chosen, and the pointer elsewhere."""
+    shared.page.mouse.move(0, 0)
+    if shared.chosen.count():
+        shared.chosen.get_by_role("button").press("Enter")
+        shared.chosen.wait_for(state="detached")
+    shared.newest = len(shared.job.checkpoints())
+    shared.row(shared.newest).wait_for()
+    return shared
+
+
 def test_a_row_is_chosen_by_mouse_and_by_key_and_keeps_the_focus_while_rows_come(history):
-    history.row(2).locator("td").nth(1).click()
-    history.row(2).and_(history.chosen).wait_for()
-    history.card.get_by_text("#2 by subtask").wait_for()
+    newest = history.newest
+    history.row(newest - 1).locator("td").nth(1).click()
+    history.row(newest - 1).and_(history.chosen).wait_for()
+    history.card.get_by_text(f"#{newest - 1} by subtask").wait_for()
     history.table.locator("tr.inside").get_by_text("Start Delay").wait_for()
-    button = history.row(3).get_by_role("button", name="3", exact=True)
+    button = history.row(newest).get_by_role("button", name=str(newest), exact=True)
     button.press("Enter")
-    history.row(3).and_(history.chosen).wait_for()
+    history.row(newest).and_(history.chosen).wait_for()
     assert button.get_attribute("aria-pressed") == "true"
-    for number in (4, 5):  # its row goes further down
+    for number in (newest + 1, newest + 2):  # its row goes further down
         history.job.checkpoint()
         history.row(number).wait_for()
     focused = button.evaluate("button => button.getRootNode().activeElement.closest('tr').dataset.choose")
-    assert focused == "3"
+    assert focused == str(newest)
     button.press("Enter")
     history.chosen.wait_for(state="detached")
     tab(history.card, "Overview").click()
@@ -153,32 +178,32 @@ def test_a_row_is_chosen_by_mouse_and_by_key_and_keeps_the_focus_while_rows_come
 
 
 def test_a_row_that_is_pressed_is_chosen_though_another_one_comes_above_it_meanwhile(history):
-    history.aim(2)
+    history.aim(history.newest - 1)
     history.page.mouse.down()
-    history.hear_of(4)
+    history.hear_of(history.newest + 1)
     history.page.mouse.up()
     history.chosen.wait_for()
-    assert history.chosen.get_attribute("data-choose") == "2"
-    history.row(4).wait_for()
+    assert history.chosen.get_attribute("data-choose") == str(history.newest - 1)
+    history.row(history.newest + 1).wait_for()
 
 
 def test_a_row_stays_under_the_pointer_that_is_about_to_press_it(history):
-    place = history.aim(2)
+    place = history.aim(history.newest - 1)
     history.page.evaluate(TREMBLE, place)
-    history.hear_of(4)
+    history.hear_of(history.newest + 1)
     history.page.mouse.click(*place)
     history.page.evaluate("() => clearInterval(window.hand)")
     history.chosen.wait_for()
-    assert history.chosen.get_attribute("data-choose") == "2"
-    history.row(4).wait_for()
+    assert history.chosen.get_attribute("data-choose") == str(history.newest - 1)
+    history.row(history.newest + 1).wait_for()
 
 
 def test_a_pointer_that_rests_keeps_nothing_waiting_and_rows_stay_what_they_are_when_they_move(history):
-    history.aim(2)
-    row = history.row(2).element_handle()
+    history.aim(history.newest - 1)
+    row = history.row(history.newest - 1).element_handle()
     history.job.checkpoint()
-    history.row(4).wait_for()
-    assert row.get_attribute("data-choose") == "2"
+    history.row(history.newest + 1).wait_for()
+    assert row.get_attribute("data-choose") == str(history.newest - 1)
 
 
 def test_a_docked_view_has_room_for_all_tabs(browser, tmp_path):

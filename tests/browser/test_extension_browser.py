@@ -244,7 +244,7 @@ def test_a_request_that_was_lost_is_told_and_can_be_made_again(front):
     front.appears(".wb-Badge", "PAUSED")
 
 
-def test_a_docked_dashboard_survives_reload_and_restart(front):
+def test_a_docked_dashboard_is_beside_the_notebook_and_follows_its_job(front):
     front.open("docked.ipynb", START.format(name="docked"))
     front.run_cell(0)
     front.page.get_by_role("button", name="Open the dashboard of docked").click()
@@ -264,23 +264,10 @@ def test_a_docked_dashboard_survives_reload_and_restart(front):
     first_view.wait_for_element_state("hidden")
     front.appears(dashboard)
 
-    front.page.wait_for_timeout(1500)  # JupyterLab saves its layout a second after the last change
-    front.page.reload()
-    front.await_restored()
-    front.appears(dashboard)
-    front.appears(".wb-Job[data-job=docked]")
 
-    front.restart_kernel("docked.ipynb")
-    front.appears(".wb-Dashboard-notice", "The kernel was restarted")
-    assert front.page.locator(dashboard).count() == 0
-    front.open("docked.ipynb")
-    front.run_cell(0)
-    front.appears(dashboard)
-    assert not front.page.locator(".wb-Dashboard-notice").is_visible()
-
-
-def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
+def test_a_dashboard_and_a_view_of_two_jobs_come_back_wherever_they_were_lost(front):
     path, jobs = "pair.ipynb", ("upper", "lower")
+    views = ["upper", ""], ["lower", "latency"]
     front.open(path, *(START.format(name=job) for job in jobs))
 
     def run_both():
@@ -298,7 +285,7 @@ def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
         assert front.page.locator(".wb-Dashboard .wb-header").count() == 0
 
     run_both()
-    front.dock(["upper", "checkpoints"], ["lower", "latency"])
+    front.dock(*views)
     each_shows_its_own()
 
     front.page.wait_for_timeout(1500)  # JupyterLab saves its layout a second after the last change
@@ -313,9 +300,9 @@ def test_two_views_of_two_jobs_come_back_wherever_they_were_lost(front):
     each_shows_its_own()
 
     front.close(path)
-    each_says(f"Open {path} to see the view")
+    each_says(f"Open {path} to see the")
     front.open(path)
-    front.dock(["upper", "checkpoints"], ["lower", "latency"])  # the notebook has opened in front of one of them
+    front.dock(*views)  # the notebook has opened in front of one of them
     each_shows_its_own()
 
 
@@ -475,8 +462,8 @@ def test_the_launcher_opens_the_tutorial_and_never_overwrites_it(front):
     assert "# Mine" in written.read_text()
 
 
-def test_a_dashboard_in_a_cell_finds_its_job_again_when_its_notebook_was_closed_and_opened(front):
-    front.open("again.ipynb", START.format(name="again"), "job.dashboard()")
+def test_a_view_in_a_cell_finds_its_job_again_when_its_notebook_was_closed_and_opened(front):
+    front.open("again.ipynb", START.format(name="again"), 'job.view("latency")')
     front.run_cell(0)
     front.run_cell(1)
     front.page.wait_for_function(f"() => Math.max(...({BEATS})(), 0) > 3")
@@ -491,8 +478,8 @@ def test_a_dashboard_in_a_cell_finds_its_job_again_when_its_notebook_was_closed_
 
 
 def _another_kernel_beside_it(front):
-    """Both dashboards move, each shows its own kernel's job, and no two models of the page have the same id."""
-    front.open("beside.ipynb", START.format(name="beside"), "job.dashboard()")
+    """Both views move, each shows its own kernel's job, and no two models of the page have the same id."""
+    front.open("beside.ipynb", START.format(name="beside"), 'job.view("latency")')
     front.page.evaluate(BESIDE, ["beside.ipynb", "again.ipynb"])
     front.run_cell(0)
     front.run_cell(1)

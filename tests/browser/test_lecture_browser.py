@@ -16,6 +16,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no Chromium on the PATH, nor in WORKBENCH_CHROMIUM"),
 ]
 
+PROJECTORS = {"width": 1280, "height": 720}, {"width": 1920, "height": 1080}
 SIZES = """() => {
     const within = root => [...root.querySelectorAll("*")].flatMap(one =>
         [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
@@ -70,6 +71,16 @@ def settled(page):
     raise AssertionError(f"the plots still change: {last}")
 
 
+def check_that_it_fits(page):
+    """The scene that is on the page, in windows of each size."""
+    for size in PROJECTORS[::-1]:
+        page.set_viewport_size(size)
+        stage = page.evaluate(STAGE)
+        assert stage["isWhole"]
+        assert stage["isOnTop"]
+        assert stage["letters"] >= 1 / 34, "a letter of the caption is a thirtieth of the picture's height"
+
+
 @pytest.fixture(scope="module")
 def browser():
     with chromium() as started:
@@ -90,28 +101,27 @@ def served():
     job.cancel()
 
 
-@pytest.mark.parametrize(("width", "height"), [(1280, 720), (1920, 1080)])
-def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(browser, served, width, height):
+def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(browser, served):
     page = opened(browser, served.url, every=False)
-    page.set_viewport_size({"width": width, "height": height})
+    page.set_viewport_size(PROJECTORS[0])
     page.locator(".badge:visible").wait_for()
     before = settled(page)
     page.keyboard.press("l")
     seen = [lectured(page, "Dataflow")]
+    check_that_it_fits(page)
     for title in ("Buffer timeout and latency", "Event time", "Backpressure", "Checkpoints", "Failure and recovery"):
         page.keyboard.press("ArrowRight")
         seen.append(lectured(page, title, seen[-1]["caption"]))
+        check_that_it_fits(page)
     assert [stage["cards"] for stage in seen] == [
         ["wb-graph"], ["wb-latency"], ["wb-event_time"], ["wb-graph", "wb-buffers", "wb-controls"],
         ["wb-checkpoints", "wb-controls"], ["wb-graph", "wb-controls", "wb-events"],
     ]  # fmt: skip
-    for stage in seen:
-        assert stage["isWhole"]
-        assert stage["isOnTop"]
-        assert stage["letters"] >= 1 / 34, "a letter of the caption is a thirtieth of the picture's height"
     page.keyboard.press("2")
     lectured(page, "Buffer timeout and latency")
-    page.wait_for_function(f"() => ({STAGE})().overlap <= 0")
+    for size in PROJECTORS[::-1]:
+        page.set_viewport_size(size)
+        page.wait_for_function(f"() => ({STAGE})().overlap <= 0")
     page.keyboard.press("End")
     assert lectured(page, "Results")["cards"] == ["wb-sink"]
     page.keyboard.press("ArrowRight")
@@ -134,7 +144,8 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
     handle.press("ArrowRight")
     page.wait_for_function(f"() => ({STAGE})().caption.includes('waits at most')")
     assert lectured(page, "Buffer timeout and latency")
-    page.goto(f"{served.url.replace('localhost', '127.0.0.1')}&lecture=failure")
+    page.mouse.click(5, 5)  # away from the slider
+    page.keyboard.press("6")
     lectured(page, "Failure and recovery")
     labels = page.get_by_role("button").filter(visible=True).all_inner_texts()
     assert {"Fail task", "Fail TaskManager", "Fail coordinator"} <= set(labels)
