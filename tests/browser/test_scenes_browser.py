@@ -1,13 +1,15 @@
 """Nine causes on the dashboard in a real browser: within ten seconds it says in words what changed, and why.
 
-What it says is compared with what the runtime counts. With ``WORKBENCH_SHOTS`` set to a folder, each scene leaves its
-pictures there: before, and ten seconds after the cause, light and dark.
+What it says is compared with what the runtime counts; ``-s`` shows after how many seconds both agree. With
+``WORKBENCH_SHOTS`` set to a folder, each scene leaves its pictures there: before, and ten seconds after the cause,
+light and dark.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -80,7 +82,7 @@ def check_buffer_timeout(scene, told):
     assert number(before) == pytest.approx(exact_ms, rel=0.1)
     assert exact_ms == pytest.approx(500, rel=0.2)  # half of the timeout, and what a busy machine adds
     exact_ms = scene.latencies.p50_ms(now_us - RECENT_US, now_us)
-    assert number(after) == pytest.approx(exact_ms, rel=0.15, abs=2)
+    assert number(after) == pytest.approx(exact_ms, rel=0.1, abs=1)
 
 
 def check_checkpoint_interval(scene, told):
@@ -174,12 +176,14 @@ def test_within_ten_seconds_the_page_says_what_changed_and_why(pages, browser, n
         page.wait_for_timeout(1_000 * opened_s)
         picture(page, f"{name}-before")
         before = " ".join(page.evaluate(NEWS))
+        caused_s = time.monotonic()
         scene.cause()
         end_s = time.monotonic() + WITHIN_MS / 1_000
         while True:  # until what it says agrees with what the runtime counts
-            told = "\n".join(page.evaluate(NEWS))
+            told, read_s = "\n".join(page.evaluate(NEWS)), time.monotonic()
             try:
                 CHECKS[name](scene, told)
+                sys.stdout.write(f"{name}: {read_s - caused_s:.1f} s\n")
                 break
             except (ValueError, AssertionError) as problem:
                 if time.monotonic() > end_s:
