@@ -110,6 +110,7 @@ def test_truth_value_is_refused() -> None:
         ("CAST(f AS string)", ["1.5", None, "0.0", "-2.5", "1234.75", "-0.25"]),
         ("substring(s, -2, 1)", ["a", None, "y", "1", "", "0"]),
         ("'x'", ["x"] * 6),
+        ("concat('it''s', '''', \"a''b\", \"c\"\"d\")", ["it's'a''bc\"d"] * 6),
         ("1 + 1", [2] * 6),
         ("NULL", [None] * 6),
     ],

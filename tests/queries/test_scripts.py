@@ -67,6 +67,42 @@ def test_several_statements_write_to_one_table() -> None:
     assert sorted(job.table("passed")["key"].to_pylist()) == [1.0, 1.0, 1.0, 2.0, 9.0]
 
 
+def test_columns_are_computed_where_a_table_is_declared(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text("".join(f'{{"k": {k}, "at": {at}}}\n' for k, at in ((1, 0), (1, 7), (2, 11))))
+    declared = f"""CREATE TABLE seen (
+            k BIGINT, later AS ts + INTERVAL '1' SECOND, at BIGINT COMMENT 'in seconds', ts AS CAST(at AS TIMESTAMP),
+            p AS PROCTIME(), WATERMARK FOR ts AS ts - INTERVAL '5' SECOND
+        ) COMMENT 'what was seen' WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/rows.json');"""
+    with pytest.raises(QueryError, match="unknown column 'ts'"):
+        wb.sql(f"{declared} SELECT * FROM seen")
+    declared = declared.replace("later AS ts + INTERVAL '1' SECOND, ", "")
+    assert wb.sql(f"{declared} SELECT * FROM SEEN").columns == ["k", "at", "ts"]
+    counted = wb.sql(f"""{declared} SELECT window_end, COUNT(*) AS n FROM TUMBLE(seen, ts, INTERVAL '10' SECOND)
+        GROUP BY window_start, window_end""")
+    assert sorted((row["window_end"].second, row["n"]) for row in counted.collect().to_pylist()) == [(10, 2), (20, 1)]
+    counted = wb.sql(f"""{declared} SELECT COUNT(*) AS n FROM TUMBLE(seen, p, INTERVAL '10' SECOND)
+        GROUP BY window_start, window_end""")
+    assert sum(counted.collect()["n"].to_pylist()) == 3
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "EXECUTE STATEMENT SET BEGIN INSERT INTO t SELECT v FROM n; INSERT INTO T SELECT k FROM n; END;",
+        "BEGIN STATEMENT SET; INSERT INTO t SELECT v FROM n; INSERT INTO t SELECT k FROM n; END;",
+        "WITH m AS (SELECT v FROM n) INSERT INTO t SELECT v FROM m; "
+        "INSERT INTO t WITH m AS (SELECT k FROM n) SELECT * FROM m",
+        "CREATE TABLE IF NOT EXISTS t (a STRING) WITH ('connector' = 'print'); CREATE VIEW w AS SELECT v FROM n;"
+        "CREATE OR REPLACE VIEW w AS SELECT v FROM n UNION ALL SELECT k FROM n; INSERT INTO t SELECT v FROM w",
+    ],
+)
+def test_forms_of_a_script(script: str) -> None:
+    declared = "CREATE TABLE t (v BIGINT) WITH ('connector' = 'memory'); "
+    job = wb.sql_script(declared + script, n=numbers()).run("forms")
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(job.table("t")["v"].to_pylist()) == [1, 1, 1, 2, 10, 20, 30, 40]
+
+
 @pytest.mark.parametrize(
     ("script", "message"),
     [
@@ -95,6 +131,23 @@ def test_several_statements_write_to_one_table() -> None:
             "INSERT INTO out SELECT v FROM n; INSERT INTO out SELECT k, v FROM n",
             "two INSERT INTO one table have 1 and 2",
         ),
+        ("INSERT OVERWRITE out SELECT v FROM n", "use INSERT INTO"),
+        ("INSERT INTO a.out SELECT v FROM n", "unknown table 'a.out'"),
+        (
+            "CREATE TABLE a (v BIGINT) WITH ('connector' = 'memory'); INSERT INTO a SELECT 'x' FROM n",
+            "query gives string",
+        ),
+        ("CREATE TABLE a (v TIMESTAMP) WITH ('connector' = 'memory'); INSERT INTO a SELECT v FROM n", "gives bigint"),
+        ("CREATE TABLE a (v INT, v INT) WITH ('connector' = 'memory')", "two columns are named 'v'"),
+        ("CREATE TABLE a.b (v INT) WITH ('connector' = 'memory')", "leave out the part before the dot"),
+        (
+            "CREATE TABLE a (v INT) PARTITIONED BY (v) WITH ('connector' = 'memory')",
+            "PARTITIONED BY (v) is not supported",
+        ),
+        ("CREATE TABLE a (v INT) WITH ('connector' = 'memory', 'connector' = 'print')", "'connector' is given twice"),
+        ("CREATE TABLE a (v INT) WITH ('x' = 'y'); CREATE TABLE a (v INT) WITH ('x' = 'y')", "'a' is declared twice"),
+        ("CREATE VIEW w AS SELECT v FROM n; CREATE VIEW w AS SELECT k FROM n", "two views are named 'w'"),
+        ("EXPLAIN INSERT INTO out SELECT v FROM n", "EXPLAIN has no effect here"),
         ("SELECT v FROM n", "the script writes nothing"),
     ],
 )

@@ -252,6 +252,17 @@ _ALONE = [(10, None), (20, None), (30, None)]
             "FROM (SELECT MAX(price) AS price, COUNT(*) AS n FROM bid GROUP BY auction)",
             [(30, 1, 1), (40, 4, 3)],
         ),
+        (
+            "SELECT price, SUM(price) OVER w AS s, MAX(price) OVER v AS m FROM bid WINDOW W AS (PARTITION BY auction "
+            "ORDER BY ts ROWS BETWEEN 1 PRECEDING AND CURRENT ROW), v AS (w)",
+            [(10, 10, 10), (20, 30, 20), (30, 30, 30), (40, 60, 40)],
+        ),
+        (
+            "SELECT price, COUNT(*) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n "
+            "FROM (SELECT price, ts, MIN(price) OVER w AS least FROM bid WINDOW w AS (ORDER BY ts)) "
+            "WINDOW w AS (ORDER BY ts)",
+            [(10, 1), (20, 2), (30, 2), (40, 2)],
+        ),
         ("SELECT DISTINCT auction, bidder FROM bid", [(1, 7), (1, 8), (2, 7)]),
         ("SELECT auction FROM bid UNION SELECT bidder FROM bid", [(1,), (2,), (7,), (8,)]),
         ("SELECT n, COUNT(*) FROM (SELECT COUNT(*) AS n FROM bid GROUP BY auction) GROUP BY n", [(1, 1), (3, 1)]),
@@ -505,7 +516,25 @@ _ERRORS = [
         "SUM(price",
         "ROWS BETWEEN 10 PRECEDING AND CURRENT ROW",
     ),
-    ("SELECT RANK() OVER (ORDER BY ts) FROM bid", "RANK(", "RANK() is not supported with OVER"),
+    ("SELECT RANK() OVER (ORDER BY price DESC) FROM bid", "RANK(", "RANK is not supported with OVER: use ROW_NUMBER()"),
+    (
+        "SELECT LAG(price) OVER (ORDER BY ts) FROM bid",
+        "LAG(price",
+        "LAG is not supported with OVER: use MATCH_RECOGNIZE",
+    ),
+    (
+        "SELECT SUM(price) OVER v FROM bid WINDOW w AS (ORDER BY ts)",
+        "v",
+        "unknown window 'v': Valid: w; define it with",
+    ),
+    ("WITH a AS (SELECT ts FROM bid), a AS (SELECT ts FROM bid) SELECT * FROM a", "a", "two queries of WITH are named"),
+    (
+        "SELECT price FROM bid QUALIFY ROW_NUMBER() OVER (ORDER BY ts) = 1",
+        None,
+        "QUALIFY is not supported: write SELECT",
+    ),
+    ("SELECT auction FROM bid GROUP BY\n  ALL", "GROUP BY", "GROUP BY ALL is not supported"),
+    ("SELECT CURRENT_TIMESTAMP AS t FROM bid", "CURRENT_TIMESTAMP", "use the event time, or PROCTIME()"),
     (
         "SELECT SUM(price) OVER (ORDER BY ts), MIN(price) OVER (PARTITION BY auction ORDER BY ts) FROM bid",
         "MIN(price",

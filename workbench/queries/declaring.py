@@ -17,9 +17,10 @@ from workbench.errors import PlanError, WorkbenchError
 from workbench.expressions import Expression, col
 from workbench.expressions.tree.sql import Tree
 from workbench.expressions.tree.types import CAST_TYPES, type_name
-from workbench.queries.reading.binding import constant_us
+from workbench.queries.reading.binding import bound, constant_us
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
+from workbench.queries.reading.table_functions import is_clock
 
 _TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
 """The closest type for each type name of other systems."""
@@ -33,12 +34,18 @@ class Table:
     Attributes:
         declared: its name, columns, column of event time and key.
         options: of its connector.
+        columns: the names of all columns, in their order.
+        computed: the expressions of computed columns, such as ``p AS PROCTIME()``, by name.
+        event_time: the event-time column, which may be computed, or None.
         disorder_us: the out-of-orderness, in microseconds.
         tree: the statement, for errors.
     """
 
     declared: Declared
     options: dict[str, str]
+    columns: tuple[str, ...]
+    computed: dict[str, Tree]
+    event_time: str | None
     disorder_us: int
     tree: Tree
 
@@ -50,13 +57,23 @@ def table_of(tree: Tree, text: Text) -> Table:
         QueryError: a type, a constraint or a watermark that is not supported.
     """
     schema = tree.this
+    if (schema.this if isinstance(schema, exp.Schema) else schema).args.get("db") is not None:
+        raise text.error(schema, "a table has one name here: leave out the part before the dot")
     if not isinstance(schema, exp.Schema):
         raise text.error(tree, "the table has no columns: write CREATE TABLE name (column BIGINT, ...) WITH (...)")
     fields: list[pa.Field] = []
     key: tuple[str, ...] = ()
+    computed: dict[str, Tree] = {}
+    names: list[str] = []
     time, disorder_us = None, 0
     for part in schema.expressions:
-        if isinstance(part, exp.ColumnDef) and part.args.get("kind") is not None:
+        if isinstance(part, exp.ColumnDef):
+            if part.name in names:
+                raise text.error(part, f"two columns are named {part.name!r}: give one another name")
+            names.append(part.name)
+        if isinstance(part, exp.ColumnDef) and (value := _computed(part)) is not None:
+            computed[part.name] = value
+        elif isinstance(part, exp.ColumnDef) and part.args.get("kind") is not None:
             fields.append(pa.field(part.name, _type(part, text)))
             if any(isinstance(item.args.get("kind"), exp.PrimaryKeyColumnConstraint) for item in part.constraints):
                 key = (part.name,)
@@ -66,12 +83,17 @@ def table_of(tree: Tree, text: Text) -> Table:
             time, disorder_us = part.this.name, _disorder(part, text)
         else:
             raise text.error(part, f"{part.sql('spark')} is not supported: a table has columns, a key and a WATERMARK")
-    names = [field.name for field in fields]
     for name in (*key, *([] if time is None else [time])):
         if name not in names:
             raise text.error(tree, f"the table {schema.this.name!r} has no column {name!r}: it has {', '.join(names)}")
-    declared = Declared(schema.this.name, pa.schema(fields), time, key)
-    return Table(declared, _options(tree, text), disorder_us, tree)
+    declared = Declared(schema.this.name, pa.schema(fields), None if time in computed else time, key)
+    return Table(declared, _options(tree, text), tuple(names), computed, time, disorder_us, tree)
+
+
+def _computed(column: Tree) -> Tree | None:
+    """The expression of a column that is declared with AS."""
+    kinds = [item.args.get("kind") for item in column.constraints]
+    return next((kind.this for kind in kinds if isinstance(kind, exp.ComputedColumnConstraint)), None)
 
 
 def _type(column: Tree, text: Text) -> pa.DataType:
@@ -97,10 +119,12 @@ def _disorder(part: Tree, text: Text) -> int:
 def _options(tree: Tree, text: Text) -> dict[str, str]:
     options: dict[str, str] = {}
     for item in (tree.args.get("properties") or exp.Properties(expressions=[])).expressions:
-        if isinstance(item, exp.TemporaryProperty):
+        if isinstance(item, exp.TemporaryProperty | exp.SchemaCommentProperty):
             continue
-        if not isinstance(item, exp.Property):
-            raise text.error(tree, f"{item.sql('spark')} is not supported: write WITH ('connector' = '...')")
+        if type(item) is not exp.Property:
+            raise text.error(item, f"{item.sql('spark')} is not supported: remove it; options belong in WITH (...)")
+        if item.this.name in options:
+            raise text.error(item, f"the option {item.this.name!r} is given twice: remove one")
         options[item.this.name] = item.args["value"].name
     return options
 
@@ -112,13 +136,30 @@ def source_of(table: Table, text: Text) -> Relation:
         QueryError: the connector cannot be read, or refuses its options.
     """
     declared = table.declared
+    disorder = timedelta(microseconds=table.disorder_us)
     try:
         source = named_source(table.options, declared)
-        stream = Stream.from_source(source, out_of_orderness=timedelta(microseconds=table.disorder_us))
+        stream = Stream.from_source(source, out_of_orderness=disorder if declared.event_time else timedelta())
     except WorkbenchError as error:
         raise text.error(table.tree, error.message) from None
-    columns = [Column(declared.name, name, name, 0 if name == declared.event_time else None) for name in stream.columns]
-    return Relation(stream, tuple(columns))
+    known = {
+        name: Column(declared.name, name, name, 0 if name == declared.event_time else None)
+        for name in declared.schema.names
+    }
+    for name, value in table.computed.items():
+        rows = Relation(stream, tuple(known.values()))
+        if is_clock(value):
+            known[name] = Column(declared.name, name, None, None, "proctime")
+            continue
+        stream = stream.with_columns(**{name: bound(value, rows, text)})
+        known[name] = Column(declared.name, name, name)
+        if name == table.event_time:
+            try:
+                stream = stream.assign_timestamps(name, out_of_orderness=disorder)
+            except WorkbenchError as error:
+                raise text.error(value, error.message) from None
+            known[name] = replace(known[name], ahead_us=0)
+    return Relation(stream, tuple(known[name] for name in table.columns))
 
 
 def lookup_of(table: Table, text: Text) -> Relation | None:
@@ -128,7 +169,7 @@ def lookup_of(table: Table, text: Text) -> Relation | None:
         QueryError: the connector refuses its options.
     """
     declared = table.declared
-    if declared.event_time is not None:
+    if table.event_time is not None or table.computed:
         return None
     try:
         lookup = named_lookup(table.options, declared)
@@ -178,6 +219,12 @@ def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Rela
         value, kind = col(column.stored or ""), declared.schema.field(name).type
         had = rows.records.schema.field(column.stored).type
         if had != kind and not (pa.types.is_timestamp(had) and pa.types.is_timestamp(kind)):
+            if not _fits(had, kind):
+                raise text.error(
+                    tree.this,
+                    f"the column {name!r} of the table is {type_name(kind)}, and the query gives {type_name(had)}: "
+                    f"write CAST({column.name} AS {type_name(kind)}), which is null where a value cannot be converted",
+                )
             value = value.cast(type_name(kind))
         chosen[name] = value
     if missing := [name for name in declared.schema.names if name not in chosen]:
@@ -188,3 +235,15 @@ def _fitting(tree: Tree, rows: Relation, declared: Declared, text: Text) -> Rela
     except (PlanError, WorkbenchError) as error:
         raise text.error(tree.this, error.message) from None
     return replace(rows, stream=stream, columns=columns)
+
+
+def _fits(had: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether INSERT INTO converts a type implicitly: a number to another number, a time to another time, and anything
+    to text."""
+
+    def family(one: pa.DataType) -> str:
+        if pa.types.is_integer(one) or pa.types.is_floating(one) or pa.types.is_decimal(one):
+            return "number"
+        return "time" if pa.types.is_temporal(one) else str(one)
+
+    return pa.types.is_null(had) or pa.types.is_string(kind) or family(had) == family(kind)

@@ -12,6 +12,7 @@ from workbench.expressions import col
 from workbench.expressions.tree.sql import Tree
 from workbench.queries.clauses.join_conditions import conjuncts
 from workbench.queries.clauses.joining import joined
+from workbench.queries.clauses.overs import with_named_windows
 from workbench.queries.clauses.projecting import is_star, projected, selected
 from workbench.queries.clauses.ranking import limited
 from workbench.queries.clauses.recognizing import recognized
@@ -31,8 +32,7 @@ _CLAUSES = {
     "sort": "SORT BY is not supported: sort job.table()",
     "limit": "LIMIT is not supported, because the first rows of a stream depend on its parallelism: use .collect(10)",
     "offset": "OFFSET is not supported: remove it",
-    "qualify": "QUALIFY is not supported: aggregate in a window, such as TUMBLE(...)",
-    "windows": "WINDOW is not supported: aggregate in a window, such as TUMBLE(...)",
+    "qualify": "QUALIFY is not supported: write SELECT * FROM (SELECT ..., ROW_NUMBER() OVER (...) AS n) WHERE n = 1",
     "pivots": "PIVOT is not supported: use CASE in an aggregate",
     "into": "SELECT INTO is not supported: use .sink_to(...)",
     "sample": "TABLESAMPLE is not supported: use WHERE",
@@ -50,6 +50,7 @@ _TAKEN = (
     "match",
     "hint",
     "laterals",
+    "windows",
 )
 
 
@@ -106,12 +107,18 @@ class Planner:
 
     def _with_tables(self, tree: Tree) -> Planner:
         planner, named = self, tree.args.get("with_")
+        defined: set[str] = set()
         for table in () if named is None else named.expressions:
             if named.args.get("recursive"):
                 raise self.text.error(table, "WITH RECURSIVE is not supported: remove RECURSIVE")
             rows = planner.query(table.this)
             names = [column.name for column in table.args["alias"].columns]
             rows = self._renamed(rows, names, table)
+            if table.alias in defined:
+                raise self.text.error(
+                    table.args["alias"], f"two queries of WITH are named {table.alias!r}: give one another name"
+                )
+            defined.add(table.alias)
             planner = replace(planner, tables={**planner.tables, table.alias: rows.named(table.alias)})
         return planner
 
@@ -177,7 +184,7 @@ class Planner:
         for test in nested:
             rows = chosen(rows, test, pool, Scope(self.query, self._offered, self.text))
         ttl_us = hinted(tree.args.get("hint"), rows.tables, self.text)
-        rows = projected(rows, tree, self.text)
+        rows = projected(rows, with_named_windows(tree, self.text), self.text)
         rows = distinct(rows, tree, self.text) if tree.args.get("distinct") else rows
         return limited_state(rows, ttl_us, self.tables.values())
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp, parse
 from sqlglot.dialects.spark import Spark
@@ -23,6 +23,20 @@ _SHOWN = 300
 
 # What sqlglot's own code raises on some malformed texts, such as "floor(" or ten thousand parentheses.
 _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+
+
+STRING_ESCAPES = ["\\", "'", '"']
+"""A quote that stands twice in a text is a quote of the text, as in Spark since its version 4."""
+
+
+class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+    STRING_ESCAPES: ClassVar[list[str]] = STRING_ESCAPES
+
+
+class SparkSql(Spark):  # type: ignore[misc]
+    """The dialect of expressions."""
+
+    Tokenizer = _Tokenizer
 
 
 class _Generator(Spark.Generator):  # type: ignore[misc]
@@ -74,7 +88,7 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
             origin=origin,
         )
     try:
-        statements = parse(_PREFIX + text, read="spark")
+        statements = parse(_PREFIX + text, read=SparkSql)
     except ParseError as error:
         raise ExpressionError(_describe(text, error), origin=origin) from None
     except _PARSER_FAULTS:

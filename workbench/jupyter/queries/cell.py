@@ -11,7 +11,7 @@ import workbench as wb
 from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError
 from workbench.queries.reading.places import Text
-from workbench.queries.sql import Script, script
+from workbench.queries.scripts import Script, script
 
 
 def tables_of(namespace: dict[str, Any]) -> dict[str, Any]:

@@ -238,7 +238,7 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
         raise text.error(tree, f"{function} takes one value")
     if isinstance(operand, exp.Distinct):
         if len(operand.expressions) != 1:
-            raise text.error(tree, "DISTINCT takes one value here: combine several values, as in CONCAT(a, b)")
+            raise text.error(tree, "DISTINCT takes one value here: combine several values, as in CONCAT(a, ',', b)")
         operand = operand.expressions[0]
         if function in ("sum", "mean"):
             raise text.error(tree, f"{function}(DISTINCT ...) is not supported: aggregate SELECT DISTINCT in FROM")
@@ -265,14 +265,32 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
     return made if where is None else made.where(bound_condition(where, rows, text))
 
 
+def check_over(tree: Tree, text: Text) -> None:
+    """Refuse functions with OVER that are no aggregates.
+
+    Raises:
+        QueryError: with the nearest way.
+    """
+    if isinstance(tree, exp.Filter) or type(tree) in _FUNCTIONS:
+        return
+    name = text.name_of(tree)
+    fix = _NEAREST.get(name.upper(), f"use {', '.join(AGGREGATES)}")
+    raise text.error(tree, f"{name} is not supported with OVER: {fix}")
+
+
+_NEAREST = {
+    **dict.fromkeys(("RANK", "DENSE_RANK", "NTILE"), "use ROW_NUMBER()"),
+    **dict.fromkeys(("LAG", "LEAD"), "use MATCH_RECOGNIZE with PREV or NEXT, or for one row per key ROW_NUMBER()"),
+    **dict.fromkeys(("FIRST_VALUE", "LAST_VALUE", "NTH_VALUE"), "use ROW_NUMBER() with WHERE n = 1 around it"),
+}
+
+
 def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
     """An aggregate with OVER.
 
     Raises:
-        QueryError: another function, DISTINCT, or a value that cannot be aggregated.
+        QueryError: DISTINCT, or a value that cannot be aggregated.
     """
-    if not isinstance(tree, exp.Filter) and type(tree) not in _FUNCTIONS:
-        raise text.error(tree, f"{tree.sql('spark')} is not supported with OVER: use {', '.join(AGGREGATES)}")
     made = _aggregate(tree, rows, text)
     if not isinstance(made, Aggregation):
         raise text.error(tree, f"{made.describe()} is not supported with OVER: aggregate in a window")

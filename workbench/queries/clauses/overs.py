@@ -8,17 +8,49 @@ from datetime import timedelta
 
 from sqlglot import exp
 
-from workbench.errors import PlanError
+from workbench.errors import PlanError, unknown
 from workbench.expressions import Expression, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.windows.over import Unit
-from workbench.queries.clauses.grouping import over_aggregate
+from workbench.queries.clauses.grouping import check_over, over_aggregate
 from workbench.queries.reading.binding import bound, constant_us, key_of
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Relation
 from workbench.queries.reading.table_functions import free_name
+
+
+def with_named_windows(select: Tree, text: Text) -> Tree:
+    """A SELECT in which each ``OVER name`` has the parts that its clause WINDOW gives to the name.
+
+    Raises:
+        QueryError: a name that WINDOW does not define.
+    """
+    if not any(call.args.get("alias") for call in select.find_all(exp.Window)):
+        return select
+    select = select.copy()
+    defined: dict[str, Tree] = {}
+    for window in select.args.get("windows") or ():
+        _complete(window, defined, text)
+        defined[window.name.lower()] = window
+    for call in list(select.find_all(exp.Window)):
+        if call.parent_select is select and call.args.get("alias"):
+            _complete(call, defined, text)
+    select.set("windows", None)
+    return select
+
+
+def _complete(window: Tree, defined: Mapping[str, Tree], text: Text) -> None:
+    name = window.args.get("alias")
+    if name is None:
+        return
+    if name.name.lower() not in defined:
+        raise text.error(name, f"{unknown('window', name.name, defined)}; define it with WINDOW {name.name} AS (...)")
+    for part, value in defined[name.name.lower()].args.items():
+        if part in ("partition_by", "order", "spec") and not window.args.get(part):
+            window.set(part, [one.copy() for one in value] if isinstance(value, list) else value and value.copy())
+    window.set("alias", None)
 
 
 def overs_in(trees: Sequence[Tree]) -> list[Tree]:
@@ -35,6 +67,8 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
             different windows in one query.
     """
     first = calls[0]
+    for call in calls:
+        check_over(call.this, text)
     changes = is_changelog(rows.records.schema)
     order = first.args.get("order")
     times = [] if order is None else order.expressions

@@ -20,7 +20,19 @@ from workbench.queries.reading.relation import Relation
 AGGREGATES = ("avg", "count", "max", "min", "sum")
 """The aggregate functions of a query."""
 
+_CLOCK = (
+    "the clock is not supported, because it gives another value when a record is processed again: use the event time, "
+    "or PROCTIME() for windows in processing time"
+)
+_CHANCE = (
+    "random values are not supported, because a record that is processed again gets another one: compute them from "
+    "its columns"
+)
 _UNFIT = {
+    exp.CurrentTimestamp: _CLOCK,
+    exp.CurrentDate: _CLOCK,
+    exp.Rand: _CHANCE,
+    exp.Uuid: _CHANCE,
     exp.Window: "OVER belongs in the SELECT list: filter by its value in an outer query",
     exp.Subquery: "a subquery inside an expression is not supported: join with it in FROM",
     exp.Select: "a subquery inside an expression is not supported: join with it in FROM",

@@ -13,7 +13,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import TokenType
 
 from workbench.errors import QueryError
-from workbench.expressions.tree.sql import Tree
+from workbench.expressions.tree.sql import STRING_ESCAPES, Tree
 from workbench.queries.reading.places import Text
 
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
@@ -91,12 +91,13 @@ class _Parser(Spark.Parser):  # type: ignore[misc]
 
 
 class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
-    """Reads the text after EXPLAIN as a statement."""
+    """Reads the text after EXPLAIN, and after EXECUTE STATEMENT SET BEGIN, as a statement."""
 
+    STRING_ESCAPES: ClassVar[list[str]] = STRING_ESCAPES
     KEYWORDS: ClassVar[dict[str, TokenType]] = {
         word: kind
         for word, kind in {**Spark.Tokenizer.KEYWORDS, "MATCH_RECOGNIZE": TokenType.MATCH_RECOGNIZE}.items()
-        if word != "EXPLAIN"
+        if word not in ("EXPLAIN", "EXECUTE")
     }
 
 
@@ -154,7 +155,15 @@ def _chunks(tokens: Sequence[Any]) -> list[list[Any]]:
             chunks.append([])
         else:
             chunks[-1].append(token)
-    return [chunk for chunk in chunks if chunk]
+    return [chunk for chunk in map(_without_set, chunks) if chunk]
+
+
+def _without_set(chunk: list[Any]) -> list[Any]:
+    """A statement without the words by which Flink makes several of them one job, as all of a script are here."""
+    words = [token.text.upper() for token in chunk]
+    if words[:4] == ["EXECUTE", "STATEMENT", "SET", "BEGIN"]:
+        return chunk[4:]
+    return [] if words in (["BEGIN", "STATEMENT", "SET"], ["END"]) else chunk
 
 
 def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:

@@ -45,8 +45,15 @@ class Text:
 
     def error(self, tree: Tree, message: str) -> QueryError:
         """The error for a part of the query: the sentence, the line, and a caret below the part."""
-        place = span(tree)
+        place = span(tree) or self._found(tree)
         return QueryError(message, origin=self.origin) if place is None else self.error_at(*place, message)
+
+    def _found(self, tree: Tree) -> tuple[int, int] | None:
+        """Where the text of a part without positions stands, such as CURRENT_DATE; None: nowhere, or at many places."""
+        words = tree.sql("spark").removesuffix("()").split()
+        pattern = r"\s+".join(map(re.escape, words))
+        found = list(re.finditer(rf"(?<!\w){pattern}(?!\w)", self.sql, re.IGNORECASE)) if words else []
+        return (found[0].start(), found[0].end() - 1) if len(found) == 1 else None
 
     def error_at(self, start: int, end: int, message: str) -> QueryError:
         """The error for the characters from `start` to `end`, both included and counted from 0."""
