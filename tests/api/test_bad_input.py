@@ -23,7 +23,7 @@ def one_line(error: BaseException) -> str:
 def run_to_the_end(folder: Path, **options: object) -> wb.types.Job:
     stream = wb.Stream.from_table(TIMES, event_time="t").key_by("n").aggregate(c=wb.count())
     job = stream.sink_to(wb.TableSink("out")).run("bad-input", checkpoint_dir=folder, **options)  # type: ignore[arg-type]
-    job.wait("20s")
+    job.wait("120s")
     return job
 
 

@@ -331,6 +331,6 @@ def test_a_function_that_would_end_the_program_fails_its_task(ending: BaseExcept
     for stream in (called, asked):
         job = stream.sink_to(wb.DiscardSink()).run("leaves", restart=wb.restart.no_restart())
         with pytest.raises(wb.errors.JobError, match="was raised, which ends programs and not jobs: raise an error"):
-            job.wait("30s")
+            job.wait("120s")
     with pytest.raises(wb.errors.JobError, match="was raised, which ends programs and not jobs"):
         opened.sink_to(wb.DiscardSink()).run("leaves", restart=wb.restart.no_restart()).wait("30s")

@@ -53,7 +53,7 @@ def start(gate: threading.Semaphore, batches: int, name: str, **options: Any) ->
 
 def kernel() -> Any:
     job = sessions().run("here")
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     return counted(job.table())
 
 
@@ -69,7 +69,7 @@ def test_a_paused_job_reads_nothing_and_continues_where_it_was(gate: threading.S
     job.resume()
     job.resume()  # a running job is left alone
     assert job.query is not query
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert job.complete
     assert counted(job.table()) == kernel()
     assert [record.checkpoint_id for record in job.checkpoints()] == list(range(len(job.checkpoints())))
@@ -102,7 +102,7 @@ def test_the_interval_and_the_size_of_batches_are_tuned_by_a_restart_from_the_la
     job.resume()
     assert started[1:] == [("5000 milliseconds", 70), ("0 milliseconds", 70)]
     gate.release(ALL)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert counted(job.table()) == kernel()
     with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
         job.tune(batch_size=5)
@@ -114,7 +114,7 @@ def test_a_stopped_job_is_continued_by_the_next_run(gate: threading.Semaphore, t
     assert (job.state, job.complete) == ("FINISHED", False)
     rest = sessions().run("stopped", engine="spark", checkpoint_dir=tmp_path / "c", resume=True)
     gate.release(ALL)
-    assert rest.wait("30s") == "FINISHED"
+    assert rest.wait("120s") == "FINISHED"
     assert rest.complete
     assert rest.checkpoints()[0].checkpoint_id == 3
     assert counted(rest.table()) == kernel()
@@ -133,7 +133,7 @@ def test_a_paused_job_can_be_stopped_and_a_canceled_one_says_so(gate: threading.
 def test_late_records_are_counted_once(gate: threading.Semaphore) -> None:
     job = sessions(late=100).run("late", engine="spark")
     gate.release(ALL)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     late = job.status()["late_records"]
     assert late == 100
     assert sum(job.table()["n"].to_pylist()) + late == ROWS
@@ -162,9 +162,9 @@ def test_a_savepoint_is_a_checkpoint_directory_from_which_a_run_continues(
     assert (job.state, job.savepoints()) == ("SUSPENDED", ["monday", "tuesday"])
     job.resume()
     gate.release(ALL)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     other = sessions().run("other", engine="spark", checkpoint_dir=folder, resume=True)
-    assert other.wait("30s") == "FINISHED"
+    assert other.wait("120s") == "FINISHED"
     assert other.checkpoints()[0].checkpoint_id == 3
     assert counted(other.table()) == counted(job.table()) == kernel()
     with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
@@ -210,7 +210,7 @@ def test_it_is_among_the_jobs_and_its_name_is_taken_while_it_runs(gate: threadin
     assert (job.state, wb.job("counts")) == ("FINISHED", other)
     here = sessions().run("counts", replace=True)
     assert (other.state, here.engine) == ("FINISHED", "kernel")
-    here.wait("30s")
+    here.wait("120s")
 
 
 def test_it_shows_itself_and_writes_a_report(gate: threading.Semaphore, tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ def test_a_generator_is_carried_and_gives_its_rows(gate: threading.Semaphore) ->
     assert (plan.operators[0].tier, plan.operators[0].reason) == ("carried", "rows that only the workbench can read")
     job = made.run("squares", engine="spark")
     gate.release(ALL)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert sorted(job.table()["n"].to_pylist()) == [at * at for at in range(250)]
     assert len(job.checkpoints()) >= 3
 

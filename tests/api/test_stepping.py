@@ -179,7 +179,7 @@ def test_a_live_job_cannot_be_stepped() -> None:
     job = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.TableSink("one")).run("one")
     with pytest.raises(JobError, match="runs live and cannot be stepped"):
         job.stepper.step()
-    assert job.wait("20s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
 
 
 def numbers(folder: Path, sink: wb.TableSink | wb.ParquetSink, **start: object) -> Job:

@@ -216,7 +216,7 @@ def test_what_a_second_run_would_do_outside_is_refused(tmp_path: pytest.TempPath
     live = numbers.sink_to(wb.TableSink("n")).run("live")
     with pytest.raises(JobError, match="runs live and cannot be stepped"):
         live.stepper.back()
-    assert live.wait("20s") == "FINISHED"
+    assert live.wait("120s") == "FINISHED"
 
 
 # fork ------------------------------------------------------------------------------------------------------------

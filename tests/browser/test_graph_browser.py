@@ -68,7 +68,7 @@ def test_of_two_clicks_at_once_each_takes_apart_the_box_that_it_was_on(browser, 
         both_clicked.set()
         pages.stop()
         job.cancel()
-        job.wait("30s")
+        job.wait("120s")
 
 
 STOPS = """() => {
@@ -107,7 +107,7 @@ def test_what_can_be_done_by_keys_has_a_name_and_a_long_name_of_a_job_does_not_h
     finally:
         pages.stop()
         job.cancel()
-        job.wait("30s")
+        job.wait("120s")
 
 
 MOVING = """() => {

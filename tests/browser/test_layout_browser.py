@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browsing import CHROMIUM, READY, chromium
+from browsing import CHROMIUM, PATIENCE_MS, READY, chromium
 from layout_job import start_job
 
 import workbench as wb
@@ -99,7 +99,7 @@ def browser():
 @pytest.fixture(scope="module")
 def shared(browser):
     page = browser.new_page()
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE_MS)
     yield page
     page.close()
 
@@ -220,7 +220,7 @@ def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url
 
     before = places()
     alone = browser.new_page(viewport={"width": 560, "height": 900})
-    alone.set_default_timeout(60_000)
+    alone.set_default_timeout(PATIENCE_MS)
     alone.goto(f"{url.replace('layout', job.name)}&view=checkpoints")
     alone.get_by_text("is told here").first.wait_for()
     mode = alone.get_by_label("Checkpoint mode", exact=True).first

@@ -141,7 +141,7 @@ def test_no_kernel_is_called_that_was_not_made_ready_before(
         kernel.is_ready, kernel._function = False, kernel._first
     totals = wb.Stream.from_table(pa.table({"k": [1, 1], "v": [2, 3]})).key_by("k").aggregate(s=wb.sum("v"))
     job = totals.sink_to(wb.TableSink("totals", upsert_key="k")).run("totals")
-    job.wait("30s")
+    job.wait("120s")
     assert job.table("totals").to_pylist() == [{"k": 1, "s": 5}]
     numbers = wb.Stream.from_table(pa.table({"k": [1, 1, 1], "t": [1, 2, 3], "n": [5, 4, 6]}), event_time="t")
     rise = numbers.key_by("k").match(

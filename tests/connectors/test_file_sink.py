@@ -170,7 +170,7 @@ ROWS = pa.table(
 
 def written(table: pa.Table, folder: Path, form: Any) -> Path:
     job = wb.Stream.from_table(table).sink_to(wb.FileSink(folder, form)).run(f"write-{form}")
-    job.wait("20s")
+    job.wait("120s")
     [part] = folder.glob("part-*")
     return part
 
@@ -204,7 +204,7 @@ def test_what_is_written_can_be_read_again(tmp_path: Path, form: Any) -> None:
     table = ROWS.select(["x", "yes", "at", *days]).append_column("text", pa.array(['a,"b"', "c\nd", ""]))
     written(table, tmp_path / "out", form)
     job = wb.Stream.from_files(tmp_path / "out", table.schema).sink_to(wb.TableSink("back")).run("read")
-    job.wait("20s")
+    job.wait("120s")
     assert job.table("back").equals(table)
 
 

@@ -177,7 +177,7 @@ def test_a_table_goes_over_into_a_socket() -> None:
         peer, _ = listener.accept()
         peer.sendall(b"".join(b"%d\n" % n for n in range(100, 150)))
         peer.close()
-        assert job.wait("20s") == "FINISHED"
+        assert job.wait("120s") == "FINISHED"
     assert sorted(job.table("out")["n"].to_pylist()) == list(range(150))
 
 

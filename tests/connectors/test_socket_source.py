@@ -223,5 +223,5 @@ def test_a_job_over_a_socket_ends_when_the_server_hangs_up(server: Server) -> No
     server.accept()
     server.send(b"".join(b'{"n": %d}\n' % n for n in range(1000)))
     server.hang_up()
-    assert job.wait("20s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert sorted(job.table("even")["n"].to_pylist()) == list(range(0, 1000, 2))

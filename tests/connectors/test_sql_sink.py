@@ -173,7 +173,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any]]] = {
 def written(address: str) -> list[tuple[Any, ...]]:
     table = pa.table({name: pa.array(values, kind) for name, (kind, values) in COLUMNS.items()})
     job = wb.Stream.from_table(table).sink_to(wb.SqlSink(address, "types")).run("types")
-    assert job.wait("30s") == "FINISHED", job.status()
+    assert job.wait("120s") == "FINISHED", job.status()
     return query(address, "SELECT * FROM types ORDER BY flag IS NULL")
 
 
@@ -345,7 +345,7 @@ def test_a_null_key_is_refused(tmp_path: Path) -> None:
     sink = wb.SqlSink(url("sqlite", tmp_path), "numbers", upsert_key="key")
     job = wb.Stream.from_table(table).sink_to(sink).run("null-key", restart=wb.restart.no_restart())
     with pytest.raises(wb.errors.JobError, match="the key 'key' of a row for the table 'numbers' is null"):
-        job.wait("30s")
+        job.wait("120s")
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()])
@@ -363,7 +363,7 @@ def test_a_key_that_is_no_number_is_one_in_duckdb_and_refused_where_it_would_bec
         wb.errors.JobError, match="the key 'key' of a row for the table 'numbers' is NaN, in sqlite a null, which"
     ):
         run("sqlite", "nan-key").wait("30s")
-    assert run("duckdb", "nan-keys").wait("30s") == "FINISHED"
+    assert run("duckdb", "nan-keys").wait("120s") == "FINISHED"
     assert sorted(query(url("duckdb", tmp_path / "duckdb"), "SELECT value FROM numbers")) == [(2,), (3,), (5,)]
 
 
@@ -385,7 +385,7 @@ def test_a_row_that_is_all_key(tmp_path: Path) -> None:
     address = url("sqlite", tmp_path)
     sink = wb.SqlSink(address, "seen", upsert_key="key")
     job = wb.Stream.from_table(pa.table({"key": ["a", "b", "a"]})).sink_to(sink).run("seen")
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert sorted(query(address, "SELECT * FROM seen")) == [("a",), ("b",)]
 
 
@@ -437,10 +437,10 @@ def test_the_tail_of_a_bounded_input_is_committed_in_every_sink(
 
 def test_a_second_run_onto_the_same_rows_is_refused_before_it_starts(tmp_path: Path) -> None:
     pipeline = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.SqlSink(url("sqlite", tmp_path), "numbers"))
-    assert pipeline.run("once", checkpoint_dir=tmp_path / "chk").wait("30s") == "FINISHED"
+    assert pipeline.run("once", checkpoint_dir=tmp_path / "chk").wait("120s") == "FINISHED"
     with pytest.raises(SinkError, match="already holds rows of 'once/numbers' up to epoch 1"):
         pipeline.run("once", checkpoint_dir=tmp_path / "other")
-    assert pipeline.run("once", checkpoint_dir=tmp_path / "chk", resume=True).wait("30s") == "FINISHED"
+    assert pipeline.run("once", checkpoint_dir=tmp_path / "chk", resume=True).wait("120s") == "FINISHED"
     assert query(url("sqlite", tmp_path), "SELECT n FROM numbers") == [(1,)]
 
 

@@ -158,7 +158,7 @@ def test_a_job_over_files_that_fails_on_the_way(tmp_path: Path) -> None:
         job.checkpoint()
         job.fail(task="files[1]")
     job.tune(rate="max")  # until here it was too slow to end meanwhile
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert sorted(job.table("good")["n"].to_pylist()) == [n for n in range(2_000) if n % 10]
     bad = job.table("bad").to_pylist()
     assert sorted(row["position"] for row in bad) == sorted(
@@ -183,7 +183,7 @@ def test_lines_of_a_socket() -> None:
     stream = wb.Stream.from_socket("127.0.0.1", port, {"n": pa.int64()}, format="json", on_error="dead_letter")
     pipeline = stream.sink_to(wb.TableSink("good")) + stream.dead_letters().sink_to(wb.TableSink("bad"))
     job = pipeline.run("socket-lines")
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     thread.join()
     server.close()
     assert job.table("good")["n"].to_pylist() == [1, 2]

@@ -51,7 +51,7 @@ def test_a_job_of_the_kernel_runs_again_on_spark_and_back(monkeypatch: pytest.Mo
     there = wb.job("there-and-back")
     assert (job.over, there.engine, masters) == (True, "spark", ["local-cluster[2,1,1024]"])
     gate.release(1_000)
-    assert there.wait("30s") == "FINISHED"
+    assert there.wait("120s") == "FINISHED"
     assert "FINISHED" in shown_until(view, "FINISHED")
     back = there.run_again()
     assert back.wait("60s") == "FINISHED"
@@ -116,7 +116,7 @@ def test_what_cannot_run_again_says_why(monkeypatch: pytest.MonkeyPatch, tmp_pat
     with pytest.raises(wb.errors.SettingError, match="unknown engine 'sparc'"):
         job.run_again(engine="sparc")
     gate.release(1_000)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     numbers = wb.Stream.from_table(pa.table({"n": [1]})).map(lambda row: row)
     outside = numbers.sink_to(wb.ParquetSink(tmp_path / "files")).run("outside", engine="spark")
     with pytest.raises(wb.errors.JobError, match=r"cannot run a second time: its sink .* writes outside the job"):

@@ -40,7 +40,7 @@ def served():
     yield pages
     pages.stop()
     job.cancel()
-    job.wait("30s")
+    job.wait("120s")
 
 
 def fetch(url, **headers):
@@ -151,7 +151,7 @@ def test_a_further_name_is_served_when_it_is_given():
     finally:
         pages.stop()
         job.cancel()
-        job.wait("30s")
+        job.wait("120s")
 
 
 @pytest.mark.parametrize("hosts", ["lab.example", ["*"], ["http://lab.example"], [7], ["a b"], [""], ["x\r\ny"]])
@@ -338,7 +338,7 @@ def test_in_a_browser_the_subtasks_are_narrowed_to_a_vertex():
         assert rows.all_inner_texts() == ["counts[0]", "counts[1]"]
     pages.stop()
     job.cancel()
-    job.wait("30s")
+    job.wait("120s")
 
 
 @pytest.mark.slow

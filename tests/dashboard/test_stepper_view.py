@@ -160,7 +160,7 @@ def test_the_view_follows_a_cell_that_steps_the_job(hand: Hand, job: Job) -> Non
 def test_a_stepping_job_has_the_stepper_at_the_head_of_its_dashboard(job: Job) -> None:
     assert next(iter(View(job, job.recorder.frames()).parts)) == "stepper"
     live = wb.Stream.from_table(pa.table({"n": [1]})).sink_to(wb.DiscardSink()).run("runs-live")
-    assert live.wait("20s") == "FINISHED"
+    assert live.wait("120s") == "FINISHED"
     assert "stepper" not in View(live, live.recorder.frames()).parts
     assert "This job runs live." in View(live, live.recorder.frames(), "stepper").parts["stepper"]._picture.html  # type: ignore[attr-defined]
 

@@ -48,7 +48,7 @@ def test_a_cell_runs_on_spark_and_the_verbs_reach_its_job(shell: InteractiveShel
     assert summarise("counts", job).paused
     run(shell, "%stream resume counts")
     gate.release(1_000)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert len(job.table("counts")) == 500
     row = row_of(shell, "counts")
     assert (row[1], int(row[4])) == ("FINISHED", len(job.checkpoints()))
@@ -156,14 +156,14 @@ def test_the_interval_of_batches_is_set_by_a_restart(shell: InteractiveShell, ga
     assert "counts: checkpoint_interval disabled → 2s" in told
     assert "counts: batch_size default → 100" in told
     gate.release(1_000)
-    assert wb.job("counts").wait("30s") == "FINISHED"
+    assert wb.job("counts").wait("120s") == "FINISHED"
     assert len(wb.job("counts").table()) == 500
 
 
 def test_run_on_moves_a_job_to_the_other_engine(shell: InteractiveShell, gate: threading.Semaphore) -> None:
     on_spark = run(shell, CELL)
     gate.release(1_000)
-    on_spark.wait("30s")
+    on_spark.wait("120s")
     here = run(shell, "%stream run-on counts kernel")
     assert (here.engine, here.wait("30s")) == ("kernel", "FINISHED")
     assert len(here.table()) == 500

@@ -256,7 +256,7 @@ def test_in_a_pipeline(compiled: bool) -> None:
         .aggregate(total=wb.sum("fare"))
     )
     job = stream.sink_to(wb.TableSink("out")).run(f"fares-{compiled}")
-    job.wait("20s")
+    job.wait("120s")
     assert sorted(map(tuple, (row.values() for row in job.table("out").to_pylist()))) == [("a", 18.0), ("b", 3.0)]
 
 
@@ -272,7 +272,7 @@ def test_a_function_is_compiled_once_when_its_stream_is_built(monkeypatch: pytes
     stream = TRIPS.filter(lambda distance, unread: distance * unread > 3, columns=["distance", "unread"], compiled=True)
     assert len(compiled) == 1
     job = stream.select("cab").sink_to(wb.TableSink("out")).run("once", parallelism=2)
-    job.wait("20s")
+    job.wait("120s")
     assert sorted(job.table("out")["cab"].to_pylist()) == ["a", "b"]
     assert len(compiled) == 1
 
@@ -280,7 +280,7 @@ def test_a_function_is_compiled_once_when_its_stream_is_built(monkeypatch: pytes
 def test_without_columns_the_function_gets_the_record() -> None:
     assert TRIPS.map(lambda record: {"n": record["minutes"]}, {"n": pa.int64()}).columns == ["n"]
     job = TRIPS.map(lambda r, by=2: {"n": r["minutes"] * by}, {"n": pa.int64()}).sink_to(wb.TableSink("out")).run("r")
-    job.wait("20s")
+    job.wait("120s")
     assert job.table("out").to_pydict() == {"n": [40, 0, 20]}
 
 

@@ -392,7 +392,7 @@ def numbers(n: int = 40, **more: Any) -> wb.Stream:
 
 def run(pipeline: wb.types.Pipeline, **settings: Any) -> wb.types.Job:
     job = pipeline.run("test", **{"parallelism": 2, "buffer_size": 7, **settings})
-    job.wait("20s")
+    job.wait("120s")
     return job
 
 

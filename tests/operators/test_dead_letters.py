@@ -304,7 +304,7 @@ def test_they_are_counted_and_columns_that_nobody_reads_are_in_them() -> None:
     )
     pipeline = good.sink_to(wb.TableSink("good")) + good.dead_letters().sink_to(wb.TableSink("bad"))
     job = pipeline.run("counted-poison")
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert job.table("good")["w"].to_pylist() == [2, 4]
     [letter] = job.table("bad").to_pylist()
     assert json.loads(letter["record"]) == {"k": "b", "v": -1, "unread": 8}
@@ -321,7 +321,7 @@ def test_a_job_that_fails_names_the_task_the_key_and_the_record() -> None:
     keyed = wb.Stream.from_table(table).key_by("k").process(picky, {"n": pa.int64()})
     job = keyed.sink_to(wb.TableSink("none")).run("picky", restart="none")
     with pytest.raises(wb.errors.JobError) as caught:
-        job.wait("30s")
+        job.wait("120s")
     assert str(caught.value).startswith(
         "the job 'picky' failed: process function 'test_a_job_that_fails_names_the_task_the_key_and_the_record.<locals>"
         ".picky' raised ValueError: a bad value for key 'b' on record {'k': 'b', 'v': -1} ("
@@ -337,7 +337,7 @@ def test_without_a_reader_they_are_counted_and_dropped() -> None:
         .sink_to(wb.TableSink("good"))
         .run("dropped-poison")
     )
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     assert job.table().to_pylist() == [{"double": 2}]
     assert sum(int(str(row["numRecordsInErrors"])) for row in job.metrics()) == 1
 
@@ -363,7 +363,7 @@ def test_dead_letters_go_to_any_sink(tmp_path: Path) -> None:
     stream = wb.Stream.from_table(table).map(mapped, {"double": pa.int64()}, on_error="dead_letter")
     sink = wb.SqlSink(f"sqlite:///{tmp_path}/letters.db", "letters")
     pipeline = stream.sink_to(wb.DiscardSink()) + stream.dead_letters().sink_to(sink)
-    assert pipeline.run("letters").wait("30s") == "FINISHED"
+    assert pipeline.run("letters").wait("120s") == "FINISHED"
     from databases import query
 
     assert query(sink.url, "SELECT record FROM letters ORDER BY 1") == [

@@ -139,6 +139,6 @@ def test_clicks_and_orders_of_one_visit_meet(parallelism):
     sides = [wb.Stream.from_table(table, event_time="t", out_of_orderness="1min") for table in (clicks, orders)]
     joined = sides[0].join(sides[1], on="user", window=wb.session("10s"), how="left").select("user", "page", "item")
     job = joined.sink_to(wb.TableSink("visits")).run(f"visits-{parallelism}", parallelism=parallelism)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     rows = sorted(tuple(row.values()) for row in job.table().to_pylist())
     assert rows == [("a", 1, "tea"), ("a", 3, "tea"), ("a", 4, "mug"), ("b", 2, None)]

@@ -455,7 +455,7 @@ def test_a_job_joins_as_duckdb_does(name):
     joined = stream(left).join(stream(right), on={"k": "key"}, **arguments)
     assert joined.columns == ["k", "l", "t", "r", "t_right"]
     job = joined.sink_to(wb.TableSink("out")).run("join", parallelism=2, buffer_size=500)
-    job.wait("30s")
+    job.wait("120s")
     connection = duckdb.connect()
     connection.register("l", left)
     connection.register("r", right.rename_columns(["k", "r", "t"]))

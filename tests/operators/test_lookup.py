@@ -420,7 +420,7 @@ def test_a_job_asks_and_loses_nothing_at_its_end(driver, function, behind_an_exc
         while not job.over:
             job.stepper.step()
     else:
-        job.wait("20s")
+        job.wait("120s")
     rows = job.table("out").to_pylist()
     assert sorted(row["n"] for row in rows) == list(range(60))
     assert all(row["w"] == f"{row['k']}{row['n']}" for row in rows)
@@ -443,7 +443,7 @@ def test_after_a_failure_what_was_out_is_asked_again():
     job = found.sink_to(wb.TableSink("out")).run(
         "lookup", buffer_size=5, restart=wb.restart.fixed_delay(1, "100ms"), checkpoint_interval="10ms"
     )
-    job.wait("20s")
+    job.wait("120s")
     rows = job.table("out").to_pylist()
     assert [row["n"] for row in rows] == list(range(60))
     assert calls["a30"] == 2
@@ -452,11 +452,11 @@ def test_after_a_failure_what_was_out_is_asked_again():
 def test_the_executor_runs_calls_side_by_side_and_its_threads_end():
     executor = ThreadedExecutor("test")
     barrier = threading.Barrier(3)
-    answers = [executor.submit(barrier.wait, 5) for _ in range(3)]  # passes only when all three run at once
-    assert sorted(answer.result(timeout=5) for answer in answers) == [0, 1, 2]
+    answers = [executor.submit(barrier.wait, 60) for _ in range(3)]  # passes only when all three run at once
+    assert sorted(answer.result(timeout=60) for answer in answers) == [0, 1, 2]
     failing = executor.submit(fails, "k")
     with pytest.raises(OSError, match="gone"):
-        failing.result(timeout=5)
+        failing.result(timeout=60)
     executor.close()
     for thread in threading.enumerate():
         if thread.name.startswith("test/calls"):

@@ -139,7 +139,7 @@ def test_a_job_with_a_process_function_a_side_output_and_two_subtasks() -> None:
     )
     both = made.sink_to(wb.TableSink("seen")) + made.side_output("negative").sink_to(wb.TableSink("negative"))
     job = both.run("split", parallelism=2)
-    job.wait("30s")
+    job.wait("120s")
     seen = job.table("seen").to_pylist()
     assert [row["seen"] for row in seen if row["k"] == "a"] == [[1], [1, -3, 4]]
     assert len(seen) == 2

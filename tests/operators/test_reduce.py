@@ -121,7 +121,7 @@ def test_a_job() -> None:
     table = pa.table({"user": ["a", "b", "a", "a"], "score": [3, 5, 9, 4]})
     best = wb.Stream.from_table(table).key_by("user").reduce(lambda a, b: a if a["score"] >= b["score"] else b)
     job = best.sink_to(wb.TableSink("best")).run("best", parallelism=2)
-    job.wait("30s")
+    job.wait("120s")
     rows = job.table("best").to_pylist()
     # Two subtasks share the table, so in which order a's scores meet is open: the best ones in any such order.
     possible = [list(accumulate(scores, max)) for scores in permutations([3, 9, 4])]

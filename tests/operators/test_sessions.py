@@ -230,7 +230,7 @@ def test_sessions_in_a_job():
     )
     stream = wb.Stream.from_table(table, event_time="t").key_by("user").window(wb.session("30min"))
     job = stream.aggregate(clicks=wb.count()).sink_to(wb.TableSink("sessions")).run("sessions", parallelism=2)
-    job.wait("20s")
+    job.wait("120s")
     got = job.table("sessions")
     starts = got["window_start"].cast(pa.int64()).to_pylist()
     rows = zip(got["user"].to_pylist(), starts, got["clicks"].to_pylist(), strict=True)

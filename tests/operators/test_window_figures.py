@@ -33,7 +33,7 @@ def stream_of(rows: dict[str, list], seconds: list[float] | None = None, **more)
 def run(stream: wb.Stream, **settings) -> list[tuple]:
     """The rows that a job gives, times in seconds."""
     job = stream.sink_to(wb.TableSink("results")).run("figure", **{"parallelism": 2, **settings})
-    job.wait("20s")
+    job.wait("120s")
     return rows_of(job)
 
 
@@ -176,7 +176,7 @@ def test_what_goes_wrong_in_a_function_is_said() -> None:
     ):
         job = stream.apply(function, {"x": pa.int64()}).sink_to(wb.TableSink("results")).run("figure")
         with pytest.raises(JobError) as error:
-            job.wait("20s")
+            job.wait("120s")
         assert message in str(error.value)
         assert "test_window_figures.py" in str(error.value)
 

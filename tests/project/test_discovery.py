@@ -86,7 +86,7 @@ def test_nothing_is_offered_that_is_not_documented(code: str, kind: type) -> Non
 
 def test_a_running_job_completes() -> None:
     job = wb.Stream.from_table(TABLE).sink_to(wb.TableSink("out")).run("completed")
-    job.wait("20s")
+    job.wait("120s")
     assert {"tune", "checkpoint", "savepoint", "pause", "resume", "stop", "wait", "status", "table"} <= set(dir(job))
     assert {item.name for item in jedi.Interpreter("job.sta", [{"job": job}]).complete()} >= {"status"}
 

@@ -58,7 +58,7 @@ def told(spark: Any, frame: Any, name: str) -> Counter[tuple[Any, ...]]:
 def ours(stream: wb.Stream, name: str) -> Counter[tuple[Any, ...]]:
     """All rows that a job gives; times as seconds since 1970."""
     job = stream.sink_to(wb.TableSink("out")).run(name, parallelism=2, buffer_size=16)
-    job.wait("30s")
+    job.wait("120s")
     columns = [
         [value // SECOND for value in column.cast(pa.int64()).to_pylist()]
         if pa.types.is_timestamp(column.type)

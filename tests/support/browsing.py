@@ -26,6 +26,9 @@ CHROMIUM_ARGUMENTS = [
 
 TOKEN = "test"
 
+PATIENCE_MS = 180_000
+"""After which something does not come to a page at all: a busy machine paints a dashboard within a minute."""
+
 
 @contextmanager
 def chromium(*, moving: bool = False) -> Iterator[Any]:
@@ -56,7 +59,7 @@ def opened(browser: Any, url: str, height: int = 1000, *, every: bool = True, **
         options: further ones of the page, as Playwright names them.
     """
     page = browser.new_page(viewport={"width": 1400, "height": height}, **options)
-    page.set_default_timeout(60_000)
+    page.set_default_timeout(PATIENCE_MS)
     page.problems = []
     page.on("pageerror", lambda error: page.problems.append(str(error)))
     page.on("console", lambda message: page.problems.append(message.text) if message.type == "error" else None)

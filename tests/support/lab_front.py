@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import nbformat
-from browsing import TOKEN
-
-PATIENCE_MS = 60_000
+from browsing import PATIENCE_MS, TOKEN
 
 
 class Front:

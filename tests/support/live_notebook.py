@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import nbformat
-from browsing import TOKEN, chromium, jupyter
+from browsing import PATIENCE_MS, TOKEN, chromium, jupyter
 
-PATIENCE_S = 90
+PATIENCE_S = PATIENCE_MS / 1_000
 
 START = """%load_ext workbench
 import os, numpy as np, pyarrow as pa, workbench as wb
@@ -72,7 +72,7 @@ class Lab:
         self.page, self.requests, self.problems = page, [], []
         page.on("request", lambda request: self.requests.append(request.url))
         page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.set_default_timeout(PATIENCE_S * 1000)
+        page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{url}/{self.address}?token={TOKEN}&reset")
         self.await_notebook()
         page.wait_for_function(

@@ -66,7 +66,7 @@ def test_the_events_of_a_log() -> None:
 
 def test_the_alerts_are_those_of_a_plain_state_machine() -> None:
     job = watch(log(begin_us=0).stream()).sink_to(wb.TableSink("alerts")).run("plain", parallelism=2)
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     found = job.table().to_pylist()
     assert sorted((row["entity"], row["number"]) for row in found) == log().alerts()
     assert {(row["event"], row["after"]) for row in found} == {("service", "authenticate")}

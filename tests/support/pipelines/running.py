@@ -137,7 +137,7 @@ def _lively(pipeline: Pipeline, draft: Draft, name: str) -> Tables:
         buffer_size=chance.choice((1, 10, 1000)),
         checkpoint_interval=chance.choice(("20ms", "disabled")),
     )
-    assert job.wait("30s") == "FINISHED"
+    assert job.wait("120s") == "FINISHED"
     return {table: job.table(table) for table in draft.tables}
 
 
