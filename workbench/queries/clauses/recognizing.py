@@ -17,7 +17,7 @@ from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.matching.match import MatchRows, RowsPerMatch
 from workbench.operators.matching.partials import Rules, Skip
 from workbench.operators.matching.planning import PARTIALS_MAX, is_asked
-from workbench.patterns.automaton import CONDITIONS_MAX, row_automaton
+from workbench.patterns.automaton import CONDITIONS_MAX, Automaton, row_automaton
 from workbench.patterns.reading import PatternSyntaxError, read_pattern
 from workbench.patterns.shape import Shape, names_in
 from workbench.patterns.terms import Term, TermError, Terms, parse_term
@@ -90,6 +90,10 @@ class _Planned:
         bits = {variables[variable]: bit for bit, variable, _ in conditions}
         try:
             automaton = row_automaton(shape, variables, bits)
+        except WorkbenchError as error:
+            raise self._error(pattern, error.message) from None
+        self._check_skip(skip, {name for name in variables if skip_mask & masks[name]}, automaton)
+        try:
             spec = MatchRows(
                 *(keys, str(shape), automaton, tuple(conditions), measures, rules, rows_per_match, within_us > 0),
                 self.text.origin,
@@ -247,3 +251,13 @@ class _Planned:
         if len(near) != 1:
             raise self._error(part, unknown("variable", name, masks))
         return way, masks[near[0]]
+
+    def _check_skip(self, skip: Skip, names: set[str], automaton: Automaton) -> None:
+        """Refuse AFTER MATCH SKIP to a row that is the first one of every match."""
+        begins, later = set(automaton.waits[0]), set().union(*automaton.waits[1:])
+        always = skip == "to_first" or (skip == "to_last" and not names & later)
+        if names and begins and begins <= names and always:
+            raise self._error(
+                self.clauses.said["after"],
+                "every match begins there, so it would be found again forever: skip to another row, as in TO NEXT ROW",
+            )
