@@ -21,6 +21,7 @@ from workbench.queries.reading.event_time import window_times
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import INSTANT, free_name, intervals_of, with_windows
+from workbench.state.key_columns import check_keys
 from workbench.windows import WindowAssigner
 from workbench.windows.schedule import TimeKind
 from workbench.windows.session import Session
@@ -159,6 +160,10 @@ def _aggregated(
             wanted = aliases.get(key_of(key)) or value.sql
             name = free_name(wanted, [*stream.columns, *added, *_RESULTS])
             added[name] = value
+        try:
+            check_keys([name], pa.schema([(name, compile_expression(value, rows.records.schema).type)]))
+        except PlanError as error:
+            raise text.error(key, error.message) from None
         names[key_of(key)] = name
         if plain is not None:
             columns.append(replace(plain, stored=name))

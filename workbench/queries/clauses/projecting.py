@@ -27,6 +27,8 @@ def projected(rows: Relation, tree: Tree, text: Text) -> Relation:
     Raises:
         QueryError: an unknown or unsuitable expression, or two columns with the same name.
     """
+    if not tree.expressions:
+        raise text.error(tree, "SELECT has no columns: name them, or write SELECT *")
     items: Items = [
         (item.alias, item.this) if isinstance(item, exp.Alias) else (None, item) for item in tree.expressions
     ]

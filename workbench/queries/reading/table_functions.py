@@ -102,6 +102,10 @@ def with_windows(
         assigner = _MAKERS[name](**lengths)
     except WorkbenchError as error:
         raise text.error(call, error.message) from None
+    if name == "HOP" and lengths["slide"] > lengths["size"]:
+        raise text.error(
+            call, "the slide is longer than the size, so rows between the windows would be lost: the slide comes first"
+        )
     keys = [
         rows.of(part, text).stored or "" if isinstance(part, exp.Column) else part.sql("spark") for part in partition
     ]
