@@ -1,5 +1,8 @@
 /** Counts what a page receives and paints, and moves a slider: the benchmark of the dashboard calls these functions. */
 
+/** A busy kernel may make the card of a slider so late. */
+const CARD_MS = 20_000
+
 /** Counts, from now on, the bytes of all messages; runs on a page before anything of its own. */
 export const countBytes = () => {
   window.workbench = { painted: {}, bytes: 0 }
@@ -20,6 +23,12 @@ export const counted = () => window.workbench
 /** @returns {any[][]} the models of each document */
 const documents = () =>
   (window.Bokeh?.documents ?? []).map((/** @type {any} */ document) => [...document._all_models.values()])
+
+/** How many cards are still empty. */
+export const coming = () =>
+  documents()
+    .flat()
+    .filter((model) => model.css_classes?.includes("wb-coming")).length
 
 /** Counts, from now on, the frames of each view that is alive and was not counted yet. A view is alive once it has got
  * three frames.
@@ -52,22 +61,22 @@ export const watchViews = () => {
  * @returns {Promise<[number, number]>} when that was, in milliseconds since 1970, and the milliseconds until the view
  *   says that the value is in force; -1 if it does not
  */
-export const tune = (value, patienceMs) =>
-  new Promise((resolve) => {
-    const models = documents().find((models) => models.some((model) => model.name === "buffer_timeout")) ?? []
-    const slider = models.find((model) => model.name === "buffer_timeout")
-    /** @type {Source} */
-    const texts = models.find((model) => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
-    const wanted = `in force: <b>${value}</b>`
-    const begin = Date.now()
-    const isSeen = () => texts.columns().some((name) => texts.get_column(name)[0] === wanted)
-    const look = () => {
-      if (isSeen() || Date.now() - begin > patienceMs) resolve([begin, isSeen() ? Date.now() - begin : -1])
-      else setTimeout(look, 5)
-    }
-    slider.value = slider.format.args.words.indexOf(value)
-    look()
-  })
+export const tune = async (value, patienceMs) => {
+  const pause = () => new Promise((then) => setTimeout(then, 5))
+  const within = () => documents().find((models) => models.some((model) => model.name === "buffer_timeout"))
+  for (const since = Date.now(); within() === undefined && Date.now() - since < CARD_MS; ) await pause()
+  const models = within()
+  if (models === undefined) throw new Error(`there is no slider of the buffer timeout after ${CARD_MS / 1e3} s`)
+  const slider = models.find((model) => model.name === "buffer_timeout")
+  /** @type {Source} */
+  const texts = models.find((model) => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+  const wanted = `in force: <b>${value}</b>`
+  const begin = Date.now()
+  const isSeen = () => texts.columns().some((name) => texts.get_column(name)[0] === wanted)
+  slider.value = slider.format.args.words.indexOf(value)
+  while (!isSeen() && Date.now() - begin <= patienceMs) await pause()
+  return [begin, isSeen() ? Date.now() - begin : -1]
+}
 
 const lab = () => window.jupyterapp
 
