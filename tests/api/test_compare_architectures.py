@@ -35,7 +35,7 @@ def compared():
     compared = wb.compare(
         pipeline(),
         ["snapshots", wb.changelog("50ms", offset_interval="60s"), wb.at_most_once("50ms"), "at-most-once"],
-        faults=["task-dies:at=1500", task_dies(2_500)],
+        faults=["task-dies:at=900", task_dies(2_600)],
         parallelism=2,
         checkpoint_interval="50ms",
     )
