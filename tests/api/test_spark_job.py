@@ -170,7 +170,7 @@ def test_a_savepoint_is_a_checkpoint_directory_from_which_a_run_continues(
     with pytest.raises(wb.errors.JobError, match="is FINISHED: run the pipeline again"):
         job.savepoint("wednesday")
     bare = sessions().run("bare", engine="spark")
-    with pytest.raises(wb.errors.JobError, match="'bare' has no checkpoint directory, of which a savepoint is a copy"):
+    with pytest.raises(wb.errors.JobError, match="'bare' has no checkpoint directory, which a savepoint copies"):
         bare.savepoint("monday")
 
 

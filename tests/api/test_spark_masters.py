@@ -46,7 +46,7 @@ def test_a_master_url_is_understood(url: str, memory_mb: int | None, starts: boo
     "url", ["", "yarn", "local[0]", "local-cluster[0,1,1024]", "spark://host", "spark://host:7077/x", "local[2]\n"]
 )
 def test_another_text_is_rejected_with_those_that_there_are(url: str) -> None:
-    with pytest.raises(SettingError, match="is not a master that a session can be made for: write local"):
+    with pytest.raises(SettingError, match="is not a supported master: write local"):
         Master.of(url)
 
 

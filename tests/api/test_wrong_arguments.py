@@ -109,8 +109,8 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
         (
             lambda: wb.History.from_spark(FRAME, "x", event_time="t", arrival_time="t"),
             "df is a pandas.DataFrame, but must be a Spark DataFrame: History.from_arrow takes a pyarrow.Table: "
-            "convert the frame with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a Spark "
-            "frame",
+            "convert it with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a Spark "
+            "DataFrame",
         ),
     ],
 )

@@ -83,7 +83,7 @@ def test_the_batches_of_the_job_on_spark_are_tuned_where_those_of_the_kernel_wer
     assert (on_spark.model.visible, {one.visible for one in hidden}) == (False, {True})
     assert not any(one.stylesheets for one in hidden)  # one that says how it is displayed would not be hidden
     control.elsewhere.run_again._trigger_event(ButtonClick(control.elsewhere.run_again))
-    assert "A batch begins as soon as the one before has ended" in shown_until(view, "RUNNING")
+    assert "A batch begins as soon as the previous one has finished" in shown_until(view, "RUNNING")
     assert (on_spark.model.visible, {one.visible for one in hidden}) == (True, {False})
     there = wb.job("tuned-there")
     interval, size = on_spark.sliders["checkpoint_interval"], on_spark.sliders["batch_size"]

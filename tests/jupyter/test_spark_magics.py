@@ -59,15 +59,15 @@ def test_a_cell_runs_on_spark_and_the_verbs_reach_its_job(shell: InteractiveShel
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("seek 2013-07-01", "a job on Spark cannot go to another offset: start it anew in another directory"),
+        ("seek 2013-07-01", "a job on Spark cannot seek to another offset: start it again in another directory"),
         ("step", "a job on Spark runs in micro-batches and takes no steps"),
         ("set buffer_timeout=5ms", "buffer_timeout cannot be set with engine='spark': Spark has no buffers"),
         ("set parallelism=4", "parallelism cannot be changed while a job runs on Spark: stop it"),
         ("checkpoint", "a job on Spark takes no checkpoints on request: every batch is one"),
-        ("savepoint monday", "the job 'counts' has no checkpoint directory, of which a savepoint is a copy"),
-        ("restore monday", "a job on Spark cannot go back while it runs: stop it, and run with checkpoint_dir="),
+        ("savepoint monday", "the job 'counts' has no checkpoint directory, which a savepoint copies"),
+        ("restore monday", "a job on Spark cannot be restored while it runs: stop it, and run with checkpoint_dir="),
         ("show counts graph", "a job on Spark has no views of the kernel's dashboard"),
-        ("fail aggregate[0]", "a job on Spark cannot be made to fail from here"),
+        ("fail aggregate[0]", "a job on Spark cannot be failed from here"),
         ("compare counts acks", "a job on Spark cannot be compared"),
         ("state aggregate", "a job on Spark keeps its state in Spark's state stores"),
     ],
@@ -90,8 +90,8 @@ def test_a_changed_cell_replaces_its_job_and_a_mistake_does_not(
     mistakes = {
         "--engine sparc": "unknown engine 'sparc': did you mean 'spark'?",
         "--engine spark --buffer-timeout 5ms": "Spark has no buffers between operators",
-        "--engine spark --master loc": "spark='loc' is not a master that a session can be made for",
-        "--master local[2]": "--master is one of Spark: add --engine spark, or leave it out",
+        "--engine spark --master loc": "spark='loc' is not a supported master",
+        "--master local[2]": "--master needs Spark: add --engine spark, or remove --master",
         "--engine spark --driver stepping": "driver cannot be set with engine='spark': leave it out",
     }
     for options, sentence in mistakes.items():

@@ -157,9 +157,9 @@ def test_the_calls_of_a_counterexample_can_be_run_again() -> None:
             return self.sums[account]
 
     said = wb.lesson("06", progress=False).check("ledger", Till)
-    assert "To see it happen, run these lines" in repr(said)
+    assert "To reproduce it, run these lines" in repr(said)
     *calls, last = said.code.splitlines()
     names: dict[str, Any] = {"Till": Till}
     exec("\n".join(calls), names)
-    assert f"has {eval(last, names)} cents; right is" in repr(said)
+    assert f"has {eval(last, names)} cents; correct is" in repr(said)
     assert len(calls) == 3, "the shortest: a payment that comes twice"

@@ -222,7 +222,7 @@ def test_a_checkpoint_of_another_pipeline_is_rejected_and_unchanged(spark: Any, 
     other = events(log).key_by("k").window(wb.tumbling("1h")).aggregate(n=wb.count()).sink_to(wb.TableSink("out"))
     with pytest.raises(wb.errors.CheckpointError, match="add resume=True"):
         first.run("second", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c")
-    with pytest.raises(wb.errors.CheckpointError, match="are of a pipeline with the operator 'filter'"):
+    with pytest.raises(wb.errors.CheckpointError, match="belong to a pipeline with the operator 'filter'"):
         other.run("other", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", resume=True)
     with pytest.raises(wb.errors.CheckpointError, match="number of shuffle partitions: 2 then, 3 now"):
         first.run("wider", engine="spark", spark=spark, checkpoint_dir=tmp_path / "c", resume=True, parallelism=3)

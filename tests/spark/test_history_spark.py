@@ -153,7 +153,7 @@ def test_a_time_of_day_is_refused() -> None:
 @pytest.mark.spark
 def test_a_streaming_frame_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.readStream.format("rate").load().selectExpr("timestamp AS t", "value")
-    with pytest.raises(HistoryError, match="df is a streaming frame, which has no end: pass a batch frame"):
+    with pytest.raises(HistoryError, match="df is a streaming DataFrame, which has no end: pass a batch DataFrame"):
         write(df, tmp_path / "a.log", event_time="t", arrival_time="t")
 
 

@@ -58,8 +58,11 @@ def _option(setting: Setting) -> Option:
 OPTIONS: tuple[Option, ...] = (
     *map(_option, OF_RUN.values()),
     (("--checkpoint-dir",), {"help": "folder of the checkpoints; without it the job does not survive the kernel"}),
-    (("--engine",), {"help": "kernel (the default), or spark: on Spark Structured Streaming, with the same rows"}),
-    (("--master",), {"help": "of Spark, with --engine spark: local[*], local-cluster[2,1,1024], spark://HOST:7077"}),
+    (("--engine",), {"help": "kernel (the default), or spark: on Spark Structured Streaming, with the same results"}),
+    (
+        ("--master",),
+        {"help": "master of Spark, with --engine spark: local[*], local-cluster[2,1,1024], spark://HOST:7077"},
+    ),
     (("--driver",), {"help": "live (the default), or stepping: the job advances only with '%%stream step'"}),
     (("--resume",), {"action": "store_true", "help": "continue from the latest checkpoint of --checkpoint-dir"}),
     (("--restore",), {"metavar": "SAVEPOINT", "help": "start from a savepoint: its name, or its folder"}),
@@ -289,7 +292,7 @@ def is_for_spark(options: Any) -> bool:
     wanted = on_spark(options.engine or "kernel")
     if options.master is not None:
         if not wanted:
-            raise SettingError("--master is one of Spark: add --engine spark, or leave it out")
+            raise SettingError("--master needs Spark: add --engine spark, or remove --master")
         Master.of(options.master)
     return wanted
 
@@ -341,8 +344,8 @@ def as_pipeline(value: Any, name: str) -> wb.types.Pipeline:
         )
     if hasattr(value, "aggregate"):
         raise PlanError(
-            f"the cell ends in a {type(value).__name__}, which has no records of its own: say what to compute, for"
-            " example .aggregate(count=wb.count())"
+            f"the cell ends in a {type(value).__name__}, which has no records yet: add a computation, for example "
+            ".aggregate(count=wb.count())"
         )
     raise PlanError(
         f"the cell ends in a {type(value).__name__}, but '%%stream {name}' runs a stream: end the cell with one, for"

@@ -35,7 +35,7 @@ class Lecturer:
     def reset(self) -> Said:
         """Forget the predictions, hints and checks of this lesson."""
         self._reset()
-        return Said("The lesson begins anew.", ["Its predictions, hints and checks are forgotten."])
+        return Said("The lesson starts again.", ["Its predictions, hints and checks have been deleted."])
 
     def solution(self, name: str) -> Said:
         """Show the solution of an exercise.

@@ -64,7 +64,7 @@ class Lesson:
         kept = question.told(answer)
         self._done.predictions[name] = Prediction(kept)
         self._save()
-        return Said(f"You predict {kept}.", ["Now run the next cells, and see."], "asks")
+        return Said(f"You predict {kept}.", ["Now run the next cells to find out."], "asks")
 
     def measured(self, name: str, value: object) -> Said:
         """Compare a prediction with what a run has measured.
@@ -80,7 +80,7 @@ class Lesson:
         given = self._done.predictions.get(name)
         right, told = question.settle(None if given is None else given.answer, value)
         if given is None:
-            asked = [] if self._taught else ["You made no prediction: next time, guess before you run."]
+            asked = [] if self._taught else ["You made no prediction: next time, guess before you run the cells."]
             return Said(told, [*asked, question.because])
         given.right = right
         self._save()
@@ -266,12 +266,12 @@ class Lesson:
         lines = [violated.words]
         if violated.job is not None:
             lines.append(
-                "The run is at hand: `lesson.counterexample.table()` is its result, and "
+                "You can inspect the run: `lesson.counterexample.table()` is its result, and "
                 "`lesson.counterexample.stepper.back(20)` shows the moment 20 steps before its end."
             )
         lines.append(f"`lesson.hint({exercise.name!r})` gives a hint.")
         if violated.calls:
-            lines.append("To see it happen, run these lines in a new cell, one after the other:")
+            lines.append("To reproduce it, run these lines in a new cell, one after the other:")
         return Said(f"Not yet. Violated: {violated.violated}.", lines, "bad", "\n".join(violated.calls))
 
     def _question(self, name: str) -> Question:

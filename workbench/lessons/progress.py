@@ -109,7 +109,7 @@ def _read(path: Path) -> Progress:
         found = made(Progress, parsed(path.read_bytes()), ignore_unknown=True)
     except (OSError, ValueError) as error:
         raise SettingError(
-            f"the progress in {str(path)!r} cannot be read, {error}: move the file away to begin anew, or put a file "
-            "that you have downloaded in its place"
+            f"the progress in {str(path)!r} cannot be read, {error}: move the file away to start again, or replace "
+            "it with a file that you have downloaded"
         ) from error
     return found

@@ -116,7 +116,7 @@ class History:
         check_columns(df, event_time, arrival_time, channels)
         path, notes = path_of(path, "path"), _sentences(notes)
         if true_or_false(append, "append") and true_or_false(overwrite, "overwrite"):
-            raise SettingError("overwrite and append are both given: leave one of them out")
+            raise SettingError("overwrite and append are both given: remove one of them")
 
         def identify(report: Progress) -> Mapping[str, str]:
             return source if source is not None else fingerprint(df, report)

@@ -61,6 +61,6 @@ class Master:
         if _STANDALONE.fullmatch(text):
             return Master(text, None, False, bool(_HERE.fullmatch(text)))
         raise SettingError(
-            f"spark={text!r} is not a master that a session can be made for: write local[*], local-cluster[2,1,1024] "
+            f"spark={text!r} is not a supported master: write local[*], local-cluster[2,1,1024] "
             "(2 executors of 1 core and 1024 MB on this machine) or spark://HOST:7077, or pass a SparkSession"
         )

@@ -57,13 +57,13 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
         other = "History.from_arrow takes a pyarrow.Table"
         if type(df).__module__.startswith("pandas."):
             other += (
-                ": convert the frame with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a "
-                "Spark frame"
+                ": convert it with pyarrow.Table.from_pandas(frame), or with spark.createDataFrame(frame) to a Spark "
+                "DataFrame"
             )
         raise HistoryError(f"df is {as_given(df)}, but must be a Spark DataFrame: {other}")
     if df.isStreaming:
         raise HistoryError(
-            "df is a streaming frame, which has no end: pass a batch frame, such as spark.read in place of "
+            "df is a streaming DataFrame, which has no end: pass a batch DataFrame, such as spark.read in place of "
             "spark.readStream"
         )
     for field in df.schema:
@@ -75,7 +75,7 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
     if repeated:
         as_letters = len(repeated) > len({name.lower() for name in repeated})
         why = ", because Spark ignores case" if as_letters else ""
-        raise HistoryError(f"columns {repeated} occur more than once{why}: give each column its own name")
+        raise HistoryError(f"columns {repeated} occur more than once{why}: give each column a different name")
     for role, name in (("event_time", event_time), ("arrival_time", arrival_time)):
         if name not in df.columns:
             raise HistoryError(unknown(f"{role} column", name, df.columns))
@@ -176,8 +176,8 @@ def check_like(log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str
     """
     if (event_time, arrival_time) != (log.event_time, log.arrival_time):
         raise HistoryError(
-            f"the log at {log.path} has event_time={log.event_time!r} and arrival_time={log.arrival_time!r}, and the "
-            f"records to append {event_time!r} and {arrival_time!r}: use the columns of the log"
+            f"the log at {log.path} has event_time={log.event_time!r} and arrival_time={log.arrival_time!r}, but the "
+            f"records to append have {event_time!r} and {arrival_time!r}: use the columns of the log"
         )
     here = {field.name: str(field.type) for field in log.schema}
     there = {field.name: str(field.type) for field in log_schema(df.limit(0).toArrow().schema)}
@@ -197,8 +197,8 @@ def check_like(log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str
 def _check_later(log: ReplayLog, first_us: int) -> None:
     if log.rows and first_us < log.end_us:
         raise HistoryError(
-            f"the records to append begin at {format_instant(first_us)}, and the log at {log.path} ends at "
-            f"{format_instant(log.end_us)}: a replay log is ordered by arrival, so append records from then on, or "
+            f"the records to append begin at {format_instant(first_us)}, but the log at {log.path} ends at "
+            f"{format_instant(log.end_us)}: a replay log is ordered by arrival, so append only later records, or "
             "write the whole log again"
         )
 

@@ -166,8 +166,8 @@ def _check_master(active: SparkSession, wanted: Master) -> None:
     present = active.sparkContext.master
     if present != wanted.url:
         raise SettingError(
-            f"spark={wanted.url!r}, but Spark already runs in this process with the master {present!r}, and a process "
-            "has one: stop that session, or leave spark out"
+            f"spark={wanted.url!r}, but Spark already runs in this process with the master {present!r}, and a "
+            "process has only one: stop that session, or omit spark"
         )
 
 

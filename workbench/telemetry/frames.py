@@ -423,10 +423,3 @@ class Frame:
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""
         return asdict(replace(self, channels=tuple(self.channels)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The frame as plain dictionaries and lists, for JSON (an infinite speed is the string ``"max"``)."""
-        plain = self.to_plain()
-        if self.replay is not None and self.replay.speed == float("inf"):
-            plain["replay"]["speed"] = "max"
-        return plain

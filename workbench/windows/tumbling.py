@@ -43,10 +43,6 @@ class Tumbling(WindowAssigner):
         """
         return time_us - (time_us - self.offset_us) % self.size_us
 
-    def window_end(self, time_us: int) -> int:
-        """The end, exclusive."""
-        return self.window_start(time_us) + self.size_us
-
     def windows(self, time_us: int) -> list[tuple[int, int]]:
         """The one window."""
         start = self.window_start(time_us)

@@ -11,21 +11,19 @@ import pyarrow as pa
 
 from workbench.arguments import as_given, text_of, whole_number
 from workbench.connectors.contract.attempts import Attempts
-from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.base import Place, SinkContext
 from workbench.connectors.contract.upsert_key import check_upsert_key, upsert_key_of
-from workbench.connectors.epochs.append import AppendLogic, check_restore
 from workbench.connectors.epochs.owner import PlaceOwner
-from workbench.connectors.epochs.row_store import check_fresh
-from workbench.connectors.epochs.upsert import UpsertLogic
+from workbench.connectors.epochs.row_sink import RowSink
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import RedisStore
 from workbench.errors import PlanError, SettingError, unknown
 from workbench.expressions import ColumnName, column_name
-from workbench.operators.contract.base import Operator, Snapshot
+from workbench.operators.contract.base import Operator
 
 
 @dataclass(frozen=True, init=False)
-class RedisSink(Sink):
+class RedisSink(RowSink):
     """Writes rows to a Redis stream, or the latest row of each key to hashes.
 
     Without `upsert_key`, each row becomes an entry of a stream, exactly once: the rows since the last barrier are part
@@ -104,16 +102,6 @@ class RedisSink(Sink):
         """The name of the sink in graphs: its key."""
         return self.key
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """The guarantee: upserts are repeated after a failure, with the same effect; entries are added once."""
-        return "at-least-once" if self.upsert_key else "exactly-once"
-
-    @property
-    def guarantee_reason(self) -> str:
-        """Why the guarantee is not stronger."""
-        return UpsertLogic.reason if self.upsert_key else ""
-
     @cached_property
     def target(self) -> RedisStore:
         """The key at its server."""
@@ -139,15 +127,9 @@ class RedisSink(Sink):
         """Acquire the key for the job."""
         return PlaceOwner(self.target, context)
 
-    def check_fresh(self, context: SinkContext) -> None:
-        """Reject a start without a checkpoint if this job has added entries before."""
-        if not self.upsert_key:
-            check_fresh(replace(self.target, attempts=Attempts(0.0)), f"{context.job}/{context.uid}")
-
-    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than added entries, or that no such sink has saved."""
-        if not self.upsert_key:
-            check_restore(replace(self.target, attempts=Attempts(0.0)), snapshots, context.schema, context.checkpoint)
+    def _checked(self) -> RedisStore:
+        """The key for checks before a job starts, which do not wait for the server."""
+        return replace(self.target, attempts=Attempts(0.0))
 
     def committed(self) -> Iterable[object]:
         """The rows at the server, as fields and values."""
@@ -158,6 +140,5 @@ class RedisSink(Sink):
         return f"{self.key} of {self.target.server}{by}"
 
     def create(self, schema: pa.Schema) -> Operator:
-        logic = UpsertLogic if self.upsert_key else AppendLogic
         target = replace(self.target, attempts=Attempts(server=str(self.target.server)))
-        return logic(target, schema, creates_table=True)
+        return self._written_by(target, schema, creates_table=True)

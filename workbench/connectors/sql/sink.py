@@ -12,11 +12,9 @@ import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false
 from workbench.connectors.contract.attempts import Attempts
-from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
+from workbench.connectors.contract.base import Place, SinkContext
 from workbench.connectors.contract.upsert_key import changes_key, check_upsert_key, upsert_key_of
-from workbench.connectors.epochs.append import AppendLogic, check_restore
-from workbench.connectors.epochs.row_store import check_fresh
-from workbench.connectors.epochs.upsert import UpsertLogic
+from workbench.connectors.epochs.row_sink import RowSink
 from workbench.connectors.sql.database import Database, DatabaseFile, Engine
 from workbench.connectors.sql.duckdb import DuckDB
 from workbench.connectors.sql.owner import OWNERS, HeldTable
@@ -27,7 +25,7 @@ from workbench.connectors.sql.table import COMMITS, SqlTable
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.expressions import ColumnName
 from workbench.operators.changelogs.row_kinds import plain_schema
-from workbench.operators.contract.base import Operator, Snapshot
+from workbench.operators.contract.base import Operator
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
 """Of files."""
@@ -37,7 +35,7 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, init=False)
-class SqlSink(Sink):
+class SqlSink(RowSink):
     """Writes to a table of a PostgreSQL database, or of an SQLite or DuckDB file.
 
     Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is complete they
@@ -98,16 +96,6 @@ class SqlSink(Sink):
         """The name of the sink in graphs: that of its table."""
         return self.table
 
-    @property
-    def guarantee(self) -> Guarantee:
-        """Upserts are written again after a failure, with the same effect; appended rows are committed once."""
-        return "at-least-once" if self.upsert_key else "exactly-once"
-
-    @property
-    def guarantee_reason(self) -> str:
-        """Why the guarantee is not stronger."""
-        return UpsertLogic.reason if self.upsert_key else ""
-
     @cached_property
     def target(self) -> SqlTable:
         """The table in its database, independent of the working directory."""
@@ -166,16 +154,6 @@ class SqlSink(Sink):
         """Acquire the table for the job."""
         return HeldTable(self.target.database, self.table, context)
 
-    def check_fresh(self, context: SinkContext) -> None:
-        """Reject a start without a checkpoint if this job has appended rows to the table before."""
-        if not self.upsert_key:
-            check_fresh(self.target, f"{context.job}/{context.uid}")
-
-    def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
-        """Reject a checkpoint that is older than appended rows, or that no such sink saves."""
-        if not self.upsert_key:
-            check_restore(self.target, snapshots, context.schema, context.checkpoint)
-
     def committed(self) -> Iterable[object]:
         """The rows of the table."""
         return self.target.rows()
@@ -186,9 +164,8 @@ class SqlSink(Sink):
         )
 
     def create(self, schema: pa.Schema) -> Operator:
-        logic = UpsertLogic if self.upsert_key else AppendLogic
         target = replace(self.target, attempts=Attempts(server=self.target.database.url))
-        return logic(target, schema, creates_table=self.creates_table)
+        return self._written_by(target, schema, creates_table=self.creates_table)
 
 
 def database_at(url: str) -> Database:

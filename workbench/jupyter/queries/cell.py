@@ -31,10 +31,10 @@ def run_query(shell: Any, body: str) -> wb.Stream | wb.types.Pipeline:
     """
     done = _run(shell, body)
     if done.result is not None and done.inserted is not None:
-        raise QueryError("the cell has both INSERT INTO and a query, and a job runs one of them: use two cells")
+        raise QueryError("the cell has both INSERT INTO and a query, but a job runs only one of them: use two cells")
     made = done.inserted if done.result is None else done.result
     if made is None:
-        raise QueryError("the cell has no query to run: end it with a SELECT, or leave out the name")
+        raise QueryError("the cell has no query to run: end it with a SELECT, or remove the name")
     return made
 
 
@@ -46,7 +46,7 @@ def run_views(shell: Any, body: str) -> None:
     """
     done = _run(shell, body)
     if done.result is not None or done.inserted is not None:
-        raise QueryError("the query has no name: write '%%stream_sql NAME', the name of its job")
+        raise QueryError("the job of the query has no name: write '%%stream_sql NAME'")
 
 
 def _run(shell: Any, body: str) -> Script:

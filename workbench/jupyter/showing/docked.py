@@ -12,7 +12,7 @@ from workbench.jupyter.showing.advice import Advice
 
 DOCK, CELL = "dock", "cell"
 PLACES = {
-    DOCK: "docked beside the notebook, in JupyterLab with the workbench's extension; elsewhere in the cell",
+    DOCK: "docked next to the notebook, in JupyterLab with the workbench's extension; elsewhere in the cell",
     CELL: "in the cell",
 }
 

@@ -47,7 +47,7 @@ def resume(words: Sequence[str], offer: Offer) -> Any:
     if not words and len(found) != 1:
         if found:
             raise JobError(f"name the job to resume, '%stream resume NAME', from {', '.join(found)}")
-        raise JobError("there is no job to resume: none is paused here, and none was left behind by an earlier kernel")
+        raise JobError("there is no job to resume: no job is paused here, and earlier kernels left none behind")
     name = words[0] if words else next(iter(found))
     if name not in found:
         for job in left:
@@ -56,5 +56,5 @@ def resume(words: Sequence[str], offer: Offer) -> Any:
         raise JobError(unknown("job to resume", name, [*here, *found]))
     job = found[name]
     if job.record.cell is None:
-        return Advice(f"{name!r} was started by Python: run its program again, and there\n    pipeline.{job.call}")
+        return Advice(f"{name!r} was started by Python: run its program again, with\n    pipeline.{job.call}")
     return offer(job, job.record.cell, run)

@@ -19,7 +19,7 @@ from workbench.spark.watching.variables import watch_variable
 WITHOUT_JOB = {
     "help": ("help [VERB]", "all verbs, or the usage of one"),
     "list": ("list", "every job"),
-    "display": ("display [dock|cell]", "where %%stream shows dashboards: docked beside the notebook, or in the cell"),
+    "display": ("display [dock|cell]", "where %%stream shows dashboards: docked next to the notebook, or in the cell"),
     "set": ("set [NAME] SETTING=VALUE", "change a running job: buffer_timeout, checkpoint_interval, speed, ..."),
     "watch": ("watch [NAME]", "streaming queries written in PySpark: a variable with a query or a session"),
 }

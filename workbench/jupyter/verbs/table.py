@@ -104,20 +104,20 @@ VERBS: dict[str, Verb] = {
     "pause": Verb(lambda job, words: job.pause(), "stop reading; in-flight records are still processed"),
     "resume": Verb(lambda job, words: job.resume(), "continue after a pause, or continue a job of an earlier kernel"),
     "seek": Verb(lambda job, words: job.seek(words[0]), "go to a time of the history", "TIME", 1, 1),
-    "step": Verb(step, "take steps, of a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
+    "step": Verb(step, "step a stepping job: a number, barrier, back 3, ...", "[WHAT]", 0, 3),
     "fork": Verb(
-        fork, "a new job that continues from a past step, with other settings", "[STEP] [SETTING=VALUE]", 0, 9
+        fork, "a new job that continues from a past step, with different settings", "[STEP] [SETTING=VALUE]", 0, 9
     ),
     "compare": Verb(
         _compare,
-        "with another job, side by side; or its pipeline under several architectures, with faults",
+        "side by side with another job; or its pipeline under several architectures, with faults",
         "OTHER | ARCHITECTURE ... [FAULT ...] [SETTING=VALUE ...]",
         1,
         29,
     ),
     "run-on": Verb(
         _run_on,
-        "stop it, and run its pipeline from the beginning in the kernel, or on Spark",
+        "stop it, and run its pipeline from the beginning in the kernel or on Spark",
         "kernel|spark [MASTER]",
         1,
         2,
@@ -125,7 +125,7 @@ VERBS: dict[str, Verb] = {
     ),
     "checkpoint": Verb(lambda job, words: job.checkpoint(), "take a checkpoint now"),
     "savepoint": Verb(_savepoint, "take a checkpoint to keep", "SAVEPOINT", 1, 1),
-    "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints that it can be restored from"),
+    "savepoints": Verb(lambda job, words: job.savepoints(), "the savepoints from which it can be restored"),
     "restore": Verb(
         _restore,
         "run it again from a savepoint; the flag drops state that no operator can restore",
@@ -136,7 +136,7 @@ VERBS: dict[str, Verb] = {
     ),
     "record": Verb(
         lambda job, words: job.record(*words),
-        "restart it from a checkpoint, and record what a source reads from now on",
+        "restart it from a checkpoint, and record what a source reads from then on",
         "FOLDER [SOURCE]",
         1,
         2,
@@ -157,12 +157,12 @@ VERBS: dict[str, Verb] = {
         2,
     ),
     "stall": Verb(
-        _stall, "keep an operator from taking records, until 'off'", "OPERATOR [on|off]", 1, 2, last=("on", "off")
+        _stall, "stop an operator from taking records, until 'off'", "OPERATOR [on|off]", 1, 2, last=("on", "off")
     ),
     "plan": Verb(lambda job, words: job.graph(), "the tasks in their slots and the channels between them"),
-    "state": Verb(_state, "what an operator holds for a key", "OPERATOR [KEY ...]", 1, 9),
+    "state": Verb(_state, "the state of an operator for a key", "OPERATOR [KEY ...]", 1, 9),
     "late": Verb(lambda job, words: job.late_records(*words), "the latest late records", "[OPERATOR]", 0, 1),
     "report": Verb(_report, "write the recording to a file", "[FILE]", 0, 1),
-    "stop": Verb(lambda job, words: job.stop(), "end the job with a final checkpoint"),
-    "cancel": Verb(lambda job, words: job.cancel(), "end the job at once, without a checkpoint"),
+    "stop": Verb(lambda job, words: job.stop(), "stop the job with a final checkpoint"),
+    "cancel": Verb(lambda job, words: job.cancel(), "stop the job immediately, without a checkpoint"),
 }

@@ -20,7 +20,7 @@ def overview(verbs: Iterable[tuple[str, str]]) -> str:
     """All verbs, each with its usage and one line of help."""
     return "\n".join(
         [
-            "Handle the jobs of this kernel. NAME may be left out when it is clear which job is meant.",
+            "Control the jobs of this kernel. You can omit NAME when it is clear which job you mean.",
             "",
             *(_entry(usage, about) for usage, about in verbs),
             "",
@@ -28,7 +28,8 @@ def overview(verbs: Iterable[tuple[str, str]]) -> str:
             "",
             *(f"  %stream {example}" for examples in _EXAMPLES.values() for example in examples),
             "",
-            "Each verb has a twin in Python: wb.job('delays').pause(), .tune(speed='max'), .savepoint('before-fix').",
+            "Each verb has a Python equivalent: wb.job('delays').pause(), .tune(speed='max'), "
+            ".savepoint('before-fix').",
             "%%stream? shows how to start a job.",
         ]
     )

@@ -92,10 +92,8 @@ class PipelineCheck:
         rounds = ROUNDS if self.faults else ROUNDS[:2]
         for number, (rows, failures) in enumerate(rounds):
             self._judge(self._run(answer, seed, number, rows, failures), lambda: self._run(answer, seed, 1, 80, 0))
-        failed = f", in {len(rounds) - 2} of which tasks failed" if self.faults else ""
-        return (
-            f"{len(rounds)} runs on inputs that this notebook does not show{failed}: each gave what the oracle gives."
-        )
+        failed = f", with task failures in {len(rounds) - 2} of them" if self.faults else ""
+        return f"{len(rounds)} runs on hidden inputs{failed}: each result equals the oracle's."
 
     def _run(self, answer: Callable[..., Any], seed: int, number: int, rows: int, failures: int) -> Run:
         chance = Random(f"{seed} {number}")
@@ -134,8 +132,8 @@ class PipelineCheck:
             return f"{told} {alike[0][1]}"
         if run.failed:
             told += (
-                f" This happened after {' and '.join(dict.fromkeys(run.failed))} failed; without a failure the result "
-                "was right. What must survive a failure has to be state that checkpoints contain."
+                f" This happened after {' and '.join(dict.fromkeys(run.failed))} failed; without a failure the "
+                "result was correct. Everything that must survive a failure has to be state in checkpoints."
             )
         return told
 
@@ -205,11 +203,11 @@ def _called(answer: Callable[..., Any], streams: tuple[Stream, ...]) -> Stream:
     if result is ...:
         raise MissingAnswerError("its function still returns `...`")
     if result is None:
-        raise ViolatedError("a stream as the result", "the function returns nothing: does it lack a `return`?")
+        raise ViolatedError("a stream as the result", "the function returns nothing: is a `return` missing?")
     if not isinstance(result, Stream):
         kind = type(result).__name__
         more = ": a window needs an aggregate" if kind == "WindowedStream" else ""
-        more = ": what is to happen with each key?" if kind == "KeyedStream" else more
+        more = ": what should happen for each key?" if kind == "KeyedStream" else more
         raise ViolatedError("a stream as the result", f"the function returns a {kind}{more}")
     return result
 

@@ -46,7 +46,7 @@ class Choice:
     def lines(self) -> list[str]:
         """The answers, and how to give one."""
         told = [f"{letter}: {option.text}" for letter, option in zip(self.letters, self.options, strict=True)]
-        return [*told, f"Replace the `...` by one of {', '.join(map(repr, self.letters))}, and run the cell again."]
+        return [*told, f"Replace the `...` with one of {', '.join(map(repr, self.letters))}, and run the cell again."]
 
     def problem(self, answer: object) -> str | None:
         """What is wrong with the form of an answer; None if nothing is."""
@@ -87,7 +87,7 @@ class Number:
 
     def lines(self) -> list[str]:
         """How to give an answer."""
-        return [f"Replace the `...` by a number ({self.unit}), and run the cell again. A guess will do."]
+        return [f"Replace the `...` with a number ({self.unit}), and run the cell again. A guess is enough."]
 
     def problem(self, answer: object) -> str | None:
         """What is wrong with the form of an answer; None if nothing is."""

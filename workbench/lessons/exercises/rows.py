@@ -52,7 +52,8 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
             differs = [i for i in range(len(names)) if row[i] != right[i]] or [len(names) - 1]
             return "right values", (
                 f"for {_told(dict(zip(keys, row[: len(keys)], strict=True)))} the result is "
-                f"{_told({names[i]: row[i] for i in differs})}; right is {_told({names[i]: right[i] for i in differs})}"
+                f"{_told({names[i]: row[i] for i in differs})}; correct is "
+                f"{_told({names[i]: right[i] for i in differs})}"
             )
     if missing := wanted - got:
         row = next(iter(missing))

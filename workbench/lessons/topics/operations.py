@@ -65,7 +65,7 @@ def _start(build: Callable[[Stream], Any], orders: pa.Table, name: str, folder: 
     if stream is ...:
         raise MissingAnswerError("its function still returns `...`")
     if stream is None:
-        raise ViolatedError("a stream as the result", "the function returns nothing: does it lack a `return`?")
+        raise ViolatedError("a stream as the result", "the function returns nothing: is a `return` missing?")
     if not isinstance(stream, Stream):
         raise ViolatedError("a stream as the result", f"the function returns {type(stream).__name__}")
     if lacking := {"shop", "revenue"} - set(stream.columns):

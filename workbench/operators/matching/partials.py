@@ -197,16 +197,6 @@ class Partials:
         over = (entries[:, STATE] >= 0) & (entries[:, START_TIME] <= until_us - self.within_us)
         return codes[np.unique(which[over])]
 
-    def deadlines(self, codes: Int64s) -> Int64s:
-        """Shape (n,): when the first partial match of each of these keys is over; the largest int64 where none is."""
-        result = np.full(len(codes), np.iinfo(np.int64).max)
-        if self.within_us:
-            places, which = self.of(codes)
-            entries = self.entries[places]
-            live = entries[:, STATE] >= 0
-            np.minimum.at(result, which[live], entries[live, START_TIME] + self.within_us)
-        return result
-
     def nodes_used(self) -> int:
         """How many nodes there are, those that nothing needs any more included."""
         return int(self._counts[1])

@@ -90,8 +90,8 @@ class Directory:
             place = str(lasting(given))
             if "://" in place:
                 raise CheckpointError(
-                    f"checkpoint_dir={place!r} is not a folder of this machine, and the log of a source on Spark needs "
-                    "one: name a local or a mounted folder"
+                    f"checkpoint_dir={place!r} is not a folder on this machine, which the log of a source on Spark "
+                    "needs: use a local or mounted folder"
                 )
             self.root = Path(place)
             try:
@@ -163,8 +163,8 @@ class Directory:
             others = sorted(entry.name for entry in self.root.iterdir() if entry.name != LOCK)
             if others:
                 raise CheckpointError(
-                    f"the checkpoint directory {str(self.root)!r} holds {others[0]!r}, which is not of a job on Spark: "
-                    "choose another"
+                    f"the checkpoint directory {str(self.root)!r} holds {others[0]!r}, which does not belong to a "
+                    "job on Spark: choose another directory"
                 )
             write_durably(file, json.dumps(asdict(identity), indent=2).encode())
             return identity
@@ -203,7 +203,7 @@ def _check_same(saved: Identity, now: Identity, place: str) -> None:
     for uid, kind in saved.operators.items():
         if uid not in now.operators:
             raise CheckpointError(
-                f"the checkpoints in {place!r} are of a pipeline with the operator {uid!r}: "
+                f"the checkpoints in {place!r} belong to a pipeline with the operator {uid!r}: "
                 f"{unknown('operator', uid, now.operators)}; run that pipeline, or choose another directory"
             )
         if now.operators[uid] != kind:
@@ -221,6 +221,7 @@ def _check_same(saved: Identity, now: Identity, place: str) -> None:
     for what, before, after in fixed:
         if before != after:
             raise CheckpointError(
-                f"the checkpoints in {place!r} were taken with other values of the {what}: {before} then, {after} now; "
-                "Spark fixes it for the life of a checkpoint, so use the former value, or another directory"
+                f"the checkpoints in {place!r} were taken with different values of the {what}: {before} then, "
+                f"{after} now; "
+                "a Spark checkpoint fixes it, so use the previous value, or another directory"
             )

@@ -59,7 +59,7 @@ class BatchLimits:
     """When a batch begins, and how much is in it.
 
     Attributes:
-        interval_us: between two batches; 0: a batch begins as soon as the one before has ended.
+        interval_us: between two batches; 0: a batch begins as soon as the previous one has finished.
         size: records, about; None: `BATCH_ROWS` or `REREAD_ROWS`, by how the source is read.
 
     Example:
@@ -102,8 +102,8 @@ class BatchLimits:
         check_settings(others)
         if others:
             raise JobError(
-                f"{', '.join(others)} cannot be changed while a job runs on Spark: stop it, and run the pipeline anew, "
-                "in another checkpoint directory"
+                f"{', '.join(others)} cannot be changed while a job runs on Spark: stop it, and run the pipeline "
+                "again in another checkpoint directory"
             )
         values = {"checkpoint_interval": self.interval_us, "batch_size": self.size}
         values |= {name: BATCH_SETTINGS[name].parse(value, name) for name, value in settings.items()}
@@ -133,10 +133,10 @@ def limits_told(job: str, limits: BatchLimits) -> str:
     """
     every = f"every {limits.shown['checkpoint_interval']}"
     if not limits.interval_us:
-        every = "as soon as the one before has ended"
+        every = "as soon as the previous one has finished"
     size = f"about {limits.size or BATCH_ROWS:,} records"
     if limits.size is None:
-        size += f", or {REREAD_ROWS:,} of a history that executors read for themselves"
+        size += f", or {REREAD_ROWS:,} of a history that executors read"
     return (
         f"<p>A batch begins {every}, and has {size}. To change that, run <code>%stream set {escape(job)} "
         f"checkpoint_interval=2s batch_size=50000</code>: {NOT_AT_ONCE}.</p>"

@@ -61,7 +61,7 @@ class SparkRun:
     clocked: bool
     held: tuple[Held, ...] = ()
     cell: Cell | None = None
-    again: Callable[[str, object | None], Any] | str = "it was not made by a pipeline"
+    again: Callable[[str, object | None], Any] | str = "it was not created by a pipeline"
     faults: BatchFaults = field(default_factory=BatchFaults)
 
     @property

@@ -302,7 +302,7 @@ class SparkJob:
         directory = self._run.directory
         if not directory.kept:
             raise JobError(
-                f"the job {self.name!r} has no checkpoint directory, of which a savepoint is a copy: run it with "
+                f"the job {self.name!r} has no checkpoint directory, which a savepoint copies: run it with "
                 "checkpoint_dir"
             )
         folder = savepoint_folder(directory.root, name)
@@ -335,5 +335,5 @@ class SparkJob:
         else:
             now = limits_told(self.name, runner.limits)
         if self._run.is_carried:
-            now += "<p>Spark's rows are parcels of many records here: <code>job.metrics()</code> counts records.</p>"
+            now += "<p>Here, each of Spark's rows holds many records: <code>job.metrics()</code> counts records.</p>"
         return now + changes_told(runner.changes)
