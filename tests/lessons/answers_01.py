@@ -56,7 +56,7 @@ WRONG = {
     "hashtags": {
         "no key": (lambda posts: tags(posts), "no column 'n'"),
         "no aggregate": (lambda posts: tags(posts).key_by("tag"), "a KeyedStream"),
-        "no return": (lambda posts: None, "lack a `return`"),
+        "no return": (lambda posts: None, "a `return` missing"),
         "each tag once a post": (
             tagged(lambda text: [{"tag": tag} for tag in {word["tag"] for word in words(text)}]),
             "the number of posts with the tag",

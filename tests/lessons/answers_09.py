@@ -59,6 +59,6 @@ WRONG = {
         "another name": (
             lambda orders: summed(orders.filter("NOT cancelled"), total=wb.sum("cents")), "no column 'revenue'"
         ),
-        "no stream": (lambda orders: None, "lack a `return`"),
+        "no stream": (lambda orders: None, "a `return` missing"),
     }
 }  # fmt: skip

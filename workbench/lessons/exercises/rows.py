@@ -30,7 +30,7 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
 
     Example:
         >>> difference([{"k": "a", "n": 2}], [{"k": "a", "n": 1}], ["k"])
-        ('right values', 'for k = a the result is n = 1; right is n = 2')
+        ('right values', 'for k = a the result is n = 1; correct is n = 2')
     """
     columns = list(expected[0]) if expected else list(keys)
     if found and (lacking := [column for column in columns if column not in found[0]]):

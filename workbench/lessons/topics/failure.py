@@ -57,7 +57,7 @@ def _compare(ledger: Called, account: str, delivered: list[Payment]) -> None:
         violated, why = "no loss", f"Payment {number} came for the first time, and was not counted.{more}"
     elif found == _sum(set(delivered)):
         why = "That is the sum of all accounts."
-    told = f"after {len(delivered)} {'delivery' if len(delivered) == 1 else 'deliveries'} {account} has {found!r} cents; right is {right}. {why}"
+    told = f"after {len(delivered)} {'delivery' if len(delivered) == 1 else 'deliveries'} {account} has {found!r} cents; correct is {right}. {why}"
     raise ViolatedError(violated, told, calls=ledger.calls)
 
 

@@ -92,7 +92,7 @@ def _compare(job: Job, rows: list[tuple[str, int, bool]], read: int) -> None:
         if found.get(shop) == before + after:
             continue
         told = f"the savepoint was taken after {read} orders, when {shop} had {before} cents. At the end it has "
-        told += f"{found.get(shop)}; right is {before} + {after} = {before + after}."
+        told += f"{found.get(shop)}; correct is {before} + {after} = {before + after}."
         cancelled = everything - before - after
         if found.get(shop) == after:
             raise ViolatedError(
