@@ -67,11 +67,11 @@ class Lesson:
         return Said(f"You predict {kept}.", ["Now run the next cells to find out."], "asks")
 
     def measured(self, name: str, value: object) -> Said:
-        """Compare a prediction with what a run has measured.
+        """Compare a prediction with the measurement of a run.
 
         Args:
             name: of the question.
-            value: what was measured.
+            value: the measured value.
 
         Raises:
             SettingError: there is no such question.
@@ -90,7 +90,7 @@ class Lesson:
     # what is written ---------------------------------------------------------------------------------------------
 
     def check(self, name: str, answer: object = ...) -> Said:
-        """Judge what you wrote for an exercise: it runs on inputs that the notebook does not show, and under failures.
+        """Check your solution of an exercise: it runs on hidden inputs and under failures.
 
         Args:
             name: of the exercise.
@@ -148,7 +148,7 @@ class Lesson:
     # pictures ----------------------------------------------------------------------------------------------------
 
     def curves(self, places: Sequence[object], series: Mapping[str, Sequence[float]], x: str, y: str) -> Picture:
-        """A picture of what changes with a setting: one curve for each series.
+        """A picture of values that depend on a setting: one curve for each series.
 
         Args:
             places: what stands below the points, from left to right.
@@ -180,7 +180,7 @@ class Lesson:
         return all(done for _, done in self._steps())
 
     def progress(self) -> Said:
-        """What is done in this lesson, and what is open."""
+        """The finished and open parts of this lesson."""
         steps = self._steps()
         lines = [f"{'done' if done else 'open'}: {what}" for what, done in steps]
         count = sum(done for _, done in steps)
@@ -203,7 +203,7 @@ class Lesson:
 
     @property
     def lecturer(self) -> Lecturer:
-        """What a lecturer does with the lesson: reset it, jump to a section, show a solution; see `Lecturer`."""
+        """The lecturer's actions: reset the lesson, jump to a section, show a solution; see `Lecturer`."""
         return Lecturer(cells_of(source_of(self._plan.number)), self._reset)
 
     def lecture(self, section: int = 0) -> Any:

@@ -81,7 +81,7 @@ class History:
         append: bool = False,
         progress: bool | Progress = True,
     ) -> History:
-        """Let Spark order the records of a frame by arrival and write them for replay.
+        """Order the records of a DataFrame by arrival with Spark, and write them for replay.
 
         A history that is already at `path` is reused when nothing changed, and rewritten when its source, the query,
         the columns or the options have changed. A frame over files is compared by its query and its files' sizes and
@@ -141,7 +141,7 @@ class History:
         overwrite: bool = False,
         progress: bool | Progress = True,
     ) -> History:
-        """The same as ``from_spark`` for a table in memory, without Spark.
+        """Do the same as ``from_spark`` for a table in memory, without Spark.
 
         Args:
             table: the records.
@@ -174,7 +174,7 @@ class History:
         overwrite: bool = False,
         progress: bool | Progress = True,
     ) -> History:
-        """Read Kafka topics to their present end, and keep the messages as a history.
+        """Read Kafka topics to their current end, and write the messages as a history.
 
         They are read into memory.
 
@@ -219,14 +219,14 @@ class History:
         overwrite: bool = False,
         progress: bool | Progress = True,
     ) -> History:
-        """Make a history of what `Stream.record_to` has recorded, so that a live feed can be replayed.
+        """Create a history from a recording of `Stream.record_to`, so that a live feed can be replayed.
 
         The records are read into memory.
 
         Source: E10: a history is replayed at a multiple of its speed.
 
         Args:
-            recording: the folder that was recorded to; the job may still run.
+            recording: the folder of the recording; the job can still be running.
             path: folder of the history, on this machine's disk.
             event_time: column of the event times; None: the times of arrival.
             channels, notes, overwrite, progress: as for `from_spark`.

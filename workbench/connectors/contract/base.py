@@ -1,4 +1,4 @@
-"""The base classes of sources and sinks, and the questions that a job asks them: the runtime does not list
+"""The base classes of sources and sinks, and the methods with which a job checks them: the runtime does not list
 connectors."""
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Fetched:
 
     Attributes:
         records: not empty.
-        split: the split that they came from; every split has its own watermark.
+        split: their split; every split has its own watermark.
         dead_letters: input that is not a record (columns of ``operators/functions/dead_letters.py``); `records` may
             then be empty.
-        next_us: nothing more is due before this processing time; 0: there may be more now.
-        where: describes the position of row i of `records`, so that it can be found again (``data.csv, row 17``); rows
-            and offsets count from 0, lines from 1. None: not known.
+        next_us: no record is due before this processing time; 0: more can be available now.
+        where: describes the position of row i of `records` (``data.csv, row 17``); rows and offsets count from 0, lines
+            from 1. None: unknown.
     """
 
     records: Records
@@ -67,11 +67,11 @@ class Exhausted:
 
 @dataclass(frozen=True, slots=True)
 class SplitProgress:
-    """How far a reader has come in one of its splits, for displays.
+    """The progress of a reader in one of its splits, for displays.
 
     Attributes:
-        position: as the source writes it: an offset, an ID.
-        lag: records that are there and not read; None: not known.
+        position: the position in the source's format: an offset, an ID.
+        lag: the number of available records that are not read yet; None: unknown.
         told_us: processing time when the server told what `lag` is counted from; None: it is always up to date.
     """
 
@@ -97,7 +97,7 @@ class SourceReader(Protocol):
 
     @property
     def outage(self) -> Outage | None:
-        """The broken connection to its server, with the attempt that is due next; None: all is well."""
+        """The lost connection to its server, with the time of the next attempt; None if it is connected."""
         return None
 
     def progress(self) -> Mapping[str, SplitProgress]:
@@ -127,7 +127,7 @@ class SourceReader(Protocol):
     def close(self) -> None: ...
 
     def parts(self, uid: str) -> Mapping[str, SourceReader]:
-        """The readers that it consists of, by the names under which their rates are tuned."""
+        """Its component readers, by the names under which their rates are tuned."""
         return {uid: self}
 
 
@@ -137,7 +137,7 @@ class Source:
     Attributes:
         kind: name in graphs.
         schema: of its records, without the event timestamps, which travel beside them.
-        event_time: the column that carries event time, or None.
+        event_time: the event-time column, or None.
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
         replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.
     """
@@ -217,7 +217,7 @@ class SinkContext:
 
 
 class Held(Protocol):
-    """A place that a job owns, from its start to its end."""
+    """A place that a job owns while it runs."""
 
     def keep(self) -> None:
         """Called every few seconds while the job runs.
@@ -227,7 +227,7 @@ class Held(Protocol):
         """
 
     def release(self) -> None:
-        """Let another job own it; never raises."""
+        """Release the place; never raises."""
 
 
 class Sink:
@@ -289,7 +289,7 @@ class Sink:
         )
 
     def place(self) -> Place | None:
-        """The place that it writes to; None: none, or not known."""
+        """The place that it writes to; None if there is none, or it is unknown."""
         return None
 
     def hold(self, context: SinkContext) -> Held | None:
@@ -321,7 +321,7 @@ class Sink:
         """
 
     def committed(self) -> Iterable[object] | None:
-        """The rows that readers see now, in any order, for simulations; None: not known."""
+        """The rows that readers see now, in any order, for simulations; None if unknown."""
         return None
 
 

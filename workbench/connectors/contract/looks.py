@@ -1,4 +1,4 @@
-"""Pauses between looks for new records, where a server does not tell that there are some."""
+"""Pauses between polls for new records, for servers that do not announce them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _REST_US_MIN, _REST_US_MAX = 1_000, 16_000
 
 
 class Looks:
-    """When to look again: after 1 ms, 2 ms, 4 ms, ... up to 16 ms, until something is found.
+    """When to poll again: after 1 ms, 2 ms, 4 ms, ... up to 16 ms, until records are found.
 
     Example:
         >>> looks = Looks()

@@ -1,4 +1,4 @@
-"""Validates what a sink's snapshot says about its files: a savepoint may come from a stranger.
+"""Validates the file names in a sink's snapshot: a savepoint can come from an untrusted source.
 
 A snapshot contains file names only, which are joined to the sink's folder. So any name other than the sink's own ones
 (``..``, a slash, a NUL, the name of another program's file) could reach any file on this machine, and so could a
@@ -110,7 +110,7 @@ def _columns(schema: pa.Schema) -> str:
 
 
 def impossible(fact: str) -> CorruptCheckpointError:
-    """The error for a snapshot that no sink writes.
+    """The error for a snapshot that no sink can have written.
 
     Example:
         >>> str(impossible("epoch -1 was committed"))

@@ -20,7 +20,7 @@ _SECRET_NAME = re.compile(r"(password|secret|token|credential|api[._-]?key|\.pem
 
 
 def revealed(text: str) -> str:
-    """The text with its secrets; use it for a connection only, and show it to nobody.
+    """The text with its secrets; use it only for a connection, and never display it.
 
     Args:
         text: ``${NAME}`` is an environment variable, and ``${keyring:service/user}`` an entry of the system's keyring

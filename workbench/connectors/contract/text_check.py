@@ -1,5 +1,5 @@
-"""Verifies that data matches its type after a library has read it: some accept any bytes as text, and any keys of a
-dictionary."""
+"""Verifies that data matches its type after a library has read it: some libraries accept any bytes as text, and any
+dictionary keys."""
 
 from __future__ import annotations
 

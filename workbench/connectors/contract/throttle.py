@@ -1,4 +1,4 @@
-"""The number of records that a reader may read now, at a rate that may change."""
+"""The number of records that a reader can read now, at a rate that can change."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ _LOCK = "append"
 
 
 class LogAppend(LogDraft):
-    """The end of a log that is being written; ``publish`` makes it part of the log.
+    """An append to a log; ``publish`` makes it part of the log.
 
-    New files go into the folder of the log, where no reader sees them before the manifest names them. So readers of the
-    log continue with what they have, and a crash at any point leaves the log as it was, or with all that was added.
+    New files go into the folder of the log, where no reader sees them before the manifest names them. Readers of the
+    log therefore continue unaffected, and a crash at any point leaves the log unchanged or with all added records.
 
     Source: tables of Delta Lake and Iceberg grow in this way, by files and then one name.
 
@@ -62,7 +62,7 @@ class LogAppend(LogDraft):
         self._channels.append(list(self._before.channels[len(self._channels)]))
 
     def publish(self, schema: pa.Schema, fingerprint: Mapping[str, str], notes: Sequence[str], now_us: int) -> None:
-        """Replace the manifest by one that has all that was added; the schema stays that of the log."""
+        """Replace the manifest with one that contains the added files; the schema of the log does not change."""
         place = self._path / MANIFEST
         if Manifest.from_json(place.read_text(encoding="utf-8"), self._path).identity != self._before.identity:
             raise HistoryError(f"the replay log at {self._path} was rewritten meanwhile: open it and append again")
@@ -85,7 +85,7 @@ class LogAppend(LogDraft):
         sync_path(self._path)
 
     def discard(self) -> None:
-        """Delete what was not published."""
+        """Delete unpublished files."""
         for file in self._added:
             file.unlink(missing_ok=True)
         if self._lock is not None:

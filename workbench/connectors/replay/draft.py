@@ -39,7 +39,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 class LogDraft:
-    """A log that is being written, under a temporary name beside its place; ``publish`` turns it into a log.
+    """A log under construction, under a temporary name next to its final place; ``publish`` turns it into a log.
 
     The creator finally calls ``discard``, published or not. Every file is on disk before the manifest, and the manifest
     before the folder gets its name, so a crash at any point leaves either the previous log or none, never part of one.
@@ -128,7 +128,7 @@ class LogDraft:
         shutil.rmtree(old, ignore_errors=True)
 
     def discard(self) -> None:
-        """Delete what was not published."""
+        """Delete unpublished files."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._leave()
 

@@ -1,7 +1,7 @@
 """Databases that sinks write to, and database files: their URLs, and transactions of one subtask at a time.
 
-A connection to a file is open for one transaction. So a subtask that dies leaves nothing behind, and between two
-commits other programs can read the file, which DuckDB prevents while a process holds it open. One to a server is kept.
+A connection to a file is open for one transaction, so a subtask that dies leaves nothing behind, and other programs can
+read the file between two commits (DuckDB prevents this while a process has it open). Connections to servers stay open.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 WAIT_S = 10.0
-"""How long a transaction waits for transactions of other programs."""
+"""The maximum time that a transaction waits for transactions of other programs."""
 _SHOWN = 200
 _URL = re.compile(r"(?P<engine>[a-z0-9+]+):///(?P<path>[^?#]+)")
 
@@ -124,7 +124,7 @@ class Database(Protocol):
         """Whether its file is there."""
 
     def kept(self) -> AbstractContextManager[None]:
-        """Meanwhile, connections may stay open between transactions."""
+        """Within the block, connections can stay open between transactions."""
 
     def lost(self, error: SinkError) -> str:
         """What is the matter, where a transaction failed because the server is away, so that the same may succeed
@@ -149,7 +149,7 @@ class Database(Protocol):
 
 @contextmanager
 def told(engine: Engine, purpose: str, url: str, address: str = "") -> Iterator[None]:
-    """Raise a database's exceptions as errors for the user.
+    """Convert a database's exceptions to errors for the user.
 
     Args:
         engine: of the database.
@@ -234,7 +234,7 @@ class DatabaseFile:
         return ""
 
     def kept(self) -> AbstractContextManager[None]:
-        """No connection stays open: it would keep other programs out."""
+        """No connection stays open, because it would block other programs."""
         return nullcontext()
 
     @contextmanager

@@ -29,18 +29,18 @@ from workbench.raised import first_line_of
 
 _CONNECT_S = 2
 _BUSY_S = 10.0
-"""How long another program may have locked a file."""
+"""The maximum time to wait for a file that another program has locked."""
 _PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
 """Between attempts while the server is away."""
 
 
 @dataclass(frozen=True, init=False)
 class SqlLookup(LookupTable):
-    """A table of a database that a stream looks rows up in, with `Stream.lookup_async`.
+    """Looks up rows in a database table, for `Stream.lookup_async`.
 
     Each subtask keeps as many connections to PostgreSQL or SQLite as it has pending calls. A DuckDB file is opened for
-    each call, so that other programs can write to it in between. While a server is away, a call tries again for three
-    seconds.
+    each call, so that other programs can write to it in between. While a server is unreachable, a call is retried for
+    three seconds.
 
     Source: Flink's lookup join.
 
@@ -94,7 +94,7 @@ class SqlLookup(LookupTable):
         return f"{self.table} of {self.database.url} by {', '.join(self.key)}"
 
     def check_keys(self, count: int) -> None:
-        """Reject another number of key columns.
+        """Check the number of key columns.
 
         Args:
             count: of the key columns of the stream.

@@ -1,4 +1,4 @@
-"""Notifications of a PostgreSQL server, with the package ``psycopg``: hints that rows may have been added."""
+"""Notifications of a PostgreSQL server, with the package ``psycopg``: hints that rows were possibly added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONNECT_S = 2
 
 
 class Notices:
-    """The notifications of a channel. A lost connection only loses hints: the source looks for rows from time to time.
+    """The notifications of a channel. A lost connection loses only hints: the source also polls for rows.
 
     Args:
         url: of the database.
@@ -30,7 +30,7 @@ class Notices:
         self._connection: Any = None
 
     def listen(self) -> None:
-        """Listen from now on, unless it does, or the server refuses."""
+        """Start listening, unless it already listens or the server refuses."""
         if self._connection is not None:
             return
         with suppress(self._package.Error):
@@ -39,7 +39,7 @@ class Notices:
             self._connection = connection
 
     def arrived(self) -> bool:
-        """Whether one has arrived since the last call, or may have been lost; never waits."""
+        """Whether a notification has arrived, or was possibly lost, since the last call; never waits."""
         if self._connection is None:
             return False
         try:

@@ -28,7 +28,7 @@ from workbench.operators.changelogs.row_kinds import plain_schema
 from workbench.operators.contract.base import Operator
 
 ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
-"""Of files."""
+"""The databases in files."""
 
 _OWN = (COMMITS, OWNERS)
 _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
@@ -38,17 +38,17 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 class SqlSink(RowSink):
     """Writes to a table of a PostgreSQL database, or of an SQLite or DuckDB file.
 
-    Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is complete they
+    Appending is exactly once: the rows since the last barrier are part of the checkpoint, and when it is complete, they
     are committed in one transaction together with its number (table ``workbench_commits``). Committed rows are not
     committed again, and an older checkpoint is not restored. Rows are kept in memory until the barrier.
 
-    One job at a time writes to a table (table ``workbench_owners``): another one that starts is refused. Jobs with
-    different names may append to one table one after the other. Of two jobs that continue the same savepoint, or have
-    the same name, the second one is refused even then, because their rows would be mixed.
+    Only one job at a time can write to a table (table ``workbench_owners``): a second job is refused when it starts.
+    Jobs with different names can append to one table one after the other. If two jobs continue the same savepoint, or
+    have the same name, the second one is always refused, because their rows would be mixed.
 
     Upserts are written as rows arrive, at least once a second, and before each checkpoint: readers need not wait for
-    checkpoints. After a failure rows are written again, so readers may see an earlier row of a key for a while; then
-    every key has its correct row. The input must be partitioned by the keys.
+        checkpoints. After a failure, rows are written again, so readers can see an earlier row of a key for a while;
+        then every key has its correct row. The input must be partitioned by the keys.
 
     Source: D1: exactly once by a transaction together with its number; upserts are idempotent operations, as in E6.
 
@@ -93,7 +93,7 @@ class SqlSink(RowSink):
 
     @property
     def name(self) -> str:
-        """The name of the sink in graphs: that of its table."""
+        """The name of the sink in graphs: its table."""
         return self.table
 
     @cached_property

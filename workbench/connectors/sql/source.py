@@ -35,7 +35,7 @@ from workbench.redaction import redacted
 _LEAST = -(2**63)
 _REST_US_MIN = 2_000
 _LISTEN_US = 16_000
-"""How often to see whether a notification has arrived."""
+"""How often to check for notifications."""
 _ANSWER_MS = 10_000
 _CONNECT_S = 2
 _SETTLED = "workbench_settled"
@@ -45,10 +45,9 @@ _SETTLED = "workbench_settled"
 class SqlSource(Source):
     """The rows of a PostgreSQL table that only grows, in the order of an increasing key.
 
-    The position is the last key, and part of the checkpoint. Transactions commit in another order than they draw keys,
+    The position in the checkpoint is the last key. Transactions can commit in a different order than they assign keys,
     so a row is read only when all transactions that began before its own have ended (``pg_snapshot_xmin``): a long
-    transaction delays the rows that come after it, and none is skipped. Rows that are updated or deleted later are not
-    read again.
+    transaction delays the rows after it, and no row is skipped. The source does not see later updates and deletions.
 
     Source: F2-8: recovery needs sources that can be read again from a position.
 
@@ -56,18 +55,18 @@ class SqlSource(Source):
         url: ``postgresql://[user[:password]@]host[:port]/database``; ``${NAME}`` in it is an environment variable.
         table: its name.
         schema: names and types of the columns to read; values are converted to these types.
-        key: an integer column with an index that grows, such as an identity; one of the schema's.
-        event_time: column that carries event time (timestamp, date, or int64 microseconds), or None.
-        start_after: the last key that is not read, without a checkpoint.
-        bounded: end at the largest key that is there at the start.
-        poll: how long to wait at most before looking for new rows.
+        key: an increasing integer column with an index, such as an identity; it must be in the schema.
+        event_time: the event-time column (timestamp, date, or int64 microseconds), or None.
+        start_after: the last key to skip when there is no checkpoint.
+        bounded: stop after the largest key that exists at the start.
+        poll: the maximum time between two looks for new rows.
         notify: a channel: ``NOTIFY`` on it wakes the source within 20 ms, so that `poll` can be long (package
             ``psycopg``). A trigger can notify: ``AFTER INSERT ... FOR EACH STATEMENT``.
-        retries: how often in a row to try again while the server is away.
+        retries: the number of retries in a row while the server is unreachable.
 
     Raises:
         SettingError: an invalid URL, name, duration or number.
-        PlanError: no such key or event-time column.
+        PlanError: the key or event-time column does not exist.
         MissingPackageError: the package adbc-driver-postgresql is not installed.
         SourceError: while running: no connection, no such table, or a value that does not fit its column.
 
@@ -240,7 +239,7 @@ class SqlReader(SourceReader):
         return _LEAST if found is None else int(found)
 
     def _fetch(self, count: int) -> pa.Table:
-        """The next rows, without those behind a transaction that may still add rows before them."""
+        """The next rows, except rows before which a running transaction can still add others."""
         source = self._source
         key, names = quoted(source.key), quoted_list(source.schema.names)
         end = "" if self._end is None else f" AND {key} <= {self._end}"

@@ -77,7 +77,7 @@ class SparkJob:
 
     @property
     def batch_faults(self) -> BatchFaults:
-        """What failed on purpose, and what it cost."""
+        """The injected failures, and their cost."""
         return self._run.faults
 
     def status(self) -> Status:
@@ -117,14 +117,15 @@ class SparkJob:
         return list(self._runner.batches)
 
     def late_records(self, operator: str | None = None) -> Table:
-        """How many records each operator dropped as late; Spark's workers do not keep the records themselves."""
+        """The number of records that each operator dropped as late; Spark's workers do not keep the records
+        themselves."""
         rows = [row for row in self._runner.figures.rows() if row["numLateRecordsDropped"]]
         if operator is not None:
             rows = [row for row in rows if row["task"].partition("[")[0] == operator]
         return Table([{"task": row["task"], "late": row["numLateRecordsDropped"]} for row in rows])
 
     def table(self, name: str | None = None) -> pa.Table:
-        """The committed rows of a TableSink; the name may be left out when there is only one.
+        """The committed rows of a TableSink; you can omit the name if there is only one.
 
         Raises:
             JobError: no such table.
@@ -144,14 +145,14 @@ class SparkJob:
         return self._run.plan
 
     def dashboard(self) -> SparkWatch:
-        """What Spark measures of its query, drawn again every second in a notebook; see `watch`.
+        """Show Spark's measurements of the query, redrawn every second in a notebook; see `watch`.
 
-        Above it stands when batches begin and how large they are, and what was tuned.
+        The header shows when batches start, their size, and tuned settings.
         """
         return SparkWatch(self, lambda: self.over, self._run.session, self._told)
 
     def report(self, path: str | Path) -> Path:
-        """Write the picture of `dashboard` to one HTML file that needs no network.
+        """Write the display of `dashboard` to a self-contained HTML file.
 
         Args:
             path: of the file; an existing one is replaced.
@@ -285,7 +286,7 @@ class SparkJob:
             self._runner.ended.wait(parse_duration(timeout, "timeout") / 1e6)
 
     def savepoint(self, name: str) -> str:
-        """Stop the query, copy its checkpoint directory, and go on from the last batch.
+        """Stop the query, copy its checkpoint directory, and continue from the last batch.
 
         A run with the copy as ``checkpoint_dir`` and ``resume=True`` continues where the savepoint was taken.
 
