@@ -376,7 +376,7 @@ def test_the_end_is_an_offset_and_not_a_message(mocked: Callable[..., Any]) -> N
         ({"format": "xml"}, "unknown message format 'xml'"),
         ({"format": "avro"}, "avro messages do not name their columns: pass the writer's schema"),
         ({"format": "avro", "avro_schema": "{}"}, "avro_schema is not an Avro schema"),
-        ({"avro_schema": "{}"}, "avro_schema is given, and the format is 'json'"),
+        ({"avro_schema": "{}"}, "avro_schema is given, but the format is 'json'"),
         ({"start": "now"}, "write 'earliest', 'latest', a time"),
         ({"start": {"orders": 1}}, "'orders' is not a partition"),
         ({"start": {"orders/0": -1}}, "an offset is -1"),

@@ -85,6 +85,9 @@ class EventWire:
         data, self._outgoing = self._outgoing, b""
         return data
 
+    def ping(self) -> bool:
+        return False  # a server may send comments, but cannot be asked
+
     def take(self, data: bytes) -> Sequence[FeedMessage]:
         found: list[FeedMessage] = []
         h11 = self._h11

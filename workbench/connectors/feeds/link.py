@@ -62,5 +62,15 @@ class Link(Protocol):
             LinkError: the connection is lost, or the server refuses.
         """
 
+    def check(self, now_us: int) -> None:
+        """Ask a server that has sent nothing for a while whether it still answers.
+
+        Args:
+            now_us: processing time.
+
+        Raises:
+            LinkError: it has not answered in time.
+        """
+
     def close(self) -> None:
         """Release the connection; never raises."""

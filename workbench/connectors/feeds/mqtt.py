@@ -16,6 +16,9 @@ from workbench.errors import SettingError, told_by
 from workbench.packages import needed
 
 _CONNECT_S = 2.0
+_KEEP_ALIVE_S = 20
+"""After so long without a message the client asks the broker for a sign of life, and as long after that the connection
+is lost. The broker in turn ends a connection whose client is silent for one and a half times as long."""
 _TURNS = 200
 
 
@@ -104,7 +107,7 @@ class MqttLink:
         client.on_message = lambda _client, _data, message: self._found.append(FeedMessage(message.payload))
         self._client = client
         try:
-            client.connect(parts.hostname or "", self._port)
+            client.connect(parts.hostname or "", self._port, keepalive=_KEEP_ALIVE_S)
         except OSError as error:
             raise LinkError(told_by(error)) from error
 
@@ -121,6 +124,9 @@ class MqttLink:
                 break
         found, self._found = self._found, []
         return found
+
+    def check(self, now_us: int) -> None:
+        """The client itself asks the broker, in `receive`."""
 
     def close(self) -> None:
         if self._client is not None:

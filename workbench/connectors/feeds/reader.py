@@ -120,6 +120,7 @@ class FeedReader(SourceReader):
             self._begun_us = now_us
             link.start(self._received)
         messages = link.receive()
+        link.check(now_us)
         if link.is_ready:
             self._told_us = now_us
         elif now_us > self._begun_us + ANSWER_US:

@@ -19,6 +19,10 @@ _MESSAGES_MAX = 10_000
 _KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds of silence before the first keep-alive probe, seconds between probes, and the number of unanswered probes
 that ends the connection."""
+_PING_US, _PROBE_US = 5_000_000, 30_000_000
+"""The silence after which a server is asked whether it answers: by a ping, or otherwise by a second connection."""
+_ALIVE_US = 5_000_000
+"""How long it can take to answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,9 @@ class Wire(Protocol):
     def to_send(self) -> bytes:
         """The bytes to send now."""
 
+    def ping(self) -> bool:
+        """Ask the server for a sign of life; False: the protocol has no such question."""
+
 
 class TcpLink:
     """See `Link`.
@@ -73,6 +80,9 @@ class TcpLink:
     Args:
         address: the address of the server.
         wire: creates the protocol for one connection.
+
+    Attributes:
+        heard: the number of bytes received over all connections.
     """
 
     def __init__(self, address: Address, wire: Callable[[], Wire]) -> None:
@@ -82,6 +92,10 @@ class TcpLink:
         self._state = "closed"
         self._outgoing = b""
         self._position = ""
+        self.heard = self._known = 0
+        self._heard_us = 0
+        self._asked_us: int | None = None
+        self._probe: TcpLink | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -123,7 +137,40 @@ class TcpLink:
             raise LinkError(told_by(error)) from error
         return ()
 
+    def check(self, now_us: int) -> None:
+        """See `Link`. A server whose process hangs is not detected by keep-alive probes, which its kernel answers."""
+        is_heard = self.heard != self._known or not self.is_ready
+        if is_heard or (self._probe is not None and self._is_answered(self._probe)):
+            self._known, self._heard_us = self.heard, now_us
+            self._end_probe()
+            return
+        if self._asked_us is not None:
+            if now_us > self._asked_us + _ALIVE_US:
+                raise LinkError("it does not answer")
+        elif now_us > self._heard_us + _PING_US and self._wire.ping():
+            self._asked_us = now_us
+        elif now_us > self._heard_us + _PROBE_US:
+            self._asked_us = now_us
+            self._probe = TcpLink(self._address, self._make)
+            self._probe.start(self._position)
+
+    def _is_answered(self, probe: TcpLink) -> bool:
+        """Whether the server answers a second connection; a refusal is an answer, too."""
+        try:
+            probe.receive()
+        except LinkError:
+            if not probe.heard:
+                raise
+        return probe.heard > 0
+
+    def _end_probe(self) -> None:
+        self._asked_us = None
+        if self._probe is not None:
+            self._probe.close()
+            self._probe = None
+
     def close(self) -> None:
+        self._end_probe()
         if self._socket is not None:
             with suppress(OSError):
                 self._socket.close()
@@ -173,6 +220,7 @@ class TcpLink:
                 data = self._socket.recv(_RECEIVED_MAX)
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 break
+            self.heard += len(data)
             try:
                 found += self._wire.take(data)
                 if self._wire.wants_tls:

@@ -44,6 +44,10 @@ class WebSocketWire:
     def to_send(self) -> bytes:
         return b"".join(self._protocol.data_to_send())
 
+    def ping(self) -> bool:
+        self._protocol.send_ping(b"")
+        return True
+
     def take(self, data: bytes) -> Sequence[FeedMessage]:
         protocol = self._protocol
         if data:

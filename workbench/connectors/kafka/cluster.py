@@ -71,7 +71,8 @@ class KafkaCluster:
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
         }
-        return self._client("Consumer", {**own, **_dotted(options)}, on_error)
+        on_statistics = {"stats_cb": options.pop("stats_cb")} if "stats_cb" in options else {}
+        return self._client("Consumer", {**own, **_dotted(options), **on_statistics}, on_error)
 
     def producer(self, on_error: Callable[[Any], None], **options: Any) -> Any:
         """Create a producer.
@@ -92,6 +93,7 @@ class KafkaCluster:
             "socket.nagle.disable": True,
             "reconnect.backoff.ms": 100,
             "reconnect.backoff.max.ms": 2_000,
+            "socket.timeout.ms": 10_000,
         }
         servers = {"bootstrap.servers": revealed(self.servers), "error_cb": on_error}
         package = kafka_package()

@@ -13,6 +13,7 @@ from workbench.connectors.contract.collector import collector_at_rest
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.kafka.cluster import exceptions, kafka_error, kafka_package, place_of
+from workbench.connectors.kafka.contacts import INTERVAL_MS, contacts
 from workbench.connectors.kafka.places import Partition
 from workbench.connectors.kafka.run import Run, runs_of
 from workbench.connectors.kafka.topics import Topics
@@ -31,6 +32,8 @@ _FETCHED_MAX = 2_000
 """The number of messages to take from the client in one call. They are decoded while they are in the processor's cache:
 with 50,000, each one takes half as long again."""
 _PROBE_S = 0.5
+_SILENT_US = 5_000_000
+"""Brokers answer a fetch within half a second, also if there are no messages."""
 _LOOK_US = 1_000_000
 """How often to check the ends of partitions without new messages."""
 
@@ -52,18 +55,24 @@ class KafkaReader(SourceReader):
         self._highs: dict[Partition, tuple[int, int]] = {}  # the last ends reported by the brokers, and their time
         self._own: list[Partition] = []
         self._located = False
+        self._heard: dict[Partition, int] = {}  # when its broker was last heard of, from the client's statistics
         self._late_ones_are_new = False
         self._down: Any = None
         self._retries = Retries(source.retries, server=str(source.cluster))
         self._looks = Looks()
         self._discover_us = MAX_TIME
-        self._looked_us = 0
+        self._looked_us = self._probed_us = 0
         self._splits: tuple[str, ...] | None = None
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
         self._clock = context.clock
-        self._consumer = self._cluster.consumer(self._note, group_id=self._source.group or "workbench")
+        self._consumer = self._cluster.consumer(
+            self._note,
+            group_id=self._source.group or "workbench",
+            statistics_interval_ms=INTERVAL_MS,
+            stats_cb=self._take_statistics,
+        )
         self._topics = Topics(self._source, self._consumer)
 
     def splits(self) -> Sequence[str]:
@@ -149,6 +158,13 @@ class KafkaReader(SourceReader):
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._AUTHENTICATION) or error.fatal():
             self._down = error
 
+    def _take_statistics(self, text: str) -> None:
+        """Called by the client, within its calls."""
+        self._heard |= contacts(text, self._clock.now_us())  # others are as old as they were
+        for partition, told_us in self._heard.items():
+            if (known := self._highs.get(partition)) is not None:  # the client also knows ends of brokers that are away
+                self._highs[partition] = known[0], min(known[1], told_us)
+
     def _locate(self) -> None:
         """Determine the partitions, their ends and where to start, when the brokers answer for the first time."""
         found = self._found_partitions()
@@ -197,7 +213,7 @@ class KafkaReader(SourceReader):
         with collector_at_rest():  # releases the client's objects, one per message
             found = self._take(wanted)
         if not found:
-            self._probe()
+            self._probe(now_us)
             if now_us >= self._looked_us + _LOOK_US:
                 self._look(self._own, now_us)
                 self._looked_us = now_us
@@ -206,7 +222,7 @@ class KafkaReader(SourceReader):
         """Keep the ends of partitions from the last answers of connected brokers."""
         for partition in partitions:
             if (end := self._topics.known_end(partition)) is not None:
-                self._highs[partition] = end, now_us
+                self._highs[partition] = end, self._heard.get(partition, now_us)
 
     def _take(self, count: int) -> bool:
         """Take messages from the client, if it has any."""
@@ -266,14 +282,16 @@ class KafkaReader(SourceReader):
                 raise exceptions()(error)
         return good
 
-    def _probe(self) -> None:
-        """If the client has lost all brokers, check whether one is back."""
-        if self._down is None:
+    def _probe(self, now_us: int) -> None:
+        """Ask whether a broker answers, if the client has lost all of them, or has heard of none for a while."""
+        heard_us = max(self._heard.values(), default=now_us)
+        is_silent = now_us > max(heard_us, self._probed_us) + _SILENT_US
+        if self._down is None and not is_silent:
             return
-        if self._down.fatal() or not self._cluster.may_return(self._down):
+        if self._down is not None and (self._down.fatal() or not self._cluster.may_return(self._down)):
             raise exceptions()(self._down)
         self._consumer.list_topics(self._source.topics[0], timeout=_PROBE_S)
-        self._down = None
+        self._down, self._probed_us = None, now_us
         self._retries.succeeded()
 
     def _deliver(self, partition: Partition, count: int) -> Fetched | None:

@@ -77,6 +77,10 @@ class NatsProtocol:
         """Subscribe to a subject."""
         self._outgoing += f"SUB {subject} {number}\r\n".encode()
 
+    def ping(self) -> None:
+        """Ask the server for a sign of life."""
+        self._outgoing += b"PING\r\n"
+
     def publish(self, subject: str, value: bytes, reply: str = "", headers: Mapping[str, str] | None = None) -> None:
         """Send a message, or a request whose answer goes to `reply`."""
         lines = b""

@@ -87,6 +87,10 @@ class AnswerWire:
         """Send a request."""
         self.protocol.publish(request.subject, request.value, f"{self._inbox}.{number}", request.headers)
 
+    def ping(self) -> bool:
+        self.protocol.ping()
+        return True
+
     def to_send(self) -> bytes:
         return self.protocol.to_send()
 

@@ -156,6 +156,7 @@ class NatsReader(SourceReader):
         assert split.wire is not None
         was_located = split.wire.located is not None
         messages = cast("Sequence[NatsMessage]", split.link.receive())
+        split.link.check(now_us)
         located = split.wire.located
         if located is None:
             if now_us > split.started_us + ANSWER_US:

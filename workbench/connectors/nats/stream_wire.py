@@ -145,6 +145,10 @@ class StreamWire:
             self._protocol.subscribe(f"{self._inbox}.{number}", number)
         self._request(f"STREAM.INFO.{self._wanted.stream}", None, _INFO)
 
+    def ping(self) -> bool:
+        self._protocol.ping()
+        return True
+
     def to_send(self) -> bytes:
         return self._protocol.to_send()
 

@@ -167,13 +167,16 @@ class SqlTable:
         """
         if not self.database.exists():
             return 0
-        with self.database.transaction(f"read the epochs in the table {self.name!r}") as connection:
+
+        def last(connection: Any) -> int:
             if not self.database.engine.has_table(connection, COMMITS):
                 return 0
-            last = connection.execute(
+            found = connection.execute(
                 f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
             )
-            return int(last.fetchone()[0] or 0)
+            return int(found.fetchone()[0] or 0)
+
+        return self._atomically(f"read the epochs in the table {self.name!r}", last)
 
     def rows(self) -> list[tuple[Any, ...]]:
         """All rows, with nested values as text; empty if the table does not exist.
