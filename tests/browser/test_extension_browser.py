@@ -407,7 +407,7 @@ def test_restarts_share_one_notice_and_have_none_where_it_would_cover_the_job(fr
         "covered.ipynb",
         START.format(name="covered"),
         "job.fail('aggregate[0]')",
-        "job.dashboard()",
+        "job.view('controls')",
         f"{STEPPED}\n{failing}",
     )
     notices = front.page.locator(".jp-Notification-Toast-warning:visible")
