@@ -34,7 +34,10 @@ settings.load_profile("workbench")
 
 ONE_AFTER_THE_OTHER = {
     "browsers": ("test_*_browser.py", "test_bench_dashboard.py", "test_serve.py"),
-    "Spark": ("test_*_spark.py", "test_cli.py", "test_datasets.py", "test_examples.py", "test_main_job.py"),
+    "Spark": (
+        *("test_*_spark.py", "test_cli.py", "test_datasets.py", "test_examples.py", "test_main_job.py"),
+        "test_tutorial.py",
+    ),
 }
 """Files that one process takes where several test: a page, its server and its kernel keep two cores busy, and each
 process starts a Spark of its own and prepares the flights for itself."""
