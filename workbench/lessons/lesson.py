@@ -191,7 +191,7 @@ class Lesson:
         )
 
     def download(self) -> Download:
-        """A link that downloads the progress of all lessons; put the file beside the notebooks to continue elsewhere.
+        """A link that downloads the progress of all lessons; put the file next to the notebooks to continue elsewhere.
 
         Raises:
             JobError: this lesson keeps no progress.

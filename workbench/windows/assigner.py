@@ -71,7 +71,7 @@ class WindowAssigner:
         return times
 
     def assign(self, times: Int64s) -> Assigned:
-        """The windows of many times at once; the pairs are in the order of the rows.
+        """The windows of many times; the pairs are in the order of the rows.
 
         Args:
             times: shape (n,), microseconds since 1970.
@@ -118,7 +118,7 @@ class WindowAssigner:
         return watermark_us
 
     def layout(self) -> str:
-        """What must not change when windows resume from a checkpoint; by default, custom assigners may change."""
+        """The part that must stay the same in a restored job; by default, custom assigners can change."""
         return "custom"
 
     def describe(self) -> str:

@@ -47,7 +47,7 @@ class Evictor:
         raise NotImplementedError(type(self).__name__)  # abstract
 
     def keep_in_windows(self, records: pa.RecordBatch, times: Int64s, bounds: Int64s) -> Mask:
-        """The same for many windows at once.
+        """The same for many windows.
 
         Args:
             records: n rows, window after window.

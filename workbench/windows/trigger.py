@@ -11,7 +11,7 @@ from workbench.windows.window import Window
 
 
 class Action(Enum):
-    """What a trigger does with a window.
+    """The effect of a trigger on a window.
 
     Source: Flink's ``TriggerResult``.
 

@@ -88,7 +88,7 @@ class Job:
 
     @property
     def complete(self) -> bool:
-        """Whether it has ended with everything read and committed; one that was stopped has not.
+        """Whether it has ended with everything read and committed; False for a stopped job.
 
         Source: the final checkpoint of Flink's FLIP-147.
 
@@ -101,12 +101,12 @@ class Job:
 
     @property
     def live(self) -> bool:
-        """Whether it runs by itself; with ``driver="stepping"`` a job advances when its `stepper` takes steps."""
+        """Whether it runs by itself; with ``driver="stepping"``, a job advances only when you step it."""
         return not isinstance(self._run.driver, SteppingDriver)
 
     @property
     def engine(self) -> str:
-        """Where it runs: ``"kernel"``, in this process; the handle of a job on Spark says ``"spark"``.
+        """Where it runs: ``"kernel"``, in this process; for a job on Spark, ``"spark"``.
 
         Source: Flink's execution environments, local or remote.
 
@@ -286,7 +286,7 @@ class Job:
 
     def lecture(self, scene: str | None = None, carrier: str | None = None) -> Any:
         """The live dashboard in lecture mode, for display in a cell: one scene at a time fills the window, in large
-        type, with its controls and a caption that tells what it shows now.
+        type, with controls and a caption.
 
         The arrow keys go through the scenes: stepper (with ``driver="stepping"``), dataflow, latency, event_time,
         backpressure, checkpoints, failure, state and results. F fills the screen, Escape goes back to the dashboard,
@@ -451,7 +451,7 @@ class Job:
 
     @remembered()
     def checkpoint(self) -> None:
-        """Request a checkpoint now, beside the periodic ones; returns at once, see `checkpoints` for its outcome.
+        """Request a checkpoint now, besides the periodic ones; returns immediately, see `checkpoints` for its outcome.
 
         Source: F2-9.
 

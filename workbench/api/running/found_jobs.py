@@ -69,7 +69,7 @@ class FoundJob:
 
     @property
     def resumable(self) -> bool:
-        """Whether there is something to resume and unfinished work, and no other process runs it."""
+        """Whether it has a checkpoint to resume from and unfinished work, and no other process runs it."""
         return self.checkpoint is not None and self.holder is None and not self._has_read_everything
 
     @property

@@ -119,7 +119,7 @@ class Pipeline:
         slots_per_taskmanager: int = SLOTS_PER_TASKMANAGER,
         engine: Engine = "kernel",
     ) -> Any:
-        """What would run where: the physical graph as a picture, as text and as data; nothing is run.
+        """Show what would run where, without running it: the physical graph as a picture, as text and as data.
 
         Source: F1-2, F2-2.
 
@@ -181,7 +181,7 @@ class Pipeline:
         spark: object | None = None,
         **settings: Unpack[RunSettings],
     ) -> Job:
-        """Run it as a job in this process; returns at once.
+        """Run it as a job in this process; returns immediately.
 
         Source: F2-1; E4 for the buffer timeout, D1 for the guarantee.
 

@@ -1179,7 +1179,7 @@ class Stream:
         return self._with_operator(uid=_named(uid, "uid"))
 
     def state_ttl(self, duration: Duration) -> Stream:
-        """Let the operator that made this stream forget what has been quiet for a time.
+        """Drop the state of keys without records for a time, in the last operator of this stream.
 
         A group, a key of ``top_n`` or ``latest_by``, or a value of ``distinct`` is dropped when the watermark is this
         far behind its latest record, and each record of a join when the watermark is this far behind it. Nothing is
@@ -1288,7 +1288,7 @@ class Stream:
 
     @with_the_settings_of(Pipeline.run)
     def run(self, name: str = "job", **settings: Any) -> Job:
-        """Run the stream into a table of the job's name, as ``%%stream`` does; returns at once.
+        """Run the stream into a table of the job's name, as ``%%stream`` does; returns immediately.
 
         Source: F2-1; E2: ``sink_to`` and `Pipeline.run` in one.
 

@@ -254,7 +254,7 @@ class Sink:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What a failure cannot change: see `Guarantee`."""
+        """The results that a failure cannot change: see `Guarantee`."""
         return "at-least-once"
 
     @property

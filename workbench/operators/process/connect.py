@@ -83,7 +83,7 @@ class CoProcessFunction(ProcessFunction):
 
 
 class ConnectedContext(ProcessContext):
-    """The services for a `CoProcessFunction` besides its record and state.
+    """The services for a `CoProcessFunction` in addition to its record and state.
 
     Source: Flink's ``KeyedCoProcessFunction.Context``.
 

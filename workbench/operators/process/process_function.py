@@ -88,7 +88,7 @@ class ProcessFunction:
 
 
 class ProcessContext:
-    """The services for a process function besides its record and state.
+    """The services for a process function in addition to its record and state.
 
     Source: Flink's ``KeyedProcessFunction.Context`` with its ``TimerService``.
 

@@ -189,7 +189,7 @@ class SparkWatch:
 
 
 def watch(target: object) -> SparkWatch:
-    """Watch Spark's streaming queries, whoever wrote them: their plan, sources, event time, state, and batches.
+    """Watch streaming queries written in plain PySpark: their plan, sources, event time, state, and batches.
 
     It reads the progress reports that Spark keeps, twice a second; the query does not change and is not slowed down.
     What Spark does not measure (buffers, back-pressure, the load of a subtask) is not shown.
