@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from browsing import CHROMIUM, PATIENCE_MS, READY, chromium
 from layout_job import start_job
@@ -17,7 +19,7 @@ pytestmark = [
 
 DOCKED = (553, 800)
 """Of a view docked beside a notebook and the sidebar, in a window of 1440 by 900."""
-WIDTHS = (DOCKED[0], 700, 1000, 1440, 1920)
+WIDTHS = (DOCKED[0], 700, 800, 1000, 1440, 1920)
 EVERY = """const every = node => [...(node.shadowRoot ?? node).querySelectorAll("*")].flatMap(one =>
     [one, ...(one.shadowRoot ? every(one) : [])])
 const seen = () => every(document.body).filter(one => one.checkVisibility())"""
@@ -59,8 +61,15 @@ KNOBS = f"""() => {{ {EVERY}
         const whole = note.scrollWidth <= note.clientWidth
         const isFree = told.top >= box(line).bottom - 1 || told.left >= inForce.right - 1
         const isTold = isFree && named.right <= inForce.left
-        return {{ said: box(line).height, whole, beside, apart, over, told: isTold }} }}) }}"""
-"""How high the line over each slider is, and whether the slider, its field and what is told have their own places."""
+        const [top, middle] = [box(knob).top, (slider.top + slider.bottom) / 2]
+        return {{ top, middle, said: box(line).height, whole, beside, apart, over, told: isTold }} }}) }}"""
+"""Where each slider is, how high the line over it is, and whether it, its field and what is told have their places."""
+STICKING = f"""() => {{ {EVERY}
+    return seen().filter(one => one.classList.contains("wb-card")).flatMap(card => every(card)
+        .filter(one => one.matches("p, td, th, button, input, select, h3") && one.checkVisibility())
+        .filter(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)
+        .map(one => `${{one.tagName}} ${{one.innerText?.slice(0, 60)}}`)) }}"""
+"""What is cut at the right edge of its card."""
 FRAMES = """() => new Promise(done => {
     let left = 3
     const next = () => left-- > 0 ? requestAnimationFrame(next) : done()
@@ -173,8 +182,12 @@ def test_nothing_scrolls_within_the_page_nor_sticks_out_of_it(page, title):
         page.evaluate(FRAMES)
         assert page.evaluate(SCROLLING) == [], width
         assert page.evaluate(WIDER) <= 0, width
+        assert page.evaluate(STICKING) == [], width
         knobs = page.evaluate(KNOBS)
         assert len(knobs) == {"Watermarks": 1, "Checkpoints": 4}.get(title, len(knobs)), width
+        for first, second in pairwise(knobs):
+            if first["top"] == second["top"]:
+                assert first["middle"] == pytest.approx(second["middle"], abs=1), width
         for knob in knobs:
             assert 0 < knob["said"] < 20, width  # one line
             assert knob["apart"] < 4, width

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import io
-import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -20,7 +22,10 @@ from pictures.lab import dress
 SIZE = {"width": 1440, "height": 900}
 WIDTH = 1080
 """Of the film, in pixels: text is still readable beside a README's own."""
-EVERY_S = 0.3
+SPACED_S = 0.08
+"""Of the pictures that the browser paints, those are left out that follow the last one sooner."""
+LAST_MS = 2_000
+"""How long the last picture stands before the film begins again."""
 PIPELINE = """%%stream delays --parallelism 2 --buffer-timeout 200ms --checkpoint-interval 1s
 (flights
     .key_by("origin")
@@ -54,24 +59,35 @@ def _filmed(front: Front, scheme: str) -> Path:
         front.run_cell(cell)
     front.appears(".wb-root")
     front.page.wait_for_timeout(12_000)
-    frames: list[tuple[float, Image.Image]] = []
-    _watch(front.page, OPENING_S, frames)
-    for cell, (_, lasts_s) in enumerate(STORY, 2):
-        front.run_cell(cell, wait=False)
-        _watch(front.page, lasts_s, frames)
-    begins = [at for at, _ in frames]
-    lasting = [round(1_000 * (after - at)) for at, after in zip(begins, [*begins[1:], begins[-1] + 2], strict=True)]
+    with _screencast(front.page) as pictures:
+        front.page.wait_for_timeout(1_000 * OPENING_S)
+        for cell, (_, lasts_s) in enumerate(STORY, 2):
+            front.run_cell(cell, wait=False)
+            front.page.wait_for_timeout(1_000 * lasts_s)
+    frames: list[tuple[float, bytes]] = []
+    for at, data in pictures:
+        if not frames or at - frames[-1][0] >= SPACED_S:
+            frames.append((at, data))
+    lasting = [round(1_000 * (after - at)) for (at, _), (after, _) in pairwise(frames)] + [LAST_MS]
     path = FOLDER / f"film-{scheme}.webp"
-    first, *others = [picture for _, picture in frames]
-    first.save(path, save_all=True, append_images=others, duration=lasting, loop=0, quality=60, method=4)
+    first, *others = [Image.open(io.BytesIO(data)).convert("RGB") for _, data in frames]
+    first.save(path, save_all=True, append_images=others, duration=lasting, loop=0, quality=50, method=4)
     return path
 
 
-def _watch(page: Any, seconds: float, frames: list[tuple[float, Image.Image]]) -> None:
-    """Take pictures for some time, each with the moment at which it was taken."""
-    begin = time.monotonic()
-    while (now := time.monotonic()) - begin < seconds:
-        picture = Image.open(io.BytesIO(page.screenshot(timeout=120_000))).convert("RGB")
-        height = round(WIDTH * picture.height / picture.width)
-        frames.append((now, picture.resize((WIDTH, height), Image.Resampling.LANCZOS)))
-        page.wait_for_timeout(max(0.0, 1_000 * (EVERY_S - (time.monotonic() - now))))
+@contextmanager
+def _screencast(page: Any) -> Iterator[list[tuple[float, bytes]]]:
+    """What the browser paints during the block: when, in seconds, and the picture as JPEG."""
+    pictures: list[tuple[float, bytes]] = []
+    session = page.context.new_cdp_session(page)
+
+    def painted(frame: dict[str, Any]) -> None:
+        session.send("Page.screencastFrameAck", {"sessionId": frame["sessionId"]})
+        pictures.append((frame["metadata"]["timestamp"], base64.b64decode(frame["data"])))
+
+    session.on("Page.screencastFrame", painted)
+    height = round(WIDTH * SIZE["height"] / SIZE["width"])
+    session.send("Page.startScreencast", {"format": "jpeg", "quality": 95, "maxWidth": WIDTH, "maxHeight": height})
+    yield pictures
+    session.send("Page.stopScreencast")
+    session.detach()

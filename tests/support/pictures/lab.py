@@ -57,7 +57,8 @@ def _docked(front: Front) -> Iterator[Path]:
 
 
 def _menu(front: Front) -> Iterator[Path]:
-    """The menu of the views over a job that has just failed and started again."""
+    """The menu of the views over a job that has just restarted, which a notice tells, as none shows it."""
+    front.page.evaluate(UNSEEN)
     for scheme in SCHEMES:
         dress(front, scheme)
         front.execute("workbench:fail", job="delays", task="aggregate[1]")
@@ -71,6 +72,12 @@ def _menu(front: Front) -> Iterator[Path]:
         front.page.evaluate("window.jupyterapp.commands.execute('apputils:dismiss-notification')")
 
 
+UNSEEN = """() => {
+    const widgets = [...window.jupyterapp.shell.widgets('main')]
+    widgets.find(widget => widget.context).content.widgets[2].model.outputs.clear()
+    for (const widget of widgets) if (widget.job === 'delays') widget.dispose()
+}"""
+"""Closes both views of the first job."""
 PICTURES = """() => (window.Bokeh?.documents ?? []).flatMap(document => [...document._all_models.values()]
     .filter(model => model.type === "ColumnDataSource" && model.columns().join() === "beat,live")
     .map(model => model.get_column("beat")[0]))"""

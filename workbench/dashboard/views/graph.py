@@ -20,6 +20,8 @@ COLUMN_WIDTH = 175
 WIDTHS = (470, 470, 640, 760)
 """Pixels that a graph of one, two, three or four columns is laid out for; beyond these each has a column's width.
 Heights are exact, widths scale."""
+LONGEST = 480
+"""Pixels of the longest text of a box."""
 NARROWEST = (300, 300, 430, 600)
 """Pixels of the narrowest place that such a graph is drawn in: the page shortens its texts."""
 CROWDED = 16
@@ -91,7 +93,7 @@ def columns(frame: Frame) -> int:
 
 
 def width(frame: Frame) -> int:
-    """Pixels that the graph is laid out for; texts are cut to fit them."""
+    """Pixels that the graph is laid out for."""
     count = columns(frame)
     return WIDTHS[count - 1] if count <= len(WIDTHS) else count * COLUMN_WIDTH
 
@@ -145,12 +147,10 @@ def shares(vertex: VertexFrame) -> tuple[float, float, float]:
     return idle, busy, pressed
 
 
-def told_shares(idle: float, busy: float, pressed: float, pixels: float) -> str:
-    """The three shares in words; in a narrow box only the greatest of them."""
-    told = [f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed))]
-    greatest = told[max(range(3), key=(idle, busy, pressed).__getitem__)]
-    whole = f"{', '.join(told)} %"
-    return whole if len(whole) * 4.8 <= pixels else f"{greatest} %"
+def told_shares(idle: float, busy: float, pressed: float) -> str:
+    """The three shares in words."""
+    told = (f"{name} {share * 100:.0f}" for name, share in (("idle", idle), ("busy", busy), ("back-pr.", pressed)))
+    return f"{', '.join(told)} %"
 
 
 def details(vertex: VertexFrame) -> str:
@@ -177,11 +177,13 @@ def rates(vertex: VertexFrame) -> str:
 
 
 def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
-    """Two lines that say what runs in a vertex: the chain's names, or the one operator's kind and description."""
+    """Two lines that say what runs in a vertex: the chain's names, the first of them in so many pixels, or the one
+    operator's kind and description.
+    """
     chain = vertex.chain or tuple(uid for uid, _, _ in vertex.operators)
     if len(chain) == 1:
         _, kind, description = vertex.operators[0]
-        return wording.fit(kind, pixels, 11), wording.fit(description, pixels, 11)
+        return wording.fit(kind, LONGEST, 11), wording.fit(description, LONGEST, 11)
     lines = [""]
     for position, uid in enumerate(chain):
         piece = uid if position == 0 else f"→ {uid}"
@@ -190,7 +192,7 @@ def operator_lines(vertex: VertexFrame, pixels: float) -> tuple[str, str]:
         else:
             lines[-1] = f"{lines[-1]} {piece}".strip()
     second = " ".join(lines[1:])
-    return wording.fit(lines[0], pixels, 11), wording.fit(second, pixels, 11)
+    return wording.fit(lines[0], LONGEST, 11), wording.fit(second, LONGEST, 11)
 
 
 def box_columns(frame: Frame) -> Columns:
@@ -206,7 +208,7 @@ def box_columns(frame: Frame) -> Columns:
         idle, busy, pressed = shares(vertex)
         bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
         first, second = ("", "") if is_compact else operator_lines(vertex, room)
-        title = wording.fit(vertex.name, room - (54 if is_compact else 30), 13)
+        title = wording.fit(vertex.name, LONGEST, 13)
         parallelism = f"{wording.short(_received(vertex))}/s" if is_compact else f"×{vertex.parallelism}"
         boxes.append({
             "x": x, "text_x": bar_left, "left": left, "right": x + half, "top": top, "bottom": top - tall,
@@ -216,7 +218,7 @@ def box_columns(frame: Frame) -> Columns:
             "bar_top": top - bar_y, "bar_bottom": top - bar_y - 11, "shares_y": top - shares_y,
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
             "pressed_1": bar_left + bar * (idle + busy + pressed),
-            "shares": told_shares(idle, busy, pressed, room),
+            "shares": told_shares(idle, busy, pressed),
         })  # fmt: skip
     return by_column(boxes, BOX_NAMES)
 
