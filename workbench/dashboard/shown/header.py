@@ -22,7 +22,7 @@ MANY_LATE = 0.001
 """The share of records that are too late from which it is told with the state of the job."""
 NEW_US = 60_000_000
 """So long what has happened stands out."""
-HINT = "<p class='past'>What a changed setting, a failure or unusual input does to the job is told here.</p>"
+HINT = "<p class='past'>The effects of changed settings, failures and unusual input appear here.</p>"
 """Where nothing has happened: the place stays, so that the sliders below do not move when something does."""
 SILENT = (
     "<span style='display:var(--wb-if-lost,inline)'>The kernel has been silent: it is busy, or this output is from an "
