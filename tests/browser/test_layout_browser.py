@@ -236,6 +236,7 @@ def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url
     alone.set_default_timeout(PATIENCE_MS)
     alone.goto(f"{url.replace('layout', job.name)}&view=checkpoints")
     alone.get_by_text("unusual input appear here").first.wait_for()
+    alone.evaluate(FRAMES)
     mode = alone.get_by_label("Checkpoint mode", exact=True).first
     there = mode.bounding_box()
     alone.get_by_text("of the time of").first.wait_for()  # what checkpoints cost, above the slider
