@@ -100,7 +100,7 @@ def test_entries_that_were_trimmed_before_they_were_read_are_named(server: Redis
     for reader, lost in ((slow, 2), (fine, 1), (readers(source, 1)[0], 2)):
         if reader not in (slow, fine):
             reader.restore([saved])
-        with pytest.raises(SourceError, match=rf"'a' of unix://\S* was trimmed: {lost} entries after .* are gone"):
+        with pytest.raises(SourceError, match=rf"'a' of unix://\S* was trimmed: {lost} entries after .* were removed"):
             reader.poll(9)
         reader.close()
 
@@ -221,7 +221,7 @@ def test_what_is_not_a_stream_is_named(server: RedisProcess) -> None:
         client.set("text", "x")
     for stream, message in (
         ("nowhere", "there is no stream 'nowhere' at unix://"),
-        ("text", "of another type: check the name"),
+        ("text", "the key has another type: check the name"),
     ):
         (reader,) = readers(wb.RedisSource(server.url, stream, SCHEMA), 1)
         with pytest.raises(SourceError, match=message):

@@ -268,7 +268,7 @@ def test_what_locks_a_folder_disturbs_no_reader(tmp_path: Path) -> None:
 def test_a_lock_that_says_nothing_of_use_is_held_by_another_job(tmp_path: Path, text: bytes) -> None:
     with closing_folder(tmp_path):
         (tmp_path / LOCK).write_bytes(text)
-        with pytest.raises(SinkError, match="is written to by another job: stop that job"):
+        with pytest.raises(SinkError, match="is written to by another job: end that job"):
             SinkFolder(tmp_path, "second")
 
 

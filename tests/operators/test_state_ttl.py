@@ -205,7 +205,7 @@ def test_a_time_to_live_that_does_not_fit_is_refused() -> None:
         ("SET 'ttl' = '1d'; SELECT user FROM a", "unknown setting 'ttl'"),
         ("SET 'state_ttl' = 'never'; SELECT user FROM a", "state_ttl is 'never'"),
         ("SELECT /*+ STATE_TTL('b' = '1d') */ user FROM a", "unknown table 'b'"),
-        ("SELECT /*+ STATE_TTL('a' = '1d') */ a.t FROM a, a AS b WHERE a.user = b.user", "gives b no time"),
+        ("SELECT /*+ STATE_TTL('a' = '1d') */ a.t FROM a, a AS b WHERE a.user = b.user", "has no time for b"),
         ("SELECT /*+ BROADCAST(a) */ user FROM a", "the only one is STATE_TTL"),
     ):
         with pytest.raises(QueryError, match=message):
