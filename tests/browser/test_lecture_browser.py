@@ -75,6 +75,7 @@ def check_that_it_fits(page):
     """The scene that is on the page, in windows of each size."""
     for size in PROJECTORS[::-1]:
         page.set_viewport_size(size)
+        settled(page)
         stage = page.evaluate(STAGE)
         assert stage["isWhole"]
         assert stage["isOnTop"]

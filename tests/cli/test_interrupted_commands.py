@@ -77,6 +77,7 @@ def test_a_search_in_several_processes_ends_with_all_of_them(
     process = start("simulate", "--jobs", "2", "--seeds", "100000")
     until(lambda: len(workers(process)) == 2, process)
     shared = workers(process)
+    until(lambda: all(each.memory_info().rss > 25_000_000 for each in shared), process)  # they know what to do
     if begun:  # their imports are done
         until(lambda: all(each.memory_info().rss > 120_000_000 for each in shared), process)
         time.sleep(1)

@@ -69,7 +69,7 @@ WRONG = {
         "lower case": (tagged(lambda text: words(text.lower())), "as they are written"),
         "without the sign": (tagged(lambda text: [{"tag": w["tag"][1:]} for w in words(text)]), "begins with its `#`"),
         "split at one character": (tagged(lambda text: [{"tag": c} for c in text if c == "#"]), "rows are missing"),
-        "memory outside of state": (with_a_global, "has to be state that checkpoints contain"),
+        "memory outside of state": (with_a_global, "has to be state in checkpoints"),
         "an error": (lambda posts: posts.flat_map(words, TAG, columns="txt"), "txt"),
         "another name": (
             lambda posts: tags(posts).key_by("tag").aggregate(count=wb.count()),

@@ -94,9 +94,9 @@ RIGHT = {
 }
 WRONG = {
     "alarms": {
-        "a dictionary": (in_a_dictionary, "has to be state that checkpoints contain"),
+        "a dictionary": (in_a_dictionary, "has to be state in checkpoints"),
         "in the object": (
-            lambda readings: readings.key_by("sensor").process(Forgetful(), SCHEMA), "has to be state that checkpoints"
+            lambda readings: readings.key_by("sensor").process(Forgetful(), SCHEMA), "has to be state in checkpoints"
         ),
         "never written": (judged(risen, keep=lambda alarm: False), "the result is empty"),
         "not after an alarm": (judged(risen, keep=lambda alarm: not alarm), "it has to be kept, too"),

@@ -29,7 +29,7 @@ WRONG = {
         "the sum": (query("auction, COUNT(*) AS bids, SUM(price) AS highest"), "the sum of the bids"),
         "no auction": (query("COUNT(*) AS bids, MAX(price) AS highest", group="window_start, window_end"), "'auction'"),
         "another name": (query("auction, COUNT(*) AS n, MAX(price) AS highest"), "no column 'bids'"),
-        "where": (query(having="").replace(" GROUP", " WHERE COUNT(*) >= 2 GROUP"), "belongs in SELECT or HAVING"),
+        "where": (query(having="").replace(" GROUP", " WHERE COUNT(*) >= 2 GROUP"), "use it in SELECT or HAVING"),
         "another table": (query(source="TUMBLE(bids, ts, INTERVAL '10' MINUTE)"), "did you mean 'bid'"),
         "no query": ("highest", "it begins with SELECT"),
         "a stream": (lambda bid: bid, "write the query as text"),
