@@ -96,7 +96,7 @@ def check_checkpoint_interval(scene, told):
 
 def check_checkpoint_mode(scene, told):
     [(before, after)] = re.findall(
-        r"checkpoint_mode exactly-once → unaligned: checkpoints took ([\d,.]+) ms and take ([\d,.]+) ms", told
+        r"checkpoint_mode exactly-once → unaligned: checkpoints took ([\d,.]+) ms and now take ([\d,.]+) ms", told
     )
     last = [one.duration_ms for one in scene.job.recorder.frames()[-1].checkpoints if one.state == "COMPLETED"][-5:]
     assert number(before) > 3 * number(after)
@@ -123,7 +123,7 @@ def check_failed_task(scene, told):
 def check_disorder(scene, told):
     [(late, bound)] = re.findall(
         r"([\d,]+) of [\d,]+ records came too late for their windows and were dropped\. "
-        r"A bound of (.*?) instead of 10 s would have kept",
+        r"An out-of-orderness bound of (.*?) instead of 10 s would have kept",
         told,
     )
     assert 0 < number(late) <= scene.job.status()["late_records"]
@@ -132,7 +132,7 @@ def check_disorder(scene, told):
 
 def check_idle_source(scene, told):
     [(split, seconds)] = re.findall(
-        r"The watermark stands because split (\S+) of west\[0\] has been idle for (\d+) s", told
+        r"The watermark does not advance because split (\S+) of west\[0\] has been idle for (\d+) s", told
     )
     west = next(task for task in scene.job.recorder.latest().tasks if task.name == "west[0]")
     assert split in west.splits
@@ -141,7 +141,7 @@ def check_idle_source(scene, told):
 
 def check_skew(scene, told):
     [(task, share, key)] = re.findall(
-        r"(sums\[\d\]) does (\d+) % of the work of sums: .*; origin = (\w+) alone is \d+ % of them", told
+        r"(sums\[\d\]) receives (\d+) % of the records of sums, .* a second: \d+ % of them have origin = (\w+)", told
     )
     assert key == "ATL"
     rates = {

@@ -489,11 +489,11 @@ def test_a_recovery_is_told_in_the_head_while_it_lasts_and_afterwards():
     assert "<p class='warn' role='status'>sum[1] was failed on purpose; canceled in 4 ms, restart after" in lasts
     assert "restored checkpoint 13 in 16 ms; 2,340 records are read again, 1,000 left" in text_of(lasts)
     log.sample(FRAME.time_us, {"read[0]": 5_000})
-    over = replace(FRAME, interruptions=log.interruptions, findings=("sum[1] does 83 % of the work of sum.",))
+    over = replace(FRAME, interruptions=log.interruptions, findings=("sum[1] receives 83 % of the records of sum.",))
     assert "2,340 records read again, caught up after 2.0 s" in text_of(header.html(over, "delays"))
     for told in (header.html(over, "delays"), header.slim_html(over, "delays")):
         assert FRAME.backpressure in text_of(told)
-        assert "sum[1] does 83 % of the work of sum." in text_of(told)
+        assert "sum[1] receives 83 % of the records of sum." in text_of(told)
 
 
 def test_each_checkpoint_has_a_tick_on_the_chart_of_latency():

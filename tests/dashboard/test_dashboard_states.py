@@ -136,8 +136,8 @@ def late_frame(dropped: int, came: int, state: str = "RUNNING") -> Frame:
 
 def test_records_that_come_too_late_are_told_with_the_bound_that_would_have_kept_them() -> None:
     assert header.lost(late_frame(1_218, 4_880)) == (
-        "1,218 of 4,880 records came too late for their windows and were dropped. A bound of 30 min 10 s instead of "
-        "10 s would have kept all of them."
+        "1,218 of 4,880 records came too late for their windows and were dropped. An out-of-orderness bound of "
+        "30 min 10 s instead of 10 s would have kept all of them."
     )
     assert "<p class='news finding'>1,218 of" in header.html(late_frame(1_218, 4_880), "delays")
     assert header.lost(late_frame(4, 4_880)) == ""  # the head's number says it

@@ -48,7 +48,7 @@ def test_barriers_move_where_they_can_be_told_apart():
         3.0, checkpoints=taken, settings={"checkpoint_interval": "200ms"}, metrics={"numberOfCompletedCheckpoints": 7}
     )
     assert moves_columns(often, often)["barrier"] == [0]
-    assert "too often to be drawn" in moves_html(often)
+    assert "barriers are not drawn at a checkpoint interval below 1s" in moves_html(often)
     by_hand = at(3.0, checkpoints=taken, settings={"checkpoint_interval": "disabled"})
     assert moves_columns(by_hand, by_hand)["barrier"] == [7]
 

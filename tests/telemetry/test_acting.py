@@ -64,9 +64,8 @@ def test_the_price_is_the_time_in_which_a_task_does_nothing_else(
     found = price(mode, **more)
     assert (found.task, found.share, found.checkpoints) == (task, pytest.approx(share), 10)
     assert (found.p99_ms, found.p99_inside_ms) == (9.0, 12.0)
-    assert found.sentence == f"costs {share:.1%} of the time of {task}, p99 +3.0 ms while one is taken".replace(
-        "%", " %"
-    )
+    told = f"costs {share:.1%} of the time of {task} and raises p99 from 9.0 to 12 ms while one is taken"
+    assert found.sentence == told.replace("%", " %")
 
 
 def test_only_what_was_since_the_last_change_is_counted() -> None:
@@ -78,7 +77,7 @@ def test_only_what_was_since_the_last_change_is_counted() -> None:
     assert checkpoint_price(records, [], set(), 7 * S, 6 * S) is None
 
 
-def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_does_not_act() -> None:
+def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_has_no_effect() -> None:
     numbers = wb.Stream.from_table(pa.table({"n": range(40_000)}), rate=20_000).uid("numbers")
     job = (
         numbers.rebalance()
@@ -87,7 +86,7 @@ def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_does_not_act() ->
     )
     seen: dict[str, str] = {}
     run_until_shown(job, lambda: bool(seen.update(job.recorder.latest().effects)) or len(seen) == 2)  # type: ignore[union-attr]
-    assert seen["buffer_timeout"] == "full after 5 ms at this rate: the timeout does not act"
+    assert seen["buffer_timeout"] == "full after 5 ms at this rate: the timeout has no effect"
     assert "of the time of" in seen["checkpoint_interval"]
     job.tune(buffer_timeout="1ms", checkpoint_interval="disabled")
     run_until_shown(job, lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]

@@ -122,7 +122,7 @@ def test_while_nothing_arrives_it_says_so_instead_of_the_old_latency() -> None:
     told.run(6, replace(BEFORE, p50_ms=None, p95_ms=None, p99_ms=None, markers=0))
     [change] = told.log.changes
     assert change.state == "measuring"
-    assert change.sentence == ("slow_down 200ms on aggregate: measuring, no record sent since has arrived within 6.0 s")
+    assert change.sentence == ("slow_down 200ms on aggregate: measuring; after 6.0 s, no record sent since has arrived")
 
 
 def test_of_two_changes_close_together_both_are_named_and_none_is_blamed_alone() -> None:
@@ -199,7 +199,7 @@ def test_where_nothing_changes_it_says_why() -> None:
     told.run(3, full)
     assert told.log.changes[-1].sentence == (
         "buffer_timeout 100ms → 1s: latency p50 stays 8.0 ms, throughput unchanged; "
-        "buffers are full after 15 ms at this rate: the timeout does not act"
+        "buffers are full after 15 ms at this rate: the timeout has no effect"
     )
     told.change("rate", "1000", "max")
     told.run(3, full, "sum is the cause (99 % busy): read is back-pressured, waiting for it")
@@ -249,13 +249,14 @@ def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
     told.change("parallelism", "1", "2")
     told.run(3, replace(BEFORE, records_per_second=1_900, busiest="sum", busy=0.5))
     assert told.log.changes[-1].sentence == (
-        "parallelism 1 → 2: throughput 1,000 → 1,900 records/s, latency p50 stays 48 ms; sum was 97 % busy and is 50 %"
+        "parallelism 1 → 2: throughput 1,000 → 1,900 records/s, latency p50 stays 48 ms; "
+        "sum was 97 % busy and is now 50 % busy"
     )
     told.run(8, replace(BEFORE, alignment_ms=41))
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, alignment_ms=0))
     assert told.log.changes[-1].sentence == (
-        "checkpoint_mode exactly-once → unaligned: tasks waited 41 ms for barriers and wait 0.0 ms; "
+        "checkpoint_mode exactly-once → unaligned: tasks waited 41 ms for barriers and now wait 0.0 ms; "
         "latency p50 stays 48 ms, throughput unchanged"
     )
 
@@ -281,8 +282,8 @@ def test_a_changed_mode_says_how_long_checkpoints_took_and_take() -> None:
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, checkpoint_ms=35, alignment_ms=23.5))
     assert told.log.changes[-1].sentence == (
-        "checkpoint_mode exactly-once → unaligned: checkpoints took 431 ms and take 35 ms; latency p50 stays 48 ms, "
-        "throughput unchanged"
+        "checkpoint_mode exactly-once → unaligned: checkpoints took 431 ms and now take 35 ms; latency p50 stays "
+        "48 ms, throughput unchanged"
     )
 
 

@@ -61,7 +61,7 @@ def test_the_busiest_of_several_that_could_be() -> None:
 def test_an_idle_follower_is_not_named_as_the_cause() -> None:
     chain = [vertex("read", 5, 20), vertex("aggregate", 9, 0)]
     told = explain(chain, edges("read-aggregate"))
-    assert told == "read is back-pressured; aggregate, which receives it, is only 9 % busy."
+    assert told == "read is back-pressured; aggregate, which receives the records, is only 9 % busy."
 
 
 def test_one_busy_subtask_among_idle_ones_is_the_cause() -> None:
@@ -88,8 +88,8 @@ def source(name: str, splits: dict[str, int | None], quiet_ms: dict[str, int]) -
 def test_a_split_without_records_is_why_the_watermark_stands() -> None:
     tasks = [source("read[0]", {"0": 90}, {"0": 20}), source("read[1]", {"1": 10}, {"1": 8_200})]
     assert idle_split(tasks) == (
-        "The watermark stands because split 1 of read[1] has been idle for 8 s; with idle_after the others would go on "
-        "without it."
+        "The watermark does not advance because split 1 of read[1] has been idle for 8 s; with idle_after, the others "
+        "would go on without it."
     )
 
 
@@ -120,9 +120,9 @@ def summing(*rates: float) -> list[TaskFrame]:
 def test_a_subtask_that_gets_most_of_the_records_is_named_with_its_share() -> None:
     chain = [vertex("read", 5, 0), vertex("sum", 50, 0)]
     [found] = uneven(chain, edges("read-sum"), summing(1_020, 4_980))
-    told = "sum[1] does 83 % of the work of sum: 4,980 of 6,000 records/s have keys of it"
-    assert skewed(found) == f"{told}."
-    assert skewed(found, "origin = ATL alone is 97 % of them") == f"{told}; origin = ATL alone is 97 % of them."
+    told = "sum[1] receives 83 % of the records of sum, 4,980 of 6,000 a second"
+    assert skewed(found) == f"{told}, because their keys are assigned to it."
+    assert skewed(found, "97 % of them have origin = ATL") == f"{told}: 97 % of them have origin = ATL."
     assert uneven(chain, edges("read-sum"), summing(2_600, 3_400)) == []
     assert uneven(chain, edges("read-sum"), summing(6_000)) == []
     assert uneven(chain, edges("read-sum"), summing(0, 4)) == []
@@ -146,5 +146,5 @@ def test_a_job_whose_source_has_nothing_to_read_says_so_unless_it_is_marked_idle
 
     assert job.stepper.driver.run_until(lambda: frame().time_us - frame().started_us > 5_000_000 or frame().findings)
     told = " ".join(frame().findings)
-    assert ("of quiet[0] have been idle for 2 s; with idle_after" in told) is (idle_after is None)
+    assert ("of quiet[0] have been idle for 2 s; with idle_after," in told) is (idle_after is None)
     job.cancel()

@@ -40,7 +40,7 @@ def test_the_key_and_its_share_are_those_of_the_data() -> None:
     origins = ["ATL" if n % 10 < 9 else f"K{n % 7}" for n in range(COUNT)]
     last = found(origins, "origin")[-1]
     share = re.fullmatch(
-        r"sum\[\d\] does (\d+) % of the work of sum: .*; origin = ATL alone is (\d+) % of them\.", last
+        r"sum\[\d\] receives (\d+) % of the records of sum, .* a second: (\d+) % of them have origin = ATL\.", last
     )
     assert share is not None, last
     work, hot = map(int, share.groups())
@@ -50,7 +50,7 @@ def test_the_key_and_its_share_are_those_of_the_data() -> None:
 def test_a_key_of_several_columns_is_named_with_all_of_them() -> None:
     told = found(["ATL" if n % 2 == 0 else f"K{n % 97}" for n in range(COUNT)], "origin", "n")
     assert any(
-        'origin, n = ["ATL",0] alone is' in sentence or 'origin, n = ["ATL", 0] alone is' in sentence
+        'of them have origin, n = ["ATL",0]' in sentence or 'of them have origin, n = ["ATL", 0]' in sentence
         for sentence in told
     ), told
 

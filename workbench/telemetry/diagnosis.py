@@ -64,7 +64,7 @@ def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
     if pressed:
         return f"{told}."
     if _busiest(cause) < 1_000 * BUSY:
-        return f"{told}; {cause.name}, which receives it, is only {_busiest(cause) / 10:.0f} % busy."
+        return f"{told}; {cause.name}, which receives the records, is only {_busiest(cause) / 10:.0f} % busy."
     return f"{cause.name} is the cause ({_busiest(cause) / 10:.0f} % busy): {told}, waiting for it."
 
 
@@ -92,11 +92,11 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
         held = [split for split, mark in task.splits.items() if mark == min(marks)]
         idle_ms = min((task.quiet_ms.get(split, 0) for split in held), default=0)
         if idle_ms >= QUIET_MS and task.state == "RUNNING":
-            names = f"split {held[0]}" if len(held) == 1 else f"the splits {', '.join(held)}"
-            have = "has" if len(held) == 1 else "have"
+            is_one = len(held) == 1
+            names = f"split {held[0]} of {task.name} has" if is_one else f"splits {', '.join(held)} of {task.name} have"
             return (
-                f"The watermark stands because {names} of {task.name} {have} been idle for {idle_ms / 1_000:.0f} s; "
-                "with idle_after the others would go on without it."
+                f"The watermark does not advance because {names} been idle for {idle_ms / 1_000:.0f} s; with idle_after, "
+                f"the others would go on without {'it' if is_one else 'them'}."
             )
     return ""
 
@@ -193,12 +193,16 @@ def uneven(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: S
 def skewed(found: Uneven, hot: str = "") -> str:
     """Says how uneven it is, and which key makes it so, where one does.
 
+    Args:
+        found: the subtask.
+        hot: the key that makes it so, such as ``"97 % of them have origin = ATL"``; empty where none does.
+
     Example:
-        >>> skewed(Uneven("sum[1]", "sum", 94, 100), "origin = ATL alone is 97 % of them")
-        'sum[1] does 94 % of the work of sum: 94 of 100 records/s have keys of it; origin = ATL alone is 97 % of them.'
+        >>> print(skewed(Uneven("sum[1]", "sum", 94, 100), "97 % of them have origin = ATL"))
+        sum[1] receives 94 % of the records of sum, 94 of 100 a second: 97 % of them have origin = ATL.
     """
     told = (
-        f"{found.task} does {100 * found.rate / found.total:.0f} % of the work of {found.vertex}: {found.rate:,.0f} of "
-        f"{found.total:,.0f} records/s have keys of it"
+        f"{found.task} receives {100 * found.rate / found.total:.0f} % of the records of {found.vertex}, "
+        f"{found.rate:,.0f} of {found.total:,.0f} a second"
     )
-    return f"{told}; {hot}." if hot else f"{told}."
+    return f"{told}: {hot}." if hot else f"{told}, because their keys are assigned to it."

@@ -119,5 +119,5 @@ def moves_html(frame: Frame) -> str:
     marks = f"{barrier}, {watermark}"
     if barrier_of(frame) == 0 and number_of(frame.metrics, "numberOfCompletedCheckpoints"):
         told = format_duration(BARRIER_US)
-        marks = f"{watermark}; barriers come more often than every {told}, too often to be drawn"
+        marks = f"{watermark}; barriers are not drawn at a checkpoint interval below {told}"
     return f"<p>{drawn} · {marks}</p>"

@@ -48,7 +48,7 @@ LETTERS = {"title": 7.6, "first": 6.05, "second": 6.05, "rates": 6.6, "shares": 
 class GraphPart(Part):
     """The drawing of the graph; it scrolls where there is no room, and texts of the hover are renewed once a second."""
 
-    hint = f"{KEY_IDLE_BUSY} · for tables, open the view <i>subtasks</i>"
+    hint = KEY_IDLE_BUSY
     rest_us = 0
 
     def __init__(self, easel: Easel) -> None:

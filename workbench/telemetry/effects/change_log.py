@@ -144,7 +144,7 @@ class ChangeLog:
             self._changes[-1] = replace(last, after=after, state="holds", sentence=sentence)
             self._told_us = now_us
         elif after.p50_ms is None:
-            sentence = f"{told}: measuring, no record sent since has arrived within {since_us / 1e6:.1f} s"
+            sentence = f"{told}: measuring; after {since_us / 1e6:.1f} s, no record sent since has arrived"
             self._changes[-1] = replace(last, after=after, sentence=sentence)
         else:
             self._changes[-1] = replace(last, after=after, sentence=f"{told}: measuring")
@@ -201,8 +201,8 @@ class ChangeLog:
         if "checkpoint_mode" not in self._values:
             return []
         spans = (
-            ("checkpoints took {} ms and take {} ms", before.checkpoint_ms, after.checkpoint_ms),
-            ("tasks waited {} ms for barriers and wait {} ms", before.alignment_ms, after.alignment_ms),
+            ("checkpoints took {} ms and now take {} ms", before.checkpoint_ms, after.checkpoint_ms),
+            ("tasks waited {} ms for barriers and now wait {} ms", before.alignment_ms, after.alignment_ms),
         )
         return [
             text.format(_ms(one), _ms(other))
@@ -218,7 +218,7 @@ class ChangeLog:
         if same and limit and {"rate", "speed"} & self._values.keys():
             return limit
         if "parallelism" in self._values and after.busiest:
-            return f"{after.busiest} was {before.busy:.0%} busy and is {after.busy:.0%}".replace("%", " %")
+            return _load(before, after)
         return ""
 
 
@@ -227,11 +227,31 @@ def timeout_idle(timeout: str, fill_ms: float | None) -> str:
 
     Example:
         >>> timeout_idle("500ms", 15.2), timeout_idle("5ms", 15.2), timeout_idle("disabled", None)
-        ('buffers are full after 15 ms at this rate: the timeout does not act', '', '')
+        ('buffers are full after 15 ms at this rate: the timeout has no effect', '', '')
     """
     if fill_ms is None or timeout == "disabled" or fill_ms * 1_000 >= 0.8 * parse_duration(timeout, "buffer_timeout"):
         return ""
-    return f"buffers are full after {fill_ms:.0f} ms at this rate: the timeout does not act"
+    return f"buffers are full after {fill_ms:.0f} ms at this rate: the timeout has no effect"
+
+
+def _load(before: Measured, after: Measured) -> str:
+    """How busy the busiest vertex was and is.
+
+    Example:
+        >>> one, other, same = (Measured(busiest=name, busy=busy) for name, busy in (("a", 0.97), ("b", 0.5), ("a", 1)))
+        >>> for after in (same, other, Measured(busiest="a", busy=0.5)):
+        ...     print(_load(one, after))
+        a is still 100 % busy
+        a was the busiest (97 %), and now it is b (50 %)
+        a was 97 % busy and is now 50 % busy
+    """
+    if before.busiest not in ("", after.busiest):
+        told = f"{before.busiest} was the busiest ({before.busy:.0%}), and now it is {after.busiest} ({after.busy:.0%})"
+    elif abs(before.busy - after.busy) < SAME:
+        told = f"{after.busiest} is still {after.busy:.0%} busy"
+    else:
+        told = f"{after.busiest} was {before.busy:.0%} busy and is now {after.busy:.0%} busy"
+    return told.replace("%", " %")
 
 
 def _label(name: str, before: object, after: object) -> str:

@@ -44,16 +44,16 @@ class CheckpointPrice:
 
         Example:
             >>> CheckpointPrice(12, 0.0083, "sum[0]", 9.0, 12.2).sentence
-            'costs 0.8 % of the time of sum[0], p99 +3.2 ms while one is taken'
+            'costs 0.8 % of the time of sum[0] and raises p99 from 9.0 to 12 ms while one is taken'
         """
         percent = f"{self.share * 100:.{1 if self.share < 0.095 else 0}f}"
         told = f"costs {'less than 0.1' if percent == '0.0' else percent} % of the time of {self.task}"
         if self.p99_ms is None or self.p99_inside_ms is None:
             return told
-        more = self.p99_inside_ms - self.p99_ms
-        if more < max(0.1, 0.1 * self.p99_ms):
-            return f"{told}, p99 is no higher while one is taken"
-        return f"{told}, p99 +{more:.{1 if more < 9.95 else 0}f} ms while one is taken"
+        if self.p99_inside_ms - self.p99_ms < max(0.1, 0.1 * self.p99_ms):
+            return f"{told}; p99 is no higher while one is taken"
+        low, high = (f"{ms:,.{1 if ms < 9.95 else 0}f}" for ms in (self.p99_ms, self.p99_inside_ms))
+        return f"{told} and raises p99 from {low} to {high} ms while one is taken"
 
 
 def checkpoint_price(

@@ -76,4 +76,4 @@ def _text(seen: Collection[tuple[tuple[str, ...], Counter[_Key]]]) -> str:
         return ""
     value = key_text(key[0] if len(key) == 1 else key)
     value = value if len(value) <= LETTERS else f"{value[: LETTERS - 1]}…"
-    return f"{', '.join(names)} = {value} alone is {100 * count / rows:.0f} % of them"
+    return f"{100 * count / rows:.0f} % of them have {', '.join(names)} = {value}"

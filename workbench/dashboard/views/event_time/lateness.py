@@ -135,7 +135,7 @@ def kept(counts: Totals) -> str:
     if len(counts.bounds) == 1:
         own = counts.bounds[0]
         now = f" instead of {wording.span(own)}" if own else ""
-        return f"A bound of {wording.span(own + more)}{now} would have kept {of}."
+        return f"An out-of-orderness bound of {wording.span(own + more)}{now} would have kept {of}."
     return f"Watermarks {wording.span(more)} further behind would have kept {of}."
 
 
