@@ -68,6 +68,20 @@ def test_the_price_is_the_time_in_which_a_task_does_nothing_else(
     assert found.sentence == told.replace("%", " %")
 
 
+def test_its_percentiles_are_of_the_same_seconds_as_the_latency_beside_them() -> None:
+    ack = Acknowledgement(0, 0, 1 * MS, 0)
+    records = [record(place + 1, place * S // 4, "exactly-once", read=ack) for place in range(40)]
+    task, markers = end(7 * S, 400 * MS, 300 * MS), end(10 * S, 12 * MS, 9 * MS).markers
+    arrived, travelled, *_ = markers.newest()
+    for at_us, took_us in zip(arrived.tolist(), travelled.tolist(), strict=True):
+        if at_us - took_us >= 7 * S:
+            task.markers.add(at_us, LatencyMarker(at_us - took_us, "read[0]"))
+    for recent_us, percentiles in ((2_500 * MS, (9.0, 12.0)), (10 * S, (300.0, 400.0))):
+        found = checkpoint_price(records, [task], set(), 10 * S, 0, recent_us)
+        assert found is not None
+        assert (found.p99_ms, found.p99_inside_ms) == percentiles
+
+
 def test_only_what_was_since_the_last_change_is_counted() -> None:
     ack = Acknowledgement(0, 0, 1 * MS, 0)
     records = [record(1, 0, "exactly-once", read=ack), record(2, 5 * S, "exactly-once", read=ack)]

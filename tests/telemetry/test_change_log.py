@@ -252,6 +252,10 @@ def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
         "parallelism 1 → 2: throughput 1,000 → 1,900 records/s, latency p50 stays 48 ms; "
         "sum was 97 % busy and is now 50 % busy"
     )
+    told.run(8, replace(BEFORE, busiest="sum", busy=0.99))
+    told.change("parallelism", "2", "4")
+    told.run(3, replace(BEFORE, records_per_second=1_900, busiest="read", busy=0.98))
+    assert told.log.changes[-1].sentence.endswith("; sum was the busiest (99 %), and now it is read (98 %)")
     told.run(8, replace(BEFORE, alignment_ms=41))
     told.change("checkpoint_mode", "exactly-once", "unaligned")
     told.run(3, replace(BEFORE, alignment_ms=0))

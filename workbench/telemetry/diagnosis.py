@@ -95,8 +95,8 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
             is_one = len(held) == 1
             names = f"split {held[0]} of {task.name} has" if is_one else f"splits {', '.join(held)} of {task.name} have"
             return (
-                f"The watermark does not advance because {names} been idle for {idle_ms / 1_000:.0f} s; with idle_after, "
-                f"the others would go on without {'it' if is_one else 'them'}."
+                f"The watermark does not advance because {names} been idle for {idle_ms / 1_000:.0f} s; with "
+                f"idle_after, the others would go on without {'it' if is_one else 'them'}."
             )
     return ""
 

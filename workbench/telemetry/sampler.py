@@ -44,7 +44,7 @@ from workbench.telemetry.frames import (
 )
 from workbench.telemetry.graph import edge_frames, vertex_frames
 from workbench.telemetry.keys.hot_keys import HotKeys
-from workbench.telemetry.latency import latency_frames
+from workbench.telemetry.latency import RECENT_US, latency_frames
 from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
 from workbench.telemetry.tasks import TaskSampler
@@ -150,7 +150,7 @@ class Sampler(JobObserver):
         self._tuned = InForce()
         self._changes = ChangeLog()
         self._interruptions = Interruptions()
-        self._acting = Acting()
+        self._acting = Acting(RECENT_US)
         self._hot_keys = HotKeys()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None

@@ -13,9 +13,14 @@ TOLD = ("buffer_timeout", "checkpoint_interval")
 
 
 class Acting:
-    """Makes the sentences of one job, and keeps them for a second."""
+    """Makes the sentences of one job, and keeps them for a second.
 
-    def __init__(self) -> None:
+    Args:
+        recent_us: the time over which the job's percentiles are.
+    """
+
+    def __init__(self, recent_us: int) -> None:
+        self._recent_us = recent_us
         self._at_us: int | None = None
         self._told: dict[str, str] = {}
 
@@ -37,7 +42,7 @@ class Acting:
         if master.settings.periodic_interval_us is not None:
             sources = {task.name for task in (() if master.execution is None else master.execution.sources)}
             ends = [task for task in tasks if not task.outputs]
-            price = checkpoint_price(master.coordinator.history, ends, sources, now_us, since_us)
+            price = checkpoint_price(master.coordinator.history, ends, sources, now_us, since_us, self._recent_us)
             if price is not None:
                 self._told["checkpoint_interval"] = price.sentence
         return self._told

@@ -57,7 +57,12 @@ class CheckpointPrice:
 
 
 def checkpoint_price(
-    records: Iterable[CheckpointRecord], ends: Sequence[Task], sources: Collection[str], now_us: int, since_us: int
+    records: Iterable[CheckpointRecord],
+    ends: Sequence[Task],
+    sources: Collection[str],
+    now_us: int,
+    since_us: int,
+    recent_us: int = HORIZON_US,
 ) -> CheckpointPrice | None:
     """The price of checkpoints since a change of the settings; None before one is complete.
 
@@ -67,6 +72,8 @@ def checkpoint_price(
         sources: the names of the tasks that read.
         now_us: processing time.
         since_us: what was before does not count.
+        recent_us: percentiles are over this time, as those that are shown beside them are; where it has too few
+            checkpoints for that, over `HORIZON_US`.
     """
     from_us = max(since_us, now_us - HORIZON_US)
     found = [record for record in records if record.triggered_us >= from_us]
@@ -83,19 +90,22 @@ def checkpoint_price(
             spent[name] = spent.get(name, 0) + ack.sync_us + held
     task = max(spent, key=lambda name: spent[name])
     spans = [(record.triggered_us, record.ended_us or now_us) for record in found]
-    inside, outside = _split([_markers(end, from_us) for end in ends], spans)
     share = spent[task] / (now_us - from_us)
-    if min(len(inside), len(outside)) < ENOUGH:
-        return CheckpointPrice(len(done), share, task)
-    p99, p99_inside = (float(np.percentile(each, 99)) / 1_000 for each in (outside, inside))
-    return CheckpointPrice(len(done), share, task, p99, p99_inside)
+    for span_us in (recent_us, HORIZON_US):
+        sides = _split([_markers(end, from_us, now_us - span_us) for end in ends], spans)
+        if min(map(len, sides)) >= ENOUGH:
+            p99_inside, p99 = (float(np.percentile(each, 99)) / 1_000 for each in sides)
+            return CheckpointPrice(len(done), share, task, p99, p99_inside)
+    return CheckpointPrice(len(done), share, task)
 
 
-def _markers(task: Task, from_us: int) -> tuple[Int64s, Int64s]:
-    """When the records that its markers stand for became due, and how long they travelled."""
+def _markers(task: Task, from_us: int, since_us: int) -> tuple[Int64s, Int64s]:
+    """When the records became due for which its markers stand that were sent from `from_us` on and have arrived since
+    `since_us`, and how long they travelled."""
     arrived, travelled = spread(*task.markers.newest())
     sent = arrived - travelled
-    return sent[sent >= from_us], travelled[sent >= from_us]
+    counts = (sent >= from_us) & (arrived > since_us)
+    return sent[counts], travelled[counts]
 
 
 def _split(markers: Sequence[tuple[Int64s, Int64s]], spans: Sequence[tuple[int, int]]) -> tuple[Int64s, Int64s]:
