@@ -133,6 +133,34 @@ def test_forty_tasks_are_drawn_without_writing_on_every_channel():
     assert max(boxes["top"]) <= graph.height(look)
 
 
+def test_boxes_show_a_failure_from_the_end_of_their_tasks_until_the_sources_have_caught_up():
+    numbers = wb.Stream.from_table(pa.table({"k": [f"k{n % 7}" for n in range(400)]}), rate=100.0).uid("read")
+    counts = numbers.with_parallelism(1).key_by("k").aggregate(n=wb.count()).uid("count").sink_to(wb.DiscardSink())
+    job = counts.run(
+        "struck", driver="stepping", parallelism=2, buffer_size=4, checkpoint_interval="1s", restart_delay="5s"
+    )
+    assert job.stepper.driver.run_until(lambda: job.recorder.latest().metrics["runningTime"] > 2_500)
+    job.fail("count[1]")
+    assert job.wait() == "FINISHED"
+    told = [graph.interrupted(frame) for frame in job.recorder.frames()]
+    waits = [each for each in told if "restarts in" in each.get("count", ("", ""))[1]]
+    assert waits[0] == {"read": ("down", "canceled; restarts in 5.0 s"), "count": ("down", "failed; restarts in 5.0 s")}
+    assert waits[-1]["read"][1] != waits[0]["read"][1]  # it counts down
+    again = [each for each in told if each and "count" not in each]
+    assert re.fullmatch(r"\d+ to read again", again[0]["read"][1])
+    assert told[0] == told[-1] == {}
+    frame = next(frame for frame in job.recorder.frames() if graph.interrupted(frame) == waits[0])
+    for mode, failed, canceled in (
+        ("Physical", "count", "read"), ("Logical", "count", "read"), ("Subtasks", "count[1]", "count[0]")
+    ):  # fmt: skip
+        boxes = graph.box_columns(graph_modes.look(frame, mode))
+        names = boxes["id"]
+        assert boxes["down_right"] == boxes["right"]
+        assert boxes["again_right"] == boxes["left"]
+        assert boxes["shares"][names.index(failed)].startswith("failed; ")
+        assert boxes["shares"][names.index(canceled)].startswith("canceled; ")
+
+
 # latency before and after -----------------------------------------------------------------------------------------
 
 

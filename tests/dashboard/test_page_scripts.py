@@ -118,15 +118,18 @@ def test_texts_of_the_graph_are_shortened_to_the_pixels_that_they_have(tmp_path)
       const figure = drawing(width)
       const told = Object.entries(texts).map(
         ([name, text]) => fitBoxes([text], { figure, boxes: source, name, letter: 6 })[0])
+      told.push(fitBoxes(["failed; restarts in 2.1 s"], { figure, boxes: source, name: "shares", letter: 6 })[0])
       console.log([...told, fitEdges(["rebalance"], { figure, edges: source, letter: 6 })[0]].join(" | "))
     }
     """
     (tmp_path / "fits.js").write_text(static.script("fits") + asked)
     told = run(tmp_path / "fits.js")
     assert told.stdout.splitlines() == [
-        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | busy 96 % | rebalance",
-        "departur…[11] | source -> filte… | 1.5k → 1.5k/s | busy 96 % | ",
-        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | idle 4, busy 96, back-pr. 0 % | rebalance",
+        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | busy 96 % | failed; restarts in 2.1 s | "
+        "rebalance",
+        "departur…[11] | source -> filte… | 1.5k → 1.5k/s | busy 96 % | failed; restart… | ",
+        "departures[11] | source -> filter -> local | 1.5k → 1.5k rec/s | idle 4, busy 96, back-pr. 0 % | "
+        "failed; restarts in 2.1 s | rebalance",
     ], told.stderr
 
 

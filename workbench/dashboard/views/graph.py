@@ -153,6 +153,34 @@ def told_shares(idle: float, busy: float, pressed: float) -> str:
     return f"{', '.join(told)} %"
 
 
+def interrupted(frame: Frame) -> dict[str, tuple[str, str]]:
+    """What the interruption that lasts does to boxes: ``down`` while the tasks do not run, or ``again`` while a source
+    reads again, and this in words. Empty where none lasts.
+
+    Args:
+        frame: the job, in any look at its graph.
+    """
+    last = frame.interruptions[-1] if frame.interruptions else None
+    if last is None or last.state != "lasts":
+        return {}
+    if last.phases[-1].name == "catching up":
+        targets = {edge.target for edge in frame.edges}
+        left = f"{wording.count(last.records_left)} to read again"
+        return {vertex.id: ("again", left) for vertex in frame.vertices if vertex.id not in targets}
+    wait_us = max(0, (last.due_us or 0) - frame.time_us)
+    due = f"restarts in {wording.milliseconds(wait_us / 1000)}" if wait_us else "restarts"
+    then = {"waiting": due, "restoring": "restoring"}.get(last.phases[-1].name, "")
+    homes = {operator.uid: operator.vertex for operator in frame.operators}
+    found = {}
+    for vertex in frame.vertices:
+        names = {vertex.id, homes.get(vertex.id, vertex.id)}
+        states = {task.state for task in frame.tasks if task.name in names or task.vertex in names}
+        if not states or states & {"FAILED", "CANCELED"}:
+            ended = "failed" if "FAILED" in states else "canceled" if states else ""
+            found[vertex.id] = "down", "; ".join(filter(None, (ended, then)))
+    return found
+
+
 def details(vertex: VertexFrame) -> str:
     """Every metric of a vertex, a line each, for the hover."""
     lines = [f"{uid} ({kind}) {description}".rstrip() for uid, kind, description in vertex.operators]
@@ -201,10 +229,11 @@ def box_columns(frame: Frame) -> Columns:
     room = 2 * half * width(frame) - 20
     tall, is_compact = box_heights(frame)[0], rows(frame) > MANY_ROWS
     bar_y, title_y, shares_y = (20, 11, 37) if is_compact else (71, 15, 93)
-    boxes = []
+    boxes, struck = [], interrupted(frame)
     for vertex in frame.vertices:
         x, y = centres[vertex.id]
         left, top = x - half, y + tall / 2
+        kind, told = struck.get(vertex.id, ("", ""))
         idle, busy, pressed = shares(vertex)
         bar_left, bar = left + 10 / width(frame), 2 * half - 20 / width(frame)
         first, second = ("", "") if is_compact else operator_lines(vertex, room)
@@ -218,7 +247,8 @@ def box_columns(frame: Frame) -> Columns:
             "bar_top": top - bar_y, "bar_bottom": top - bar_y - 11, "shares_y": top - shares_y,
             "idle_0": bar_left, "idle_1": bar_left + bar * idle, "busy_1": bar_left + bar * (idle + busy),
             "pressed_1": bar_left + bar * (idle + busy + pressed),
-            "shares": told_shares(idle, busy, pressed),
+            "shares": told or told_shares(idle, busy, pressed),
+            "down_right": x + half if kind == "down" else left, "again_right": x + half if kind == "again" else left,
         })  # fmt: skip
     return by_column(boxes, BOX_NAMES)
 
@@ -226,7 +256,7 @@ def box_columns(frame: Frame) -> Columns:
 BOX_NAMES = (
     "x", "text_x", "left", "right", "top", "bottom", "id", "name", "title", "parallelism", "right_x", "first",
     "second", "rates", "title_y", "first_y", "second_y", "rates_y", "bar_top", "bar_bottom", "shares_y", "idle_0",
-    "idle_1", "busy_1", "pressed_1", "shares",
+    "idle_1", "busy_1", "pressed_1", "shares", "down_right", "again_right",
 )  # fmt: skip
 
 

@@ -172,6 +172,11 @@ class GraphPart(Part):
         plot, boxes = self.figure, self._boxes
         box = plot.quad("left", "right", "top", "bottom", source=boxes, border_radius=6, line_width=1)
         paint.set(box.glyph, fill_color="box", line_color="line")
+        for right, colour in (("down_right", "bad"), ("again_right", "warn")):  # as `Bands` draws it on charts
+            struck = plot.quad("left", right, "top", "bottom", source=boxes, line_color=None, fill_alpha=0.25)
+            paint.set(struck.glyph, fill_color=colour)
+            if colour == "bad":
+                paint.hatch(struck.glyph)
         parts = (("idle", "idle_0", "idle_1"), ("busy", "idle_1", "busy_1"), ("pressed", "busy_1", "pressed_1"))
         for name, start, end in parts:
             part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)

@@ -15,7 +15,10 @@ const greatest = (text) => {
 }
 
 /** @type {{[name: string]: (text: string) => string}} */
-const SHORTER = { rates: (text) => text.replace(" rec/s", "/s"), shares: greatest }
+const SHORTER = {
+  rates: (text) => text.replace(" rec/s", "/s"),
+  shares: (text) => (text.endsWith(" %") ? greatest(text) : text),
+}
 
 /**
  * Pixels of the width of the drawing, of those in which its letters are measured: a lecture enlarges both.
