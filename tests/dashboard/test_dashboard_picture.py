@@ -419,7 +419,7 @@ def test_tunings_at_the_same_time_are_written_below_each_other_and_on_the_side_t
     )
     chart.append(29_000_000, {"p50": 1.0})
     tuned = [EventFrame(us, "tune", f"at {us}") for us in (1_000_000, 2_000_000, 3_000_000, 28_000_000)]
-    chart.mark(tuned)
+    chart.annotate(replace(FRAME, events=tuple(tuned)))
     marks = next(one.data_source.data for one in chart.figure.renderers if "drop" in one.data_source.data)
     assert marks["text"] == ["", "at 2000000", "at 3000000", "at 28000000"]
     assert marks["align"] == ["left", "left", "left", "right"]

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import pyarrow as pa
 import pytest
-from bokeh.models import Button, Slider, VStrip
+from bokeh.models import Button, Slider, VSpan, VStrip
 from bokeh.plotting import figure
 from test_dashboard_live import Comms, Job, Page, display_of, later
 from test_dashboard_picture import FRAME, text_of
@@ -534,6 +534,20 @@ def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_we
         assert [list(columns[name]) for name in ("start", "back", "end", "text")] == [
             [at_ms], [at_ms + 120], [at_ms + 2_000], ["sum[1] failed, 2.0 s"]
         ]  # fmt: skip
+
+
+def test_all_charts_over_time_have_a_mark_where_a_setting_was_changed():
+    tuned = EventFrame(FRAME.time_us - 3_000_000, "tune", "speed = 600x")
+    view = shown(Job(replace(FRAME, events=(tuned,))))
+    marks = [
+        one.data_source.data
+        for plot in view.view.root.select({"type": figure})
+        for one in plot.renderers
+        if isinstance(one.glyph, VSpan) and "drop" in one.data_source.data
+    ]
+    assert len(marks) == 4, "latency, throughput, watermark lag and event time"
+    for columns in marks:
+        assert [list(columns[name]) for name in ("x", "text")] == [[tuned.time_us / 1000], ["speed = 600x"]]
 
 
 def test_beside_a_slider_stands_what_its_setting_does_now():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from workbench.dashboard.views.event_time.plane import Plane
 from workbench.dashboard.views.event_time.seen import Box, Seen
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators.contract.event_times import BOUNDS
+from workbench.telemetry.frames import EventFrame
 
 ROWS, S = 160, 1_000_000
 RANDOM = random.Random(3)
@@ -189,4 +191,10 @@ def test_several_subtasks_and_a_recovery_are_added_up():
     assert told == expected > counts.dropped  # of all attempts, each record once
     assert 0 < counts.examined == sum(counts.disorder) <= counts.read < ROWS  # of the attempt that goes on
     assert seen.boxes
+    plane, [failure] = Plane(Paint(), 300), frame.interruptions
+    tuned = [EventFrame(at_us, "tune", "speed = 600x") for at_us in (0, failure.start_us)]
+    plane.show(seen, frame.time_us)
+    plane.annotate(replace(frame, events=tuple(tuned)))
+    assert list(plane.interrupted.data["start"]) == [failure.start_us / 1000]
+    assert list(plane.tuned.data["y"]) == [failure.start_us / 1000], "what was before the plane begins is not drawn"
     assert set(seen.points)

@@ -86,7 +86,8 @@ class TimeWindow:
 
 
 class TimeLines:
-    """Lines over processing time, as points that are not too close to each other.
+    """Lines over processing time, as points that are not too close to each other, with a mark at every tuning of the
+    job and a band for every interruption.
 
     Args:
         paint, texts: set the colours, and write the key.
@@ -108,7 +109,8 @@ class TimeLines:
     ) -> None:  # fmt: skip
         self._names, self._unit = tuple(series), unit
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
-        self._height = Range1d(0, 1)
+        self._height, self._window = Range1d(0, 1), window.range
+        self._marks = ColumnDataSource({name: [] for name in ("x", "text", "drop", "y", "align", "shift")})
         self.figure = plot = paint.blank(
             label, pixels, x_range=window.range, y_range=self._height, x_axis_type="datetime", **kind
         )
@@ -117,6 +119,13 @@ class TimeLines:
             line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
         self._bands = Bands(paint, plot, window.range, labelled=isinstance(self, TimeChart) and pixels >= LOW_PX)
+        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
+        paint.set(span.glyph, line_color="violet")
+        text = paint.text(
+            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset="drop",
+            text_baseline="top", background_fill_alpha=0.8,
+        )  # fmt: skip
+        paint.set(text, background_fill_color="card")
         self._key = LineKey(texts, label, series)
         self.models = (column([self._key.div, plot] if keyed else [plot]),)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
@@ -149,9 +158,21 @@ class TimeLines:
         shown = (self._points.data[name][index] for name in self._names for index in visible)
         self._fit([number for number in shown if not math.isnan(number)])
 
-    def interrupt(self, frame: Frame) -> None:
-        """Show when the job was interrupted."""
+    def annotate(self, frame: Frame) -> None:
+        """Show when the job was tuned and interrupted."""
         self._bands.show(frame.interruptions, frame.time_us)
+        marks = tunings(frame.events)
+        middle = (self._window.start + self._window.end) / 2
+        right = [x < middle for x in marks["x"]]
+        refresh(
+            self._marks,
+            {
+                **marks,
+                "y": [float(self._height.end)] * len(right),
+                "align": ["left" if free else "right" for free in right],
+                "shift": [5 if free else -5 for free in right],
+            },
+        )
 
     def _fit(self, shown: Sequence[float]) -> None:
         """Adapt the y axis to the numbers that are shown."""
@@ -159,7 +180,7 @@ class TimeLines:
 
 
 class TimeChart(TimeLines):
-    """Lines from zero upwards, with a mark at every tuning of the job.
+    """Lines from zero upwards.
 
     Args:
         ticks: the function that writes a tick of the y axis.
@@ -172,33 +193,9 @@ class TimeChart(TimeLines):
     ) -> None:  # fmt: skip
         super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels, keyed=keyed)
         self._top, self._parts = top, 4 if pixels >= LOW_PX else 2
-        self._window = window.range
-        self._marks = ColumnDataSource({name: [] for name in ("x", "text", "drop", "y", "align", "shift")})
         plot = self.figure
         plot.yaxis.formatter = formatter(ticks)
         plot.yaxis.ticker = self._ticker = FixedTicker(ticks=quarters(1.0, self._parts))
-        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
-        paint.set(span.glyph, line_color="violet")
-        text = paint.text(
-            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset="drop",
-            text_baseline="top", background_fill_alpha=0.8,
-        )  # fmt: skip
-        paint.set(text, background_fill_color="card")
-
-    def mark(self, events: Sequence[EventFrame]) -> None:
-        """Show when the job was tuned."""
-        marks = tunings(events)
-        middle = (self._window.start + self._window.end) / 2
-        right = [x < middle for x in marks["x"]]
-        refresh(
-            self._marks,
-            {
-                **marks,
-                "y": [float(self._height.end)] * len(right),
-                "align": ["left" if free else "right" for free in right],
-                "shift": [5 if free else -5 for free in right],
-            },
-        )
 
     def _fit(self, shown: Sequence[float]) -> None:
         end = self._top(max(shown, default=0.0))

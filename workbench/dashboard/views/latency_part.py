@@ -73,8 +73,7 @@ class LatencyPart(Part):
 
     def update(self, frame: Frame) -> None:
         for chart in (self._latency, self._rates):
-            chart.mark(frame.events)
-            chart.interrupt(frame)
+            chart.annotate(frame)
         self._ticks.show(frame.checkpoints)
         self._latency.explain(key(frame.checkpoints))
         self._changes.write(changes_html(frame.changes, self._most, frame.state in OVER))

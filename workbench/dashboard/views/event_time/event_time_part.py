@@ -39,6 +39,7 @@ class EventTimePart(Part):
         told = [*lateness.captions(frame, self.seen), f"{lateness.shares(frame, self.seen)}."]
         self._words.write("".join(f"<p>{sentence}</p>" for sentence in told))
         self._plane.show(self.seen, frame.time_us)
+        self._plane.annotate(frame)
         self._disorder.write(lateness.html(frame))
 
     def _follow(self, frame: Frame) -> None:

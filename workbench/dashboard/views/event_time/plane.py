@@ -6,11 +6,13 @@ from typing import Any
 
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, HoverTool, Range1d
 
+from workbench.dashboard.charts import bands
 from workbench.dashboard.charts.sources import refresh
 from workbench.dashboard.charts.theme import Paint
-from workbench.dashboard.charts.time_chart import LONG_TIMES
+from workbench.dashboard.charts.time_chart import LONG_TIMES, tunings
 from workbench.dashboard.charts.wording import clock, count, fit
 from workbench.dashboard.views.event_time.seen import Box, Seen
+from workbench.telemetry.frames import Frame
 
 FATES = {
     "in time": ("circle", "accent", 4, "●", "read"),
@@ -42,6 +44,7 @@ class Plane:
         points: sampled records by fate: ``event``, ``time`` in milliseconds, ``behind``.
         lines: ``watermark`` and ``ideal``.
         open, fired: windows.
+        tuned, interrupted: when the job was, across the plane.
     """
 
     def __init__(self, paint: Paint, pixels: int) -> None:
@@ -51,6 +54,15 @@ class Plane:
             "Event time to the right, processing time upwards: records, watermark and windows", pixels,
             x_range=self._events, y_range=self._times, x_axis_type="datetime", y_axis_type="datetime",
         )  # fmt: skip
+        self.tuned = ColumnDataSource({name: [] for name in ("y", "x", "text")})
+        self.interrupted = ColumnDataSource({name: [] for name in bands.NAMES})
+        for bottom, top, colour in (("start", "back", "bad"), ("back", "end", "warn")):
+            strip = plot.hstrip(bottom, top, source=self.interrupted, line_color=None, fill_alpha=0.2, level="underlay")
+            paint.set(strip.glyph, fill_color=colour)
+            if colour == "bad":
+                paint.hatch(strip.glyph)
+        span = plot.hspan("y", source=self.tuned, line_dash="dashed", line_width=1.25)
+        paint.set(span.glyph, line_color="violet")
         self.open, self.fired = (
             ColumnDataSource({name: [] for name in ("left", "right", "bottom", "top", "text", "about")})
             for _ in range(2)
@@ -76,6 +88,11 @@ class Plane:
             dot = plot.scatter("event", "time", source=source, marker=marker, size=size, line_width=1.5, name=words)
             paint.set(dot.glyph, fill_color=colour, line_color=colour)
             dots.append(dot)
+        told = paint.text(
+            plot, self.tuned, "x", "y", "text", "violet", 11, text_align="right", x_offset=-4, y_offset=-2,
+            text_baseline="bottom", background_fill_alpha=0.8,
+        )  # fmt: skip
+        paint.set(told, background_fill_color="card")
         plot.add_tools(HoverTool(renderers=[*dots, *boxes], tooltips="@about"))
         plot.xaxis.axis_label, plot.yaxis.axis_label = "event time (UTC)", "processing time (UTC)"
         for axis in plot.axis:
@@ -105,6 +122,15 @@ class Plane:
         told = self._told(boxes, now_us)
         refresh(self.open, _columns([box for box in boxes if not box.fired], now_us, told))
         refresh(self.fired, _columns([box for box in boxes if box.fired], now_us, told))
+
+    def annotate(self, frame: Frame) -> None:
+        """Draw when the job was tuned and interrupted, in so far as the plane shows that time."""
+        start = self._times.start
+        marks = tunings([event for event in frame.events if event.time_us / 1000 >= start])
+        far = [self._events.end] * len(marks["x"])
+        refresh(self.tuned, {"y": marks["x"], "x": far, "text": marks["text"]})
+        seen = [one for one in frame.interruptions if one.end_us is None or one.end_us / 1000 >= start]
+        refresh(self.interrupted, bands.columns(seen, frame.time_us, frame.time_us))
 
     def _told(self, boxes: list[Box], now_us: int) -> set[int]:
         """The starts of the windows that are written on, the newest first: no text is over another one."""

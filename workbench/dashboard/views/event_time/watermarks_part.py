@@ -55,6 +55,6 @@ class WatermarksPart(Part):
         bound = lateness.kept(lateness.totals(frame))
         self._words.write(holders.html(frame, None if self._alone else NAMES) + (f"<p>{bound}</p>" if bound else ""))
         self._table.write(watermarks.html(frame))
-        self._lags.interrupt(frame)
-        self._event_time.interrupt(frame)
+        self._lags.annotate(frame)
+        self._event_time.annotate(frame)
         self._late.write(late.html(frame))
