@@ -192,9 +192,9 @@ def test_several_subtasks_and_a_recovery_are_added_up():
     assert 0 < counts.examined == sum(counts.disorder) <= counts.read < ROWS  # of the attempt that goes on
     assert seen.boxes
     plane, [failure] = Plane(Paint(), 300), frame.interruptions
-    tuned = [EventFrame(at_us, "tune", "speed = 600x") for at_us in (0, failure.start_us)]
+    tuned = [EventFrame(at_us, "tune", "speed = 600x") for at_us in (0, frame.time_us - 1)]
     plane.show(seen, frame.time_us)
     plane.annotate(replace(frame, events=tuple(tuned)))
     assert list(plane.interrupted.data["start"]) == [failure.start_us / 1000]
-    assert list(plane.tuned.data["y"]) == [failure.start_us / 1000], "what was before the plane begins is not drawn"
+    assert list(plane.tuned.data["y"]) == [(frame.time_us - 1) / 1000], "what was before the plane begins is not drawn"
     assert set(seen.points)
