@@ -29,10 +29,25 @@ class Records:
         batch: the columns, `n` rows.
         timestamps: shape (n,), event times in microseconds since 1970, NO_TIME where a record has none; None when
             no record of the stream has an event time.
+        latest_us: the largest of `timestamps`, if it is known.
     """
 
     batch: pa.RecordBatch
     timestamps: Int64s | None = None
+    latest_us: int | None = None
+
+    @staticmethod
+    def timed(batch: pa.RecordBatch, column: str | None) -> Records:
+        """The rows of `batch`, whose event times are in `column`; None: they have none.
+
+        Raises:
+            RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
+        """
+        if column is None:
+            return Records(batch)
+        times = instants(batch.column(column), column)
+        latest_us = _checked(times, column)
+        return Records(batch, times, latest_us)
 
     def __len__(self) -> int:
         return int(self.batch.num_rows)
@@ -156,12 +171,24 @@ def event_times(column: pa.Array, name: str, origin: Origin | None = None) -> In
         RecordError: a time before `EARLIEST_TIME` or after `LATEST_TIME`.
     """
     times = instants(column, name, origin)
-    # One pass suffices for times from 1970 on: the union of their bits is at least the largest, and negative if one is.
-    if not 0 <= np.bitwise_or.reduce(times) < LATEST_TIME:
-        outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
-        if len(outside):
-            raise _far(name, str(outside[0]), "microseconds", origin)
+    _checked(times, name, origin)
     return times
+
+
+def _checked(times: Int64s, name: str, origin: Origin | None = None) -> int | None:
+    """Check that no time is too far from 1970; returns the largest one, or None if it is not known after one pass.
+
+    One pass suffices for times from 1970 on: as an unsigned number, an earlier time is larger than all of them.
+    """
+    if not len(times):
+        return None
+    latest_us = int(np.maximum.reduce(times.view(np.uint64)))
+    if latest_us <= LATEST_TIME:
+        return latest_us
+    outside = times[((times < EARLIEST_TIME) & (times != NO_TIME)) | (times > LATEST_TIME)]
+    if len(outside):
+        raise _far(name, str(outside[0]), "microseconds", origin)
+    return None
 
 
 def holds_times(kind: pa.DataType) -> bool:

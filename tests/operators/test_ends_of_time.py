@@ -38,7 +38,7 @@ from workbench.errors import HistoryError, JobError, RecordError, SettingError
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.contract.python_rows import python_rows, python_values
 from workbench.operators.event_time.timestamps import AssignTimestamps
-from workbench.operators.event_time.watermarks import Custom
+from workbench.operators.event_time.watermarks import Bounded, Custom
 from workbench.operators.joins.columns import JoinColumns
 from workbench.operators.joins.interval import IntervalJoin
 from workbench.operators.joins.window import WindowJoin
@@ -851,3 +851,22 @@ def test_windows_that_overlap_without_end_are_refused() -> None:
     with pytest.raises(SettingError, match="a record would belong to 4,000,000 windows"):
         wb.windows.count_sliding(4_000_000, 1)
     assert wb.sliding("1d", "1s").describe() == "sliding 1d every 1s"
+
+
+def test_the_latest_time_of_a_batch_is_found_with_its_check() -> None:
+    def read(times: list[int | None]) -> Records:
+        return Records.timed(pa.record_batch({"t": pa.array(times, pa.int64())}), "t")
+
+    assert read([3, 0, LATEST_TIME, 7]).latest_us == LATEST_TIME
+    for unknown in ([5, -1], [5, None], [EARLIEST_TIME], []):
+        assert read(unknown).latest_us is None
+    for far in ([1, LATEST_TIME + 1], [EARLIEST_TIME - 1, 4]):
+        with pytest.raises(RecordError, match=r"a time of 't' is"):
+            read(far)
+
+
+def test_a_watermark_counts_the_latest_time_of_each_batch() -> None:
+    generator = Bounded(0).create(pa.schema([("t", pa.int64())]))
+    for times, reached in (([-9, -5], -5), ([7, 3], 7), ([None, 2], 7), ([8], 8)):
+        generator.observe(Records.timed(pa.record_batch({"t": pa.array(times, pa.int64())}), "t"))
+        assert generator.on_periodic(0) == reached - 1

@@ -19,7 +19,7 @@ from workbench.arguments import as_given
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
 from workbench.connectors.contract.rate import Rate
 from workbench.connectors.contract.throttle import Throttle
-from workbench.elements import Records, event_times, holds_times
+from workbench.elements import Records, holds_times
 from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import positions_in, value_in
@@ -174,9 +174,7 @@ class BlockReader(SourceReader):
         self._room -= allowed
         if not self._room:
             self._look_again()
-        column = self._event_time
-        times = None if column is None else event_times(batch.column(column), column)
-        return Fetched(Records(batch, times), str(split), None, self._throttle.look_again_us, where)
+        return Fetched(Records.timed(batch, self._event_time), str(split), None, self._throttle.look_again_us, where)
 
     def _next_block(self) -> bool:
         """Move to the block with the lowest remaining row; returns whether there is one."""

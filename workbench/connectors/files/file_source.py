@@ -26,7 +26,7 @@ from workbench.connectors.files.json_lines import JsonLines
 from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.files.parquet_format import ParquetFormat
 from workbench.durable.kind import kind_of
-from workbench.elements import Records, event_times
+from workbench.elements import Records
 from workbench.errors import MISSING, CheckpointError, PlanError, SettingError, SourceError, remedy, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
 from workbench.operators.functions.dead_letters import OnError, as_records, check_on_error
@@ -188,9 +188,8 @@ class FileReader(SourceReader):
         return self._fetched(rows, name)
 
     def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
-        column = self._source.event_time
-        times = None if column is None else event_times(rows.column(column), column)
-        return Fetched(Records(rows, times), name, where=counted(f"{name}, row", self._rows[name] - rows.num_rows))
+        where = counted(f"{name}, row", self._rows[name] - rows.num_rows)
+        return Fetched(Records.timed(rows, self._source.event_time), name, where=where)
 
     def snapshot(self) -> Snapshot:
         """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}, "counts": "rows"}``."""

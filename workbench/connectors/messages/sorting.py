@@ -59,10 +59,9 @@ class Sorted:
             context: the reader's context.
         """
         column, kept = source.event_time, self.kept
-        times = None if column is None else event_times(self.batch.column(column), column)
         dead = as_records(self.letters, context, with_times=column is not None) if self.letters else None
         where = place if kept is None else lambda row: place(kept[row])
-        return Fetched(Records(self.batch, times), split, dead, where=where)
+        return Fetched(Records.timed(self.batch, column), split, dead, where=where)
 
 
 def sorted_out(

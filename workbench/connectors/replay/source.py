@@ -152,8 +152,7 @@ class ReplayReader(SourceReader):
             self._active.remove(channel)
             cursor.close()
         where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
-        times = event_times(batch.column(log.event_time), log.event_time)
-        return Fetched(Records(batch, times), str(channel), where=where)
+        return Fetched(Records.timed(batch, log.event_time), str(channel), where=where)
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; it includes an earlier seek, even if a

@@ -21,7 +21,7 @@ from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.session import Session, fact_of, may_return
 from workbench.durations import Duration, parse_duration
-from workbench.elements import Records, event_times
+from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
@@ -264,10 +264,8 @@ class SqlReader(SourceReader):
         keys = rows[source.key].to_pylist()
         self._last = keys[-1]
         batch = rows.combine_chunks().to_batches()[0]
-        column = source.event_time
-        times = None if column is None else event_times(batch.column(column), column)
         place = f"{source.table} of {source.server.url}, {source.key}"
-        return Fetched(Records(batch, times), source.table, where=lambda row: f"{place} {keys[row]}")
+        return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: f"{place} {keys[row]}")
 
     def _failed(self, error: Exception, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""

@@ -218,7 +218,10 @@ class BoundedGenerator(WatermarkGenerator):
 
     def observe(self, records: Records) -> Marks:
         if records.timestamps is not None:
-            self.largest_us = max(self.largest_us, int(np.maximum.reduce(records.timestamps)))
+            latest_us = records.latest_us
+            if latest_us is None:
+                latest_us = int(np.maximum.reduce(records.timestamps))
+            self.largest_us = max(self.largest_us, latest_us)
         return ()
 
     def on_periodic(self, now_us: int) -> int | None:
