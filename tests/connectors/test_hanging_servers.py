@@ -19,6 +19,7 @@ import mqtt_server
 import nats_server
 import postgresql_server
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import redis_server
 from hanging import hanging
@@ -30,11 +31,14 @@ from waiting import until
 import workbench as wb
 from workbench.clock import SystemClock
 from workbench.connectors.contract.base import Fetched
-from workbench.errors import SourceError
+from workbench.connectors.sql.notices import Notices
+from workbench.dashboard.contract.view_table import dashboard_views
+from workbench.errors import JobError, SourceError
 from workbench.operators.contract.base import OperatorContext
 
 SCHEMA = {"n": pa.int64()}
 ROWS = pa.table({"n": range(400)})
+STOPPED = "while the job was being stopped; a run with resume=True continues from checkpoint"
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +48,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
         ("redis.server._ANSWER_S", 0.3),
         ("nats.publisher._ANSWER_S", 0.5),
         ("sql.session._SILENT_S", 0.5),
+        ("sql.lookup._SILENT_S", 0.5),
+        ("sql.notices._ANSWER_S", 0.5),
         ("sql.session._CONNECT_S", 2),
         ("kafka.outgoing._SILENT_S", 0.5),
         ("feeds.mqtt._KEEP_ALIVE_S", 1),
@@ -233,8 +239,8 @@ def sinks(name: str, request: pytest.FixtureRequest) -> tuple[Any, Callable[[Any
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["redis", "postgresql", "nats"])
-def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_meanwhile(
-    name: str, tmp_path: Path, request: pytest.FixtureRequest
+def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_or_stopped_meanwhile(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs, sink, rows = sinks(name, request)
     with runs as server:
@@ -253,6 +259,15 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_meanwhil
             assert job.state == "CANCELED"
             assert time.monotonic() - since < 9  # the job waits for a call that does not return for ten
         job = pipeline.run("hangs", resume=True, **options)
+        before = len(rows(server))
+        until(lambda: len(rows(server)) > before)
+        with hanging(server), monkeypatch.context() as patched:
+            patched.setattr("workbench.connectors.contract.attempts.WAIT_S", 1.0)
+            with pytest.raises(JobError, match=STOPPED) as raised:
+                job.stop()
+            assert (job.state, job.status()["restarts"]) == ("FAILED", 0)
+            assert "pa55word" not in str(raised.value)
+        job = pipeline.run("hangs", resume=True, **options)
         job.tune(rate=100_000)
         assert job.wait("60s") == "FINISHED"
         assert sorted(rows(server)) == list(range(400))
@@ -262,7 +277,7 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_meanwhil
 def test_a_postgresql_server_that_hangs_is_lost_for_its_source_and_its_look_ups(
     monkeypatch: pytest.MonkeyPatch, postgresql: postgresql_server.PostgresProcess
 ) -> None:
-    monkeypatch.setattr("workbench.connectors.sql.lookup._PAUSES_S", ())
+    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.0)
     with nullcontext(postgresql) as server:
         server.query("CREATE TABLE numbers (n BIGINT PRIMARY KEY)")
         server.query("INSERT INTO numbers VALUES (1)")
@@ -281,3 +296,66 @@ def test_a_postgresql_server_that_hangs_is_lost_for_its_source_and_its_look_ups(
         assert looked_up.find(2) == {"n": 2}
         reader.close()
         looked_up.close()
+
+
+@pytest.mark.slow
+def test_a_postgresql_server_that_hangs_is_lost_although_it_would_notify(
+    postgresql: postgresql_server.PostgresProcess,
+) -> None:
+    pytest.importorskip("psycopg")
+    server = postgresql
+    server.query("CREATE TABLE told (n BIGINT PRIMARY KEY)")
+    (reader,) = readers(wb.SqlSource(server.url, "told", SCHEMA, key="n", poll="1h", notify="rows"), 1)
+    for _ in range(9):
+        step(reader)
+    notices = Notices(server.url, "rows")
+    with hanging(server):
+        notices.listen()
+        assert not notices.arrived()
+        until(lambda: step(reader) and reader.outage is not None)
+        assert reader.outage.error == "the server does not answer"
+    server.query("INSERT INTO told VALUES (1)")
+    assert read(reader, 1) == [1]
+    notices.listen()
+    server.query("NOTIFY rows")
+    until(notices.arrived)
+    notices.close()
+    reader.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["redis", "postgresql"])
+def test_a_server_of_look_ups_that_hangs_is_shown_and_nothing_is_lost(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = pa.table({"n": range(400), "m": [-n for n in range(400)]})
+    options: Any = {"checkpoint_interval": "50ms", "checkpoint_dir": tmp_path}
+    with redis_server.running() if name == "redis" else nullcontext(request.getfixturevalue("postgresql")) as server:
+        keys: dict[str, Any] = {"upsert_key": "n"}
+        sink = wb.RedisSink(server.url, "m", **keys) if name == "redis" else wb.SqlSink(server.url, "m", **keys)
+        assert wb.Stream.from_table(found).sink_to(sink).run("fills").wait("60s") == "FINISHED"
+        added = {"m": pa.int64()}
+        table: Any = (
+            wb.RedisLookup(server.url, "m", added) if name == "redis" else wb.SqlLookup(server.url, "m", added, key="n")
+        )
+        stream = wb.Stream.from_table(ROWS, rate=50).lookup_async(table, key="n")
+        pipeline = stream.sink_to(wb.ParquetSink(tmp_path / "rows"))
+        job = pipeline.run("looks", **options)
+        until(lambda: job.status()["records_out"] > 5)
+        with hanging(server):
+            wait_until_lost(job, str(getattr(server, "folder", server.url)))
+            assert "has had no connection to" in job.status()["lost_connections"]
+            assert "pa55word" not in job.status()["lost_connections"]
+            assert "sources" in [view.name for view in dashboard_views(True, job.recorder.latest())]
+        until(lambda: not outages(job))
+        until(lambda: job.status()["lost_connections"] is None)
+        with hanging(server), monkeypatch.context() as patched:
+            patched.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.5)
+            until(lambda: job.status()["restarts"] > 0)  # it waits no longer, and looks up again what has no answer
+            until(lambda: job.state == "RUNNING" and outages(job))
+            with pytest.raises(JobError, match=STOPPED):
+                job.stop()
+        job = pipeline.run("looks", resume=True, **options)
+        job.tune(rate=100_000)
+        assert job.wait("60s") == "FINISHED"
+        assert pq.read_table(tmp_path / "rows").sort_by("n").select(["n", "m"]).equals(found)

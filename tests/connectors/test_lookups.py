@@ -144,11 +144,14 @@ def test_a_server_that_comes_back_answers_later(name: str, request: pytest.Fixtu
     answers: list[Any] = []
     asking = threading.Thread(target=lambda: answers.append(rows.find(7)))
     asking.start()
-    asking.join(0.15)
+    until(lambda: rows.outage is not None and rows.outage.attempts > 1)
+    assert rows.outage is not None
+    assert "pa55word" not in str(rows.outage)
     assert not answers
     server.start()
     until(lambda: not asking.is_alive())
     assert answers == [{"name": "shoes", "budget": 5}]
+    assert rows.outage is None
     rows.close()
 
 
@@ -177,7 +180,7 @@ def test_what_cannot_be_looked_up_is_a_sentence(
 @pytest.mark.parametrize("name", ["redis", "sql"])
 def test_an_address_without_a_server_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("redis" if name == "redis" else "adbc_driver_postgresql")
-    monkeypatch.setattr(f"workbench.connectors.{name}.lookup._PAUSES_S", ())
+    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.0)
     made: Any = {
         "redis": lambda: wb.RedisLookup("redis://127.0.0.1:1", "ad", NAMES),
         "sql": lambda: wb.SqlLookup("postgresql://127.0.0.1:1/d", "ads", NAMES, key="ad"),

@@ -225,3 +225,26 @@ def test_a_job_over_a_socket_ends_when_the_server_hangs_up(server: Server) -> No
     server.hang_up()
     assert job.wait("120s") == "FINISHED"
     assert sorted(job.table("even")["n"].to_pylist()) == list(range(0, 1000, 2))
+
+
+def test_a_server_that_does_not_accept_the_connection_is_lost() -> None:
+    clock = VirtualClock()
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
+        place = listener.getsockname()
+        waiting = [socket.socket() for _ in range(3)]  # the queue of the server, which accepts none, is full
+        for each in waiting:
+            each.setblocking(False)
+            each.connect_ex(place)
+        reader = opened(SocketSource(*place, retries=None), clock)
+        for _ in range(3):
+            polled = reader.poll(1)
+            assert isinstance(polled, WaitUntil)
+            clock.advance_to(polled.time_us or 0)
+        assert reader.outage is None
+        clock.advance_to(clock.now_us() + 10_000_000)
+        reader.poll(1)
+        assert reader.outage is not None
+        assert reader.outage.error == "it does not answer"
+        reader.close()
+        for each in waiting:
+            each.close()

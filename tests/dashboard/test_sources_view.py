@@ -108,6 +108,9 @@ def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
     assert "What comes meanwhile waits at the server, and is read from the position on.</p>" in lost
     named = shown(OutageFrame("refused", 2, 8, 800, 1_500, server="db:6379"))
     assert "has had no connection to db:6379 for 1.5 s: refused. It tries again in 800 ms" in named
+    behind = shown(OutageFrame("refused", 2, None, 800, 1_500, server="db:6379", ends_ms=8_500))  # of a sink
+    assert "<td>connected</td>" in behind
+    assert "attempt 3; after 8.5 s the task fails" in behind
     feed = shown(OutageFrame("refused", 2, None, 0, 1_500, keeps=False))
     assert "It tries again now, attempt 3. What comes meanwhile is lost, unless the server sends it again.</p>" in feed
 

@@ -154,6 +154,11 @@ def test_the_first_reader_after_a_while_may_get_a_new_frame() -> None:
     assert latest.sequence == 1
     assert len(recorder.frames()) == 2
     assert len(refreshed) == 1
+    recorder.read = False
+    recorder.refresh = lambda: bool(refreshed.append(recorder)) or True  # no one else will take a sample
+    recorder.latest()
+    recorder.latest()
+    assert len(refreshed) == 3
 
 
 def test_frames_share_what_has_not_changed() -> None:

@@ -5,11 +5,12 @@ The cause of backpressure is the first task that is busy but not back-pressured 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from workbench.durations import MAX_TIME, format_instant
-from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
+from workbench.telemetry.frames import EdgeFrame, Frame, OutageFrame, TaskFrame, VertexFrame
 
 NONE = "No backpressure."
 HIGH = 0.5
@@ -25,6 +26,7 @@ UNEVEN = 1.5
 """A subtask that receives this many times its share is reported."""
 LEAST_PER_SECOND = 10
 """Records: of fewer the shares say nothing."""
+_NO_OUTAGES: Mapping[str, OutageFrame] = MappingProxyType({})
 
 
 def level(back_pressured_ms_per_second: float) -> str:
@@ -101,13 +103,14 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
     return ""
 
 
-def cut_off(tasks: Sequence[TaskFrame]) -> str:
+def cut_off(tasks: Sequence[TaskFrame], awaited: Mapping[str, OutageFrame] = _NO_OUTAGES) -> str:
     """Says that tasks have had no connection to their servers for a while; else empty.
 
     Args:
         tasks: of the job.
+        awaited: as in `Frame`.
     """
-    lost = [(task.name, task.outage) for task in tasks if task.outage is not None]
+    lost = [*((task.name, task.outage) for task in tasks if task.outage is not None), *awaited.items()]
     if not lost:
         return ""
     name, outage = max(lost, key=lambda each: each[1].lasts_ms)
@@ -120,6 +123,36 @@ def cut_off(tasks: Sequence[TaskFrame]) -> str:
         f"{who} had no connection{to} for {outage.lasts_ms / 1_000:.0f} s ({outage.error.rstrip('.')}); the view "
         "sources tells when the next attempt is due."
     )
+
+
+def told_of_connection(task: str, outage: OutageFrame) -> str:
+    """What a broken connection means: the server, the error, the next attempt and the end, and records meanwhile.
+
+    Args:
+        task: its name.
+        outage: of the task.
+    """
+    to = f" to {outage.server}" if outage.server else ""
+    due = f"in {_span(outage.retry_ms)}" if outage.retry_ms else "now"
+    if outage.ends_ms is not None:
+        end = f"; after {_span(outage.ends_ms)} the task fails, and the job restarts or ends."
+        meanwhile = "Meanwhile it takes no records, and the tasks before it wait."
+    else:
+        most = outage.attempts_max
+        end = "." if most is None else f" of {most + 1}; after the last the task fails, and the job restarts or ends."
+        kept = "What comes meanwhile waits at the server, and is read from the position on."
+        meanwhile = kept if outage.keeps else "What comes meanwhile is lost, unless the server sends it again."
+    return (
+        f"{task} has had no connection{to} for {_span(outage.lasts_ms)}: {outage.error.rstrip('.')}. It tries again "
+        f"{due}, attempt {outage.attempts + 1}{end} {meanwhile}"
+    )
+
+
+def _span(ms: int) -> str:
+    if ms < 1_000:
+        return f"{ms} ms"
+    minutes, seconds = divmod(round(ms / 1_000), 60)
+    return f"{minutes} min {seconds} s" if minutes else f"{ms / 1_000:.1f} s"
 
 
 def held_by(frame: Frame) -> tuple[str, ...]:

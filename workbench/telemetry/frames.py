@@ -178,7 +178,7 @@ class TaskFrame:
         event_times: what its operators have seen of event time, sampled; only of those that have.
         quiet_ms: of a source: how long each split has had nothing to read.
         progress: of a source that knows its place in each split: by split, at most 200.
-        outage: of a source whose server is away.
+        outage: of a task with a source, a sink or a look-up whose server is away.
     """
 
     name: str
@@ -378,6 +378,7 @@ class Frame:
             not act, and what checkpoints cost.
         findings: sentences on what holds the job back besides backpressure: a split that is idle, skewed keys.
         failure: the message of the failure that ended or restarted the job, or None.
+        awaited: the broken connection that a starting task waits for, by the task's name.
         acks: the roots that sources wait for; None where records are not acknowledged.
         batches: the queue of micro-batches; None where there are none.
         knobs: arguments of the architecture of fault tolerance that can be tuned, as users write them; None for a
@@ -419,6 +420,12 @@ class Frame:
     knobs: dict[str, str | None] = field(default_factory=dict)
     transactions: TransactionsFrame | None = None
     changelog: ChangelogFrame | None = None
+    awaited: dict[str, OutageFrame] = field(default_factory=dict)
+
+    @property
+    def lost(self) -> dict[str, OutageFrame]:
+        """The broken connections of all tasks, by the task's name."""
+        return {**{task.name: task.outage for task in self.tasks if task.outage is not None}, **self.awaited}
 
     def to_plain(self) -> dict[str, Any]:
         """The frame as plain dictionaries, lists and tuples."""

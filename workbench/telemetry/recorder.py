@@ -69,7 +69,8 @@ class Recorder:
 
     Attributes:
         read: set when frames are read.
-        refresh: called before the first reading after `read` was cleared; it may append a frame.
+        refresh: called before the first reading after `read` was cleared; it may append a frame, and returns whether to
+            call it before the next reading, too.
 
     Args:
         dense: the number of latest frames that are all kept; fewer if they have more than `PARTS` parts each.
@@ -90,7 +91,7 @@ class Recorder:
         self._sparse_max = sparse
         self._recent_us = recent_us
         self.read = False
-        self.refresh: Callable[[], None] = lambda: None
+        self.refresh: Callable[[], bool | None] = lambda: None
 
     def append(self, frame: Frame) -> None:
         """Add the newest frame; the oldest give way."""
@@ -135,7 +136,8 @@ class Recorder:
     def _is_read(self) -> None:
         if not self.read:
             self.read = True
-            self.refresh()
+            if self.refresh():
+                self.read = False
 
 
 def _parts(frame: Frame) -> int:

@@ -47,7 +47,7 @@ from workbench.telemetry.keys.hot_keys import HotKeys
 from workbench.telemetry.latency import RECENT_US, latency_frames
 from workbench.telemetry.operators import OperatorSampler
 from workbench.telemetry.recorder import Recorder
-from workbench.telemetry.tasks import TaskSampler
+from workbench.telemetry.tasks import TaskSampler, outage_frame
 
 T = TypeVar("T")
 EVENTS = 100
@@ -209,8 +209,8 @@ class Sampler(JobObserver):
         return flows, told, (checkpoints, [task.load.stepping for task in tasks])
 
     def sample(self) -> bool:
-        """Read everything into one frame, on the master's turn; returns whether frames have been read since the last
-        one."""
+        """Read everything into one frame, on the master's turn, or while that waits for a server; returns whether
+        frames have been read since the last one."""
         if self._sequence < self.first:
             self._sequence += 1
             return False
@@ -232,15 +232,17 @@ class Sampler(JobObserver):
         settings = master.shown()
         self._in_force = dict(settings)
         checkpoints = self._checkpoints.sample(master.coordinator, now)
+        awaited = master.services.opening.awaited()
+        waits = {} if awaited is None else {awaited[0]: outage_frame(awaited[1], now)}
         effects: dict[str, str] = {}
-        findings: tuple[str, ...] = ()
+        findings = tuple(filter(None, [cut_off((), waits)]))
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
             size = int(str(settings["buffer_size"]))
             state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, tuned_us)
             effects = self._acting.sample(master, now, state.fill_ms, tuned_us)
             self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
-            findings = self._findings(master, vertices, edges, tasks)
+            findings = (*findings, *self._findings(master, vertices, edges, tasks))
         elif master.over:
             self._changes.end()
         frame = Frame(
@@ -277,6 +279,7 @@ class Sampler(JobObserver):
             knobs=self._shared("knobs", knobs_in_force(master.settings)),
             transactions=transactions_frame(master),
             changelog=changelog_frame(master),
+            awaited=waits,
         )
         self._sequence += 1
         if execution is None or master.over:

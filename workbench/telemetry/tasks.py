@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from workbench.durations import MAX_TIME, NO_TIME
+from workbench.operators.contract.outage import Outage
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.input_gate import InputChannel
 from workbench.runtime.tasks.execution import Execution
@@ -270,11 +271,14 @@ def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:
 
 
 def _outage_of(task: Task, now_us: int) -> OutageFrame | None:
-    """The first broken connection in a task's chain."""
+    """The first broken connection in the chain of a task that has not ended."""
     own = task.reader.outage if isinstance(task, SourceTask) else None
-    found = (lost for link in task.links if (lost := link.operator.outage) is not None)
-    if (outage := own or next(found, None)) is None:
-        return None
+    outage = own or task.outage
+    return None if outage is None or task.ended_us is not None else outage_frame(outage, now_us)
+
+
+def outage_frame(outage: Outage, now_us: int) -> OutageFrame:
+    """What frames tell of a broken connection."""
     due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
     ends_ms = None if outage.ends_us is None else max(outage.ends_us - now_us, 0) // 1_000
     return OutageFrame(

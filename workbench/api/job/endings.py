@@ -45,7 +45,7 @@ def wait(run: Run, timeout: Duration | None) -> str:
 
 def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) -> None:
     """Wait until the job has ended, unless the job is waiting for the caller; None: do not wait. If a call in the job
-    does not return, wait `stalled_s` at most.
+    does not return, wait `stalled_s` at most, unless the call waits for a server, which has an end.
 
     Raises:
         JobError: it has not ended; names what it waits for.
@@ -54,9 +54,10 @@ def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) 
         return
     first = min(seconds, stalled_s)
     wait_for, ended = run.driver.wait_for, run.driver.ended
-    if not wait_for(ended, first) and (
-        first == seconds or run.driver.stalled() or not wait_for(ended, seconds - first)
-    ):
+    if wait_for(ended, first):
+        return
+    waits = first < seconds and (run.waits_for_server() or not run.driver.stalled())
+    if not waits or not wait_for(ended, seconds - first):
         raise JobError(f"the job {run.name!r} is still {run.state}, and will end as soon as it can{run.held_up()}")
 
 

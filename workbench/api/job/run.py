@@ -149,6 +149,12 @@ class Run:
             return ": all input has been read, and at_end is 'hold': job.tune(at_end='finish') ends it"
         return ""
 
+    def waits_for_server(self) -> bool:
+        """Whether a task, or the operator that is opened, waits for a server that is away."""
+        execution = self.master.execution
+        tasks = () if execution is None else execution.tasks
+        return self.master.services.opening.is_open or any(task.outage is not None for task in tasks)
+
     def apply(self, action: Callable[[Master], None]) -> None:
         """Let the present master run `action`, and wait until it has.
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from workbench.durations import format_instant
+from workbench.telemetry.diagnosis import told_of_connection
 from workbench.telemetry.frames import Frame, end_latency
 
 SHORT = 40
@@ -23,8 +24,9 @@ class Status(dict[str, Any]):
     last_change (the last changed setting, and its measured effect); last_interruption (the last failure, rescaling or
     take-over, until the sources were where they had been); late_records; restarts; restart_due (UTC text,
     while a restart is pending); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure;
-    failure; stalled (the task in a call that has not returned for two seconds or more, since when and where, or the
-    checkpoints' storage after ten seconds); lease (the owner of the checkpoint directory, since when).
+    failure; lost_connections (of sources, sinks and look-ups: the server, the error, the attempt that is due, and when
+    the task fails); stalled (the task in a call that has not returned for two seconds or more, since when and where, or
+    the checkpoints' storage after ten seconds); lease (the owner of the checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:
@@ -70,6 +72,7 @@ def _progress(frame: Frame) -> dict[str, Any]:
         "committed_rows": dict(frame.tables),
         "backpressure": frame.backpressure,
         "failure": frame.failure,
+        "lost_connections": " ".join(told_of_connection(task, outage) for task, outage in frame.lost.items()) or None,
         **_roots(frame),
     }
 
@@ -109,6 +112,7 @@ def _no_progress() -> dict[str, Any]:
         "committed_rows": {},
         "backpressure": "",
         "failure": None,
+        "lost_connections": None,
     }
 
 

@@ -18,7 +18,7 @@ _PAUSE_US_MIN, _PAUSE_US_MAX = 50_000, 1_000_000
 class Attempts:
     """Attempts of calls that follow one another: after a failure the next one comes 50 ms, 100 ms, ... up to 1 s later.
 
-    One thread calls `again` and `succeeded`; others look at `outage`, and may `give_up`.
+    One thread calls `again` and `succeeded`; others look at `outage`, and may `hurry` or `give_up`.
 
     Args:
         wait_s: how long to try again after the first failure in a row; 0: not at all; None: `WAIT_S`.
@@ -26,7 +26,7 @@ class Attempts:
 
     Attributes:
         wait_s: as above.
-        outage: the present one; None: the last attempt succeeded.
+        outage: the present one, also after the last attempt; None: the last attempt succeeded.
 
     Example:
         >>> attempts = Attempts(60.0)
@@ -64,7 +64,7 @@ class Attempts:
             self._since_us = now_us
         ends_us = self._since_us + int(self.wait_s * 1e6)
         if now_us >= ends_us or self.is_over:
-            self.succeeded()
+            self._since_us, self._count = None, 0  # the outage stays: why the caller fails
             return False
         self._count += 1
         retry_us = min(now_us + min(_PAUSE_US_MIN << min(self._count - 1, 16), _PAUSE_US_MAX), ends_us)
@@ -74,8 +74,12 @@ class Attempts:
         return not self._over.wait((retry_us - now_us) / 1e6)
 
     def succeeded(self) -> None:
-        """The server has answered, or no attempt is left: the next failure is the first in a row."""
+        """The server has answered: the next failure is the first in a row."""
         self._since_us, self._count, self.outage = None, 0, None
+
+    def hurry(self) -> None:
+        """Wait no longer than `WAIT_S`, also in the present call; for another thread, when the job is stopped."""
+        self.wait_s = min(self.wait_s, WAIT_S)
 
     def give_up(self) -> None:
         """Wait no longer; for another thread, when the job ends."""

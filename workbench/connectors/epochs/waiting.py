@@ -8,7 +8,7 @@ from workbench.operators.contract.outage import Outage
 
 
 class WaitingOperator(Operator):
-    """Tells of the connection that is lost, and stops waiting for it when the job ends.
+    """Tells of the connection that is lost, and stops waiting for it when the job ends, or soon when it is stopped.
 
     Args:
         attempts: of this subtask alone.
@@ -20,6 +20,9 @@ class WaitingOperator(Operator):
     @property
     def outage(self) -> Outage | None:
         return self._attempts.outage
+
+    def hurry(self) -> None:
+        self._attempts.hurry()
 
     def give_up(self) -> None:
         self._attempts.give_up()

@@ -114,10 +114,7 @@ class TcpLink:
         family, kind, protocol, _, place = found[0]
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setblocking(False)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # detects a server that has vanished
-        for option, value in _KEEP_ALIVE.items():
-            if (number := getattr(socket, option, None)) is not None:
-                self._socket.setsockopt(socket.IPPROTO_TCP, number, value)
+        keep_alive(self._socket)
         self._socket.connect_ex(place)  # select reports the outcome
         self._state = "connecting"
 
@@ -242,3 +239,11 @@ class TcpLink:
                 self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return
+
+
+def keep_alive(connection: socket.socket) -> None:
+    """Let the system find a server whose machine has vanished: reading from it then fails."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in _KEEP_ALIVE.items():
+        if (number := getattr(socket, option, None)) is not None:
+            connection.setsockopt(socket.IPPROTO_TCP, number, value)

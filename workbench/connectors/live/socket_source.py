@@ -15,6 +15,7 @@ import pyarrow as pa
 from workbench.arguments import text_of, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.feeds.tcp_link import keep_alive
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
@@ -31,6 +32,8 @@ _RECEIVED_BYTES_MAX = 1 << 20
 _LINE_BYTES_MAX = 1 << 24
 _REST_US_MIN = 1_000
 _REST_US_MAX = 16_000
+_CONNECT_US = 10_000_000
+"""How long a server may take to accept the connection."""
 
 State = Literal["closed", "connecting", "connected", "ended"]
 
@@ -41,6 +44,10 @@ class SocketSource(Source):
 
     Data that a connection has delivered cannot be requested again: the source is *not resettable*. After a failure the
     state resumes from the last checkpoint, and the records between it and the failure are lost.
+
+    A server that refuses, does not accept the connection within 10 s, or whose machine has vanished for 25 s is lost,
+    and the source connects again. A server that keeps the connection and sends nothing looks like one without news:
+    the view ``sources`` shows for how long.
 
     Args:
         host, port: of the server; this side connects.
@@ -120,7 +127,7 @@ class SocketReader(SourceReader):
         self._failures = 0
         self._retry_us: int | None = None
         self._lost: Outage | None = None
-        self._count = self._told_us = 0
+        self._count = self._told_us = self._connect_us = 0
         self._silence_us = _REST_US_MIN
         self._letters: list[DeadLetter] = []
 
@@ -190,17 +197,18 @@ class SocketReader(SourceReader):
     def _receive(self, now_us: int) -> None:
         """Make one step of progress: connect, or read what has arrived."""
         if self._state == "closed" and (self._retry_us is None or now_us >= self._retry_us):
-            self._connect()
+            self._connect(now_us)
         if self._state == "connecting":
             self._look_whether_connected(now_us)
         if self._state == "connected":
             self._told_us = now_us
             self._take(now_us)
 
-    def _connect(self) -> None:
-        self._retry_us = None
+    def _connect(self, now_us: int) -> None:
+        self._retry_us, self._connect_us = None, now_us
         family, kind, protocol, _, address = self._address
         self._socket = socket.socket(family, kind, protocol)
+        keep_alive(self._socket)
         self._socket.setblocking(False)
         self._socket.connect_ex(address)  # select reports the outcome
         self._state = "connecting"
@@ -209,6 +217,8 @@ class SocketReader(SourceReader):
         assert self._socket is not None
         _, writable, broken = select.select([], [self._socket], [self._socket], 0)
         if not writable and not broken:
+            if now_us - self._connect_us >= _CONNECT_US:
+                self._failed(now_us, "it does not answer")
             return
         code = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code:

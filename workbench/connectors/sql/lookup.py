@@ -12,8 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.clock import rest
-from workbench.connectors.contract.attempts import Attempts
+from workbench.connectors.contract.calls import Calls
 from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
 from workbench.connectors.sql.duckdb import DuckDB
@@ -22,6 +21,7 @@ from workbench.connectors.sql.session import Session, fact_of, may_return, numbe
 from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
@@ -30,8 +30,8 @@ from workbench.raised import first_line_of
 _CONNECT_S = 2
 _BUSY_S = 10.0
 """The maximum time to wait for a file that another program has locked."""
-_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6)
-"""Between attempts while the server is away."""
+_SILENT_S = 2.0
+"""As for every session, but with the time that a second connection takes, less than the time-out of a look-up."""
 
 
 @dataclass(frozen=True, init=False)
@@ -39,8 +39,8 @@ class SqlLookup(LookupTable):
     """Looks up rows in a database table, for `Stream.lookup_async`.
 
     Each subtask keeps as many connections to PostgreSQL or SQLite as it has pending calls. A DuckDB file is opened for
-    each call, so that other programs can write to it in between. While a server is unreachable, a call is retried for
-    three seconds.
+    each call, so that other programs can write to it in between. While a server is unreachable, or does not answer, a
+    call is retried for 10 s, as a sink does.
 
     Source: Flink's lookup join.
 
@@ -111,36 +111,51 @@ class SqlLookup(LookupTable):
         return FileRows(self, self.database) if isinstance(self.database, DatabaseFile) else SqlRows(self)
 
 
-class SqlRows:
-    """See `OpenTable`: connections that no call uses wait in a list."""
+class SqlRows(OpenTable):
+    """Connections that no call uses wait in a list."""
 
     def __init__(self, lookup: SqlLookup) -> None:
         self._lookup = lookup
+        self._calls = Calls(lookup.database.url, PostgreSQL().errors, self._lost)
         self._idle: list[Any] = []
         self._closed = False
         self._query = numbered(_query(lookup))
 
+    @property
+    def outage(self) -> Outage | None:
+        return self._calls.outage
+
+    def give_up(self) -> None:
+        self._calls.give_up()
+
     def find(self, *key: Any) -> Mapping[str, Any] | None:
-        for pause_s in (*_PAUSES_S, None):
-            try:
-                return _row(self._lookup, self._answer(key), key)
-            except PostgreSQL().errors as error:
-                if pause_s is None or not may_return(error):
-                    raise _error(self._lookup, error) from error
-                rest(pause_s)
-        raise AssertionError("the last attempt returns or raises")
+        try:
+            found = self._calls.repeated(lambda: self._answer(key))
+        except PostgreSQL().errors as error:
+            raise _error(self._lookup, error) from error
+        return _row(self._lookup, found, key)
 
     def close(self) -> None:
         self._closed = True
+        self._disconnect()
+
+    def _disconnect(self) -> None:
         while self._idle:
             with suppress(IndexError):
                 self._idle.pop().close()
+
+    def _lost(self, error: Exception) -> str:
+        """See `Calls`: the connections that wait are lost, too."""
+        if not may_return(error):
+            return ""
+        self._disconnect()
+        return fact_of(error, self._lookup.url)
 
     def _answer(self, key: Sequence[Any]) -> pa.Table:
         try:
             session = self._idle.pop()
         except IndexError:
-            session = Session(revealed_url(self._lookup.url), Attempts(0.0), _CONNECT_S)
+            session = Session(revealed_url(self._lookup.url), self._calls.job, _CONNECT_S, _SILENT_S)
         try:
             found = session.query(self._query, key)
         except BaseException:
@@ -148,12 +163,12 @@ class SqlRows:
             raise
         self._idle.append(session)
         if self._closed:
-            self.close()
+            self._disconnect()
         return found
 
 
-class FileRows:
-    """See `OpenTable`: rows of an SQLite or DuckDB file; connections to SQLite that no call uses wait in a list."""
+class FileRows(OpenTable):
+    """Rows of an SQLite or DuckDB file; connections to SQLite that no call uses wait in a list."""
 
     def __init__(self, lookup: SqlLookup, file: DatabaseFile) -> None:
         self._lookup = lookup

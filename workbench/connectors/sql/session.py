@@ -47,13 +47,17 @@ class Session:
         url: of the database.
         attempts: of its user, who may give up.
         connect_s: how long the server may take to accept it, unless the URL says (``connect_timeout``).
+        silent_s: a call that takes longer may be one to a server that hangs; None: `_SILENT_S`.
 
     Attributes:
         attempts: as above.
     """
 
-    def __init__(self, url: str, attempts: Attempts, connect_s: int = _CONNECT_S) -> None:
+    def __init__(
+        self, url: str, attempts: Attempts, connect_s: int = _CONNECT_S, silent_s: float | None = None
+    ) -> None:
         self.attempts = attempts
+        self._silent_s = _SILENT_S if silent_s is None else silent_s
         self._url, self._connect_s = url, connect_s
         self._raw: Any = None
         self._cursor: Any = None
@@ -61,9 +65,7 @@ class Session:
         self._thread = threading.Thread(target=self._work, name="workbench-postgresql", daemon=True)
         self._thread.start()
         try:
-            self._call(
-                self._connect, silent_s=connect_s + _SILENT_S, probes=False
-            )  # the first seconds are the driver's
+            self._call(self._connect, driver_s=connect_s, probes=False)
         except BaseException:
             self.close()
             raise
@@ -117,8 +119,8 @@ class Session:
         self._raw = _driver().connect(url, autocommit=True)
         self._cursor = self._raw.cursor()
 
-    def _call(self, act: Callable[[], T], silent_s: float = _SILENT_S, *, probes: bool = True) -> T:
-        """Call the driver.
+    def _call(self, act: Callable[[], T], *, driver_s: float = 0.0, probes: bool = True) -> T:
+        """Call the driver, which itself waits for at most `driver_s`, if that is known.
 
         Raises:
             ServerHangsError: the server does not answer.
@@ -135,7 +137,7 @@ class Session:
             done.set()
 
         self._asked.put(answer)
-        waited_s, due_s = 0.0, silent_s
+        waited_s, due_s = 0.0, driver_s + self._silent_s
         while not done.wait(_TURN_S):
             waited_s += _TURN_S
             if self.attempts.is_over:
@@ -143,14 +145,14 @@ class Session:
             if waited_s >= due_s:
                 if not (probes and self._is_alive()):
                     raise ServerHangsError("the server does not answer")
-                due_s = waited_s + silent_s
+                due_s = waited_s + self._silent_s
         if failed:
             raise failed[0]
         return found[0]
 
     def _is_alive(self) -> bool:
         try:
-            Session(self._url, self.attempts, _PROBE_S).close()
+            Session(self._url, self.attempts, _PROBE_S, self._silent_s).close()
         except (_driver().Error, ServerHangsError) as error:
             return not may_return(error)  # it has too many connections
         return True

@@ -36,6 +36,8 @@ _LEAST = -(2**63)
 _REST_US_MIN = 2_000
 _LISTEN_US = 16_000
 """How often to check for notifications."""
+_LISTENS_US = 10_000_000
+"""How long to rely on notifications alone: a server that hangs sends none."""
 _ANSWER_MS = 10_000
 _CONNECT_S = 2
 _SETTLED = "workbench_settled"
@@ -61,7 +63,8 @@ class SqlSource(Source):
         bounded: stop after the largest key that exists at the start.
         poll: the maximum time between two looks for new rows.
         notify: a channel: ``NOTIFY`` on it wakes the source within 20 ms, so that `poll` can be long (package
-            ``psycopg``). A trigger can notify: ``AFTER INSERT ... FOR EACH STATEMENT``.
+            ``psycopg``). A trigger can notify: ``AFTER INSERT ... FOR EACH STATEMENT``. The source looks every 10 s
+            nevertheless, because a server that hangs does not notify.
         retries: the number of retries in a row while the server is unreachable.
 
     Raises:
@@ -203,7 +206,7 @@ class SqlReader(SourceReader):
             rest_us = self._rest_us
             self._rest_us = min(2 * rest_us, max(self._source.poll_us, 1))
             if self._notices is not None and not self._unsettled:
-                self._look_us = now_us + self._source.poll_us
+                self._look_us = now_us + min(self._source.poll_us, _LISTENS_US)
                 rest_us = min(rest_us, _LISTEN_US)
             return WaitUntil(now_us + rest_us)
         self._rest_us = _REST_US_MIN

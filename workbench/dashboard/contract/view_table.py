@@ -181,7 +181,7 @@ for _view in (
     ViewSpec(
         "sources", "Sources", "Where sources are in every split, their lag and rate, and lost connections of all tasks",
         f"{_HERE}.sources.sources_part:SourcesPart", in_dashboard=False,
-        operators=tuple(f"{kind}{role}" for kind in CONNECTED for role in (" source", "")),
+        operators=(*(f"{kind}{role}" for kind in CONNECTED for role in (" source", "")), "lookup"),
     ),
     ViewSpec(
         "batches", "Batches", "With micro-batches: the queue, and the time of each batch against the interval",

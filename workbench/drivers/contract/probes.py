@@ -193,6 +193,9 @@ class _ProbedOperator(Operator):
     def outage(self) -> Outage | None:
         return self._operator.outage
 
+    def hurry(self) -> None:
+        self._operator.hurry()
+
     def give_up(self) -> None:
         self._operator.give_up()
 

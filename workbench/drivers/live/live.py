@@ -11,6 +11,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import TypeVar
 
 from workbench.clock import SystemClock
@@ -69,6 +70,8 @@ class LiveDriver:
         self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
         self._news = threading.Event()
         self._sampled = threading.Event()
+        self._looks = threading.Lock()
+        self._looked_us = 0
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._halt = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -119,14 +122,29 @@ class LiveDriver:
         """Wake the master: it has something to do."""
         self._news.set()
 
-    def refresh(self) -> None:
-        """Someone reads telemetry: after a time in which no one did, take a sample for it."""
+    def refresh(self) -> bool:
+        """Someone reads telemetry: after a time in which no one did, take a sample for it. Returns whether the master's
+        thread takes none, because an operator that starts may wait for a server; then this one does."""
         if self._master is None or self._master.over or self.ended.is_set() or self.within():
-            return
+            return False
+        if self._master.services.opening.is_open:
+            self._look_at_opening(self._master)
+            return True
         self._sampled.clear()
         if self._ticks.wanted(self._clock.now_us()):
             self._news.set()
             self._sampled.wait(_REFRESHED_S)
+        return False
+
+    def _look_at_opening(self, master: Master) -> None:
+        """Sample on a reader's thread, at most as often as usual. A sample fails if the master goes on meanwhile."""
+        with self._looks:
+            now_us = self._clock.now_us()
+            waits = master.services.opening.awaited() is not None
+            if waits and not self._unseen and now_us >= self._looked_us + _REFRESHED_S * 1e6:
+                self._looked_us = now_us
+                with suppress(Exception):
+                    self._on_tick()
 
     def start(self, execution: Execution) -> None:
         """Start one thread for each slot that has tasks."""
@@ -268,7 +286,8 @@ class LiveDriver:
         if self._unseen:
             return False
         try:
-            return self._on_tick()
+            with self._looks:
+                return self._on_tick()
         except Exception as error:  # noqa: BLE001  what looks at a job must not end it
             self._unseen = True
             master.life.tell("notice", f"telemetry stopped: {sentence_of(error)}")

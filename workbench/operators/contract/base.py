@@ -142,6 +142,9 @@ class Operator:
         thread than the rest, so it only looks at what the operator knows."""
         return None
 
+    def hurry(self) -> None:
+        """The job is being stopped: wait for a server for 10 s at most. Called by another thread than the rest."""
+
     def give_up(self) -> None:
         """The job ends: wait for no server any longer, in the present call and in later ones. Called by another
         thread than the rest."""

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from workbench.operators.contract.outage import Outage
 
-class OpenTable(Protocol):
-    """The connections of one subtask to a table."""
+
+class OpenTable:
+    """Base of the connections of one subtask to a table."""
+
+    @property
+    def outage(self) -> Outage | None:
+        """The broken connection to the server, as in `Operator`; meanwhile no call takes too long."""
+        return None
+
+    def give_up(self) -> None:
+        """The job ends: repeat no call. Called by another thread than the rest."""
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         """The row with this key, or None; called on several threads at a time, where it may wait."""
+        raise NotImplementedError  # abstract
 
     def close(self) -> None:
         """Close the connections; never raises."""
+        raise NotImplementedError  # abstract
 
 
 class LookupTable:

@@ -25,6 +25,7 @@ from workbench.elements import Int64s, Mask, Records
 from workbench.errors import PlanError, SettingError
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.executor import Answer, Inline
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, UserFunction, declared_schema, function_name
 from workbench.operators.joins.lookup_batch import LookupBatch
@@ -49,7 +50,7 @@ class AsyncLookup:
         keys: the columns whose values it receives; it is not called for records with a null among them.
         schema: the columns that the answers add.
         concurrency: how many calls may be pending at a time, in each subtask.
-        timeout_us: a call that takes longer fails the task.
+        timeout_us: a call that takes longer fails the task; not while a table repeats calls to a server that is away.
         ordered: whether results keep the order of the records, or come as answers arrive.
         drop_unknown: drop records without an answer; otherwise they get nulls.
         cache_us: how long an answer holds for later records with the same key; 0: for those of its batch alone.
@@ -153,6 +154,14 @@ class _AsyncLookup(Operator):
             self._table.close()
             self._table = None
 
+    @property
+    def outage(self) -> Outage | None:
+        return None if (table := self._table) is None else table.outage
+
+    def give_up(self) -> None:
+        if (table := self._table) is not None:
+            table.give_up()
+
     def ready(self) -> bool:
         """Whether it accepts further records; at the end of the input no result passes those that still wait."""
         if self._ended:
@@ -232,7 +241,7 @@ class _AsyncLookup(Operator):
         for call in self._calls:
             if call.answer.done():
                 self._accept(call)
-            elif self._looked_us - call.since_us > self._spec.timeout_us:
+            elif self._looked_us - call.since_us > self._spec.timeout_us and self.outage is None:
                 raise self._user.error(
                     f"has not answered within {format_duration(self._spec.timeout_us)} {self._about(call)}: raise the "
                     "timeout, or find out why it is slow"

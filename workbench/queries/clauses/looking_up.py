@@ -14,6 +14,7 @@ from workbench.errors import WorkbenchError
 from workbench.expressions import plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import is_changelog
+from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.queries.reading.binding import bound, bound_condition
 from workbench.queries.reading.places import Text
@@ -111,9 +112,16 @@ class Renamed(LookupTable):
 
 
 @dataclass(frozen=True)
-class _RenamedRows:
+class _RenamedRows(OpenTable):
     rows: OpenTable
     names: Mapping[str, str]
+
+    @property
+    def outage(self) -> Outage | None:
+        return self.rows.outage
+
+    def give_up(self) -> None:
+        self.rows.give_up()
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         row = self.rows.find(*key)

@@ -107,6 +107,7 @@ class Attempts:
         self._regions: tuple[Region, ...] = ()
         self._ended = False
         self._left = ""
+        self._hurries = predecessor is not None and predecessor._hurries
         self._read: dict[str, list[Snapshot]] = {} if predecessor is None else predecessor._read
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
@@ -117,6 +118,24 @@ class Attempts:
     def restart_point(self) -> Manifest | None:
         """The checkpoint or savepoint from which the next attempt would resume."""
         return self._coordinator.latest or self._restore_from
+
+    def hurry(self) -> None:
+        """The job is being stopped: no task waits for a server for long, now and in later attempts."""
+        self._hurries = True
+        for task in () if self.execution is None else self.execution.tasks:
+            task.hurry()
+
+    def in_vain(self, tasks: Collection[str] = ()) -> str:
+        """What to add to the circumstances of a failure if the job is being stopped, and one of these tasks, or the
+        operator that was opened last, has failed for want of its server: the job would wait for it in every attempt, so
+        it ends, and another run can resume. Otherwise empty."""
+        running = () if self.execution is None else self.execution.tasks
+        lost = self._services.opening.lost or any(task.outage is not None for task in running if task.name in tasks)
+        if not (self._hurries and lost):
+            return ""
+        point = self.restart_point if self._storage.path_of("") else None
+        resumes = "" if point is None else f"; a run with resume=True continues from checkpoint {point.checkpoint_id}"
+        return f" while the job was being stopped{resumes}"
 
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:
         """Deploy all tasks again, from the latest checkpoint if there is one, and start stepping them; errors of
@@ -223,6 +242,8 @@ class Attempts:
         if manifest is not None:
             # The checkpoint may have completed without its commit having reached the sinks: notify them again.
             execution.tell(Complete(manifest.checkpoint_id))
+        if self._hurries:
+            self.hurry()
         self._sources.attach(execution)
         self._stage.start(execution)
 

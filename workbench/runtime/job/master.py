@@ -298,6 +298,7 @@ class Master:
         """Take a last checkpoint, so that what was processed is committed, then end."""
         if self.state == "RUNNING":
             self._ending.stopping = True
+            self._attempts.hurry()
             self.requests.stop()
         else:
             self.cancel()
@@ -339,8 +340,9 @@ class Master:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever opening or restoring raises is for the job to handle
             again = self.life.has_run or self._succeeds  # at the first start the caller waits, and gets the error
-            self.life.failed(error, "could not start again" if again else "could not start")
-            self.restart_or_end(error, "it could not start", final=not again or is_final(error))
+            in_vain = self._attempts.in_vain()
+            self.life.failed(error, ("could not start again" if again else "could not start") + in_vain)
+            self.restart_or_end(error, "it could not start", final=bool(in_vain) or not again or is_final(error))
 
     def _launch(self) -> None:
         self.life.enter("INITIALIZING")
@@ -398,7 +400,8 @@ class Master:
     def _on_failed(self, tasks: Sequence[str], what: str, error: Exception, *, whole: bool = False) -> None:
         if self.state != "RUNNING":
             return
-        self.life.failed(error, f"{what} failed")
+        in_vain = self._attempts.in_vain(tasks)
+        self.life.failed(error, f"{what} failed{in_vain}")
         self.requests.attempt_over(f"{what} failed in the meantime")
         regions = () if whole or self._ending.begun else self._attempts.apart(tasks)
         if regions and self._may_restart(error):
@@ -410,7 +413,7 @@ class Master:
             self._attempts.take_down(regions)
             self.life.tell("notice", f"only {' and '.join(map(str, regions))} restarts, the rest continues")
             return
-        self.restart_or_end(error, f"{what} failed", final=False, gave_up=bool(regions))
+        self.restart_or_end(error, f"{what} failed", final=bool(in_vain), gave_up=bool(regions))
 
     def restart_or_end(self, error: Exception, reason: str, *, final: bool, gave_up: bool = False) -> None:
         """The attempt is over; another one follows unless it would be futile, or the restart strategy gives up."""

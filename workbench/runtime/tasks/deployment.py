@@ -284,7 +284,7 @@ class _TaskBuilder:
                     context.position = found
                     positions[node] = found.behind(operator)
                 self.opened.append(operator)
-                with self.services.opening.of(operator):
+                with self.services.opening.of(operator, self.vertex.tasks[self.subtask]):
                     operator.open(context)
                     if self.states is not None and self.states.get(uid):
                         _take_over(operator, uid, self.states)

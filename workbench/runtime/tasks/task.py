@@ -17,6 +17,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import EndOfStream, LatencyMarker
 from workbench.errors import JobError
 from workbench.operators.contract.base import Operator, Snapshot
+from workbench.operators.contract.outage import Outage
 from workbench.runtime.barriers.policy import TaskPolicy
 from workbench.runtime.barriers.snapshots import Snapshots, overtakes
 from workbench.runtime.exchange.chain import Link
@@ -188,6 +189,16 @@ class Task:
         self.mailbox.append(command)
         if self.waker.parked:
             self.waker.wake()
+
+    @property
+    def outage(self) -> Outage | None:
+        """The first broken connection of its operators, for which it waits. Callable from any thread."""
+        return next((lost for link in self.links if (lost := link.operator.outage) is not None), None)
+
+    def hurry(self) -> None:
+        """Its job is being stopped: it waits for servers only for a short time. Callable from any thread."""
+        for link in self.links:
+            link.operator.hurry()
 
     def give_up(self) -> None:
         """Its attempt ends: it waits for servers no longer. Callable from any thread."""

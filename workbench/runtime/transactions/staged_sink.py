@@ -13,6 +13,7 @@ from typing import Any
 
 from workbench.elements import Records
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.contract.outage import Outage
 
 
 class StagedSink(Operator):
@@ -37,6 +38,16 @@ class StagedSink(Operator):
         self._waiting: deque[Records] = deque()
         self._last = 0
         self._flushed: dict[int, int] = {}
+
+    @property
+    def outage(self) -> Outage | None:
+        return self._sink.outage
+
+    def hurry(self) -> None:
+        self._sink.hurry()
+
+    def give_up(self) -> None:
+        self._sink.give_up()
 
     def take_over(self, rows: Sequence[tuple[str, int, Records]], flushed: Mapping[int, int], latest: int) -> None:
         """Continue with the rows in the store; the sink was restored from checkpoint `latest`, 0 if from none."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import CLASS_NUMBER, none, scrolled, table
 from workbench.dashboard.contract.part import Easel, Part
+from workbench.telemetry.diagnosis import told_of_connection
 from workbench.telemetry.frames import Frame, OutageFrame, SplitFrame, TaskFrame
 
 HEADS = ("source", "split", "connection", "position", "lag", "records/s", "watermark", "nothing to read for")
@@ -18,9 +19,6 @@ _RATED_US = 2_000_000
 _POSITION_LETTERS = 40
 _FRESH_MS = 5_000
 """A lag that was told longer ago says so; while a connection is lost, each does."""
-_KEPT = "What comes meanwhile waits at the server, and is read from the position on."
-_GONE = "What comes meanwhile is lost, unless the server sends it again."
-_HELD = "Meanwhile it takes no records, and the tasks before it wait."
 
 Counts = Mapping[tuple[str, str, int], int]
 """Records that were read, by task, split and attempt."""
@@ -33,11 +31,10 @@ def html(frame: Frame, rates: Mapping[tuple[str, str, int], float]) -> str:
         frame: of the job.
         rates: records per second of each split, as far as they are known.
     """
-    tasks = [task for task in frame.tasks if task.progress or task.outage is not None]
-    if not tasks:
+    lost = "".join(_lost(task, outage) for task, outage in frame.lost.items())
+    rows = [row for task in frame.tasks for row in _rows(task, rates)]
+    if not lost and not rows:
         return none("No source has told its place, and no connection is lost.")
-    lost = "".join(_lost(task.name, task.outage) for task in tasks if task.outage is not None)
-    rows = [row for task in tasks for row in _rows(task, rates)]
     return lost + (table(HEADS, rows, _RIGHT) if rows else "")
 
 
@@ -49,28 +46,13 @@ def counts_of(frame: Frame) -> Counts:
 
 
 def _lost(task: str, outage: OutageFrame) -> str:
-    lasts, error, to = wording.milliseconds(outage.lasts_ms), outage.error.rstrip("."), outage.server and " to "
-    text = (
-        f"{task} has had no connection{to}{outage.server} for {lasts}: {error}. It tries again {_due(outage)}, attempt "
-        f"{outage.attempts + 1}{_ending(outage)} "
-    )
-    meanwhile = _HELD if outage.ends_ms is not None else _KEPT if outage.keeps else _GONE
-    return f"<p class='bad'><b>✗</b> {wording.html_text(text + meanwhile)}</p>"
-
-
-def _ending(outage: OutageFrame) -> str:
-    most = outage.attempts_max
-    if outage.ends_ms is not None:
-        return f"; after {wording.milliseconds(outage.ends_ms)} the task fails, and the job restarts or ends."
-    return "." if most is None else f" of {most + 1}; after the last the task fails, and the job restarts or ends."
-
-
-def _due(outage: OutageFrame) -> str:
-    return f"in {wording.milliseconds(outage.retry_ms)}" if outage.retry_ms else "now"
+    return f"<p class='bad'><b>✗</b> {wording.html_text(told_of_connection(task, outage))}</p>"
 
 
 def _connection(outage: OutageFrame | None) -> str:
-    return "connected" if outage is None else f"✗ lost, tries again {_due(outage)}"
+    if outage is None:
+        return "connected"
+    return f"✗ lost, tries again {f'in {wording.milliseconds(outage.retry_ms)}' if outage.retry_ms else 'now'}"
 
 
 def _lag(split: SplitFrame, *, is_lost: bool) -> str:
@@ -82,12 +64,15 @@ def _lag(split: SplitFrame, *, is_lost: bool) -> str:
 
 
 def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Iterator[str]:
+    outage = task.outage
+    if outage is not None and outage.ends_ms is not None:  # of a sink or a look-up behind the source
+        outage = None
     for split, each in task.progress.items():
         rate = rates.get((task.name, split, task.attempt))
         quiet_ms = task.quiet_ms.get(split)
         cells = (
-            *(task.name, split, _connection(task.outage), wording.plain(each.position, _POSITION_LETTERS)),
-            _lag(each, is_lost=task.outage is not None),
+            *(task.name, split, _connection(outage), wording.plain(each.position, _POSITION_LETTERS)),
+            _lag(each, is_lost=outage is not None),
             "–" if rate is None else wording.short(rate),
             wording.instant(task.splits.get(split)),
             "–" if quiet_ms is None else wording.milliseconds(quiet_ms),

@@ -1,0 +1,88 @@
+"""Calls to one server that several threads make at a time: each is repeated while the server is away."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from workbench.connectors.contract.attempts import Attempts
+from workbench.operators.contract.outage import Outage
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Repeats calls as `Attempts` does, each for itself.
+
+    Args:
+        server: as in `Outage`.
+        errors: the base classes of what a call raises when it fails.
+        lost: says what an error means, without secrets, if the server may come back; otherwise empty.
+
+    Attributes:
+        job: tells the connections of the calls that the job ends; nothing is repeated with it.
+
+    Example:
+        >>> answers = iter([ConnectionError("refused"), 7])
+        >>> def ask():
+        ...     answer = next(answers)
+        ...     if isinstance(answer, Exception):
+        ...         raise answer
+        ...     return answer
+        >>> Calls("db:5432", ConnectionError, str).repeated(ask)
+        7
+    """
+
+    def __init__(
+        self, server: str, errors: type[Exception] | tuple[type[Exception], ...], lost: Callable[[Exception], str]
+    ) -> None:
+        self.job = Attempts(0.0)
+        self._server, self._errors, self._lost = server, errors, lost
+        self._lock = threading.Lock()
+        self._failing: list[Attempts] = []
+
+    @property
+    def outage(self) -> Outage | None:
+        """The oldest one of a call that waits or has failed for good; None: the server has answered all."""
+        with self._lock:
+            found = [each.outage for each in self._failing if each.outage is not None]
+        return min(found, key=lambda outage: outage.since_us, default=None)
+
+    def repeated(self, ask: Callable[[], T]) -> T:
+        """The answer to a call, which is made again while its server is away.
+
+        Args:
+            ask: makes the call once.
+        """
+        attempts: Attempts | None = None
+        while True:
+            try:
+                found = ask()
+            except self._errors as error:
+                fact = self._lost(error)
+                if fact and attempts is None:
+                    attempts = self._begun()
+                if attempts is None or not fact or not attempts.again(fact):
+                    raise
+            else:
+                if attempts is not None:
+                    with self._lock:
+                        self._failing.remove(attempts)
+                return found
+
+    def give_up(self) -> None:
+        """Repeat nothing; for another thread, when the job ends."""
+        self.job.give_up()
+        with self._lock:
+            failing = [*self._failing]
+        for each in failing:
+            each.give_up()
+
+    def _begun(self) -> Attempts:
+        attempts = Attempts(server=self._server)
+        with self._lock:
+            self._failing.append(attempts)
+        if self.job.is_over:
+            attempts.give_up()
+        return attempts
