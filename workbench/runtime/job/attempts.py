@@ -107,7 +107,7 @@ class Attempts:
         self._regions: tuple[Region, ...] = ()
         self._ended = False
         self._left = ""
-        self._hurries = predecessor is not None and predecessor._hurries
+        self._hurries: bool = predecessor is not None and predecessor._hurries
         self._read: dict[str, list[Snapshot]] = {} if predecessor is None else predecessor._read
         self.execution: Execution | None = None
         self.down: tuple[Region, ...] = ()
