@@ -111,14 +111,14 @@ def test_what_is_no_recording_is_refused_with_its_name(
         wb.Recording.open(tmp_path / "nowhere")
     path = tmp_path / "run.recording"
     path.write_text("no gzip")
-    with pytest.raises(SettingError, match="is no recording"):
+    with pytest.raises(SettingError, match="is not a recording"):
         wb.Recording.open(path)
     path.write_bytes(gzip.compress(b'{"format": "something else"}'))
-    with pytest.raises(SettingError, match="is no recording of version 1"):
+    with pytest.raises(SettingError, match="is not a recording of version 1"):
         wb.Recording.open(path)
     whole = recording.save(path).read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(SettingError, match="is no recording, or a torn one"):
+    with pytest.raises(SettingError, match="is not a recording, or is damaged"):
         wb.Recording.open(path)
     lines = gzip.decompress(whole).splitlines(keepends=True)
     path.write_bytes(gzip.compress(b"".join(lines[:-1])))
@@ -126,7 +126,7 @@ def test_what_is_no_recording_is_refused_with_its_name(
         wb.Recording.open(path)
     for text in ("[" * 100_000, '{"format": "workbench recording", "version": 1}'):
         path.write_bytes(gzip.compress(text.encode()))
-        with pytest.raises(SettingError, match="is no recording, or a torn one"):
+        with pytest.raises(SettingError, match="is not a recording, or is damaged"):
             wb.Recording.open(path)
     monkeypatch.setattr("workbench.telemetry.recording._LINE_MAX", 1_000)
     path.write_bytes(gzip.compress(b"[" + b"1," * 1_000 + b"1]"))
@@ -134,7 +134,7 @@ def test_what_is_no_recording_is_refused_with_its_name(
         wb.Recording.open(path)
     monkeypatch.undo()
     path.write_bytes(gzip.compress(re.sub(rb'"vertices":.*', b'"vertices":"x"}', gzip.decompress(whole))))
-    with pytest.raises(SettingError, match="is no recording, or a torn one"):
+    with pytest.raises(SettingError, match="is not a recording, or is damaged"):
         wb.Recording.open(path)
     with pytest.raises(SettingError, match="nothing has been recorded of the job 'none' yet"):
         wb.Recording("none", [])
@@ -172,7 +172,7 @@ def test_a_recording_that_says_what_cannot_be_is_refused(
     recording: Recording, tmp_path: Path, change: dict[str, Any], told: str
 ) -> None:
     path = changed(recording, tmp_path / "wrong", lambda frame: frame.update(change))
-    with pytest.raises(SettingError, match=f"is no recording, or a torn one .{told}"):
+    with pytest.raises(SettingError, match=f"is not a recording, or is damaged .{told}"):
         wb.Recording.open(path)
 
 

@@ -119,7 +119,7 @@ def test_the_headline_tells_of_a_connection_that_stays_lost(job: Any) -> None:
     [task] = [task for task in job.recorder.latest().tasks if task.progress]
     lost = replace(task, outage=OutageFrame("refused.", 2, 8, 800, 15_100))
     assert cut_off([lost]) == (
-        f"{task.name} has had no connection for 15 s (refused); the view sources tells when the next attempt is due."
+        f"{task.name} has had no connection for 15 s (refused); the view sources shows when the next attempt is due."
     )
     assert cut_off([lost, lost]).startswith(f"{task.name} and 1 other task have had no connection for 15 s")
     assert cut_off([replace(task, outage=OutageFrame("refused.", 1, 8, 100, 100))]) == ""

@@ -85,7 +85,7 @@ def source(name: str, splits: dict[str, int | None], quiet_ms: dict[str, int]) -
     return TaskFrame(name, "read", 0, "tm-0/slot-0", "RUNNING", {}, splits=splits, quiet_ms=quiet_ms)
 
 
-def test_a_split_without_records_is_why_the_watermark_stands() -> None:
+def test_an_idle_split_is_named_as_the_cause_of_a_waiting_watermark() -> None:
     tasks = [source("read[0]", {"0": 90}, {"0": 20}), source("read[1]", {"1": 10}, {"1": 8_200})]
     assert idle_split(tasks) == (
         "The watermark does not advance because split 1 of read[1] has been idle for 8 s; with idle_after, the others "

@@ -1,7 +1,7 @@
 """What each channel holds and delivers.
 
-There are as many channels as the square of the parallelism, and hardly anybody looks at each of them. So the counts of
-all are read into columns, and the frame of a channel is made when somebody asks for it.
+The number of channels grows with the square of the parallelism, and single channels are rarely displayed. So the counts
+of all channels are read into columns, and the frame of a channel is created when it is first accessed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ Column = np.ndarray[Any, np.dtype[Any]]
 _Ends = tuple[str, str, str]
 """The edge of a channel, its sending and its receiving task."""
 _Waiting = tuple[Sequence[tuple[int, int, int]], int | None]
-"""The barriers in a channel, with the records and buffers ahead of each, and since when alignment has blocked it."""
+"""The barriers in a channel, each with the records and buffers ahead of it, and the time at which alignment blocked the
+channel."""
 
 
 class ChannelFrames(Sequence[ChannelFrame]):
@@ -40,7 +41,7 @@ class ChannelFrames(Sequence[ChannelFrame]):
         credit: shape (channels,), buffers that its receiver grants.
         counts: shape (7, channels): buffers and records, sent and received; the watermark, flags, and elements queued.
         rates: shape (channels,), records per second.
-        waiting: of the channels that hold elements or are blocked, by their place.
+        waiting: the barriers of each channel that holds elements or is blocked, by the channel's index.
     """
 
     __slots__ = ("_counts", "_credit", "_ends", "_made", "_rates", "_waiting")
@@ -93,9 +94,9 @@ NO_CHANNELS = ChannelFrames((), _NONE, np.empty((7, 0), np.int64), _NONE, {})
 
 
 class ChannelSampler:
-    """Looks at channels, and turns what they have delivered into rates.
+    """Samples channels, and computes rates from the records that they have delivered.
 
-    A redeployed channel counts from zero, while those of other regions continue.
+    A redeployed channel counts from zero, while the channels of other regions continue counting.
     """
 
     def __init__(self) -> None:
@@ -103,7 +104,7 @@ class ChannelSampler:
         self.forget()
 
     def forget(self) -> None:
-        """Let go of the channels that were looked at last, and of what lies in them."""
+        """Release the channels that were sampled last, and the elements in them."""
         self._execution: Execution | None = None
         self._channels: tuple[Channel, ...] = ()
         self._known: list[weakref.ref[Channel]] = []
@@ -115,7 +116,7 @@ class ChannelSampler:
         self._first: tuple[Column, Column] | None = None
 
     def release(self) -> None:
-        """Keep no attempt alive that has ended; channels that go on are known again."""
+        """Hold no reference to an attempt that has ended; channels that continue are recognized later."""
         if self._execution is not None:
             self._known = [weakref.ref(channel) for channel in self._channels]
             self._execution, self._channels, self._items, self._tasks = None, (), [], []
@@ -134,7 +135,7 @@ class ChannelSampler:
         return ChannelFrames(self._ends, self._credit, counts, rates, waiting)
 
     def _turn_to(self, execution: Execution) -> None:
-        """Look at these channels from now on; those that were there before go on."""
+        """Sample these channels from now on; those that existed before continue counting."""
         self.release()
         before = {id(channel): at for at, known in enumerate(self._known) if (channel := known()) is not None}
         kept = [before.get(id(channel), _UNKNOWN) for channel in execution.channels]
@@ -155,7 +156,7 @@ class ChannelSampler:
         self._ends = tuple((channel.edge, channel.source, channel.target) for channel in self._channels)
 
     def _read(self) -> Column:
-        """Counts by column: buffers and records, sent and received; the watermark, flags, and what lies in it."""
+        """One column for each channel: buffers and records, sent and received; watermark, flags, elements queued."""
         channels, items = self._channels, self._items
         return np.array(
             [
@@ -186,7 +187,7 @@ class ChannelSampler:
 
 
 def _first_known(past: deque[tuple[int, Column]]) -> tuple[Column, Column]:
-    """For each channel when it was looked at first, and what it had received."""
+    """When each channel was first sampled, and how many records it had received by then."""
     first_us, first = past[0]
     since_us = np.full(len(first), first_us)
     if (first == _UNKNOWN).any():
@@ -198,7 +199,7 @@ def _first_known(past: deque[tuple[int, Column]]) -> tuple[Column, Column]:
 
 
 def _moved(column: Column, places: list[int]) -> Column:
-    """What stood at these places; `_UNKNOWN` where there was none."""
+    """The values at these indices; `_UNKNOWN` for channels that did not exist."""
     return np.append(column, _UNKNOWN)[places]
 
 

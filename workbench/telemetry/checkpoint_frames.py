@@ -1,6 +1,6 @@
-"""Checkpoints in frames: each checkpoint, the part of every subtask in it, and the configuration.
+"""Checkpoints in frames: each checkpoint, what each subtask did for it, and the configuration.
 
-What Flink's web interface tells under its tab *Checkpoints* is here, under its words; sizes are bytes.
+The fields and their names are those of the tab *Checkpoints* in Flink's web interface; sizes are in bytes.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ class SubtaskCheckpointFrame:
     """What one task did for one checkpoint; durations in milliseconds, None until known.
 
     Attributes:
-        end_to_end_ms: from the trigger until the coordinator had its acknowledgement.
-        size_bytes: written for it (see `CheckpointFrame`).
-        unaligned: its barrier has overtaken what was in flight.
-        processed_records: that it took in between its first barrier and its last.
-        persisted_records, persisted_bytes: what was in flight and is part of the checkpoint.
-        early_records: ours; in its state although they came behind a barrier (at least once).
-        full_size_bytes, processed_bytes: None in recordings of a time when they were not told.
+        end_to_end_ms: from the trigger until the coordinator received the acknowledgement.
+        size_bytes: bytes written for the checkpoint (see `CheckpointFrame`).
+        unaligned: whether its barrier has overtaken in-flight records.
+        processed_records: records that it received between its first barrier and its last.
+        persisted_records, persisted_bytes: in-flight data that is part of the checkpoint.
+        early_records: ours; records in its state that arrived behind a barrier (at-least-once mode).
+        full_size_bytes, processed_bytes: None in recordings of versions without them.
     """
 
     task: str
@@ -45,10 +45,10 @@ class CheckpointFrame:
     """One checkpoint, in progress or over.
 
     Attributes:
-        duration_ms: from the trigger until it was over, or until now.
-        mode: name of the fault-tolerance policy by which it was begun, such as ``"exactly-once"``.
-        stall_ms: how long it kept the sources from reading, where its policy stops them.
-        discarded: it was complete and has been removed since, because newer ones are kept.
+        duration_ms: from the trigger until it completed or failed, or until now.
+        mode: name of its fault-tolerance policy, such as ``"exactly-once"``.
+        stall_ms: how long it kept the sources from reading; None if its policy does not stop them.
+        discarded: whether it was complete, and has been removed because newer ones replaced it.
 
     Example:
         >>> parts = (SubtaskCheckpointFrame("a[0]", True, end_to_end_ms=4.0), SubtaskCheckpointFrame("a[1]", False))
@@ -65,9 +65,9 @@ class CheckpointFrame:
     total: int
     duration_ms: float
     size_bytes: int
-    """Written for it: Flink's checkpointed data size."""
+    """Bytes written for it: Flink's checkpointed data size."""
     full_size_bytes: int = 0
-    """Read by a restore: Flink's full checkpoint data size; more than was written where it is incremental."""
+    """Bytes that a restore reads: Flink's full checkpoint data size; more than was written if it is incremental."""
     reason: str = ""
     """Why it failed."""
     path: str = ""
@@ -78,17 +78,17 @@ class CheckpointFrame:
 
     @property
     def unaligned(self) -> bool:
-        """Whether a barrier has overtaken what was in flight, be it only after a while."""
+        """Whether a barrier has overtaken in-flight records, from the start or after a timeout."""
         return any(task.unaligned for task in self.subtasks)
 
     @property
     def persisted_bytes(self) -> int:
-        """Bytes that were in flight and are part of it."""
+        """Bytes of in-flight data that are part of it."""
         return sum(task.persisted_bytes for task in self.subtasks)
 
     @property
     def processed_bytes(self) -> int | None:
-        """Bytes that tasks took in between their first barrier and their last; None where no task tells it."""
+        """Bytes that tasks received between their first barrier and their last; None if no task reports them."""
         told = [task.processed_bytes for task in self.subtasks if task.processed_bytes is not None]
         return sum(told) if told else None
 
@@ -99,7 +99,7 @@ class CheckpointFrame:
 
     @property
     def latest_acknowledgement_us(self) -> int | None:
-        """When the coordinator had the latest acknowledgement; None before the first."""
+        """When the coordinator received the latest acknowledgement; None before the first."""
         after_ms = self.end_to_end_ms
         return None if after_ms is None else self.triggered_us + round(after_ms * 1_000)
 
@@ -111,13 +111,13 @@ class CheckpointFrame:
 
 @dataclass(frozen=True, slots=True)
 class RestoreFrame:
-    """Tasks have gone on from a checkpoint.
+    """A restore of tasks from a checkpoint.
 
     Attributes:
         id: of the checkpoint.
-        time_us: when they were restored.
+        time_us: when the tasks were restored.
         savepoint: whether it is a savepoint.
-        path: where a person finds it; empty in memory.
+        path: as shown to users; empty for a checkpoint in memory.
     """
 
     id: int
@@ -128,12 +128,12 @@ class RestoreFrame:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointingFrame:
-    """Where checkpoints go and how state is kept; what can be tuned is among the job's settings.
+    """Where checkpoints are stored, and how state is kept; values that can be tuned are in the job's settings.
 
     Attributes:
-        storage: the directory or URI; empty where checkpoints are kept in memory.
-        incremental: large tables of state are written by what has changed in them.
-        on_disk: uids of the operators that keep their state on disk; all others have it in memory.
+        storage: the directory or URI; empty for checkpoints in memory.
+        incremental: whether only the changes of large state tables are written.
+        on_disk: uids of the operators that keep their state on disk; all others keep it in memory.
     """
 
     storage: str

@@ -19,7 +19,7 @@ from workbench.telemetry.checkpoint_frames import (
 
 
 class CheckpointSampler:
-    """Reads a coordinator's history; what has ended is read once, and all frames share what was read."""
+    """Reads a coordinator's history; each checkpoint that has ended is read once, and all frames share the result."""
 
     def __init__(self) -> None:
         self._ended: dict[int, CheckpointFrame] = {}
@@ -31,7 +31,7 @@ class CheckpointSampler:
         ended: dict[int, CheckpointFrame] = {}
         frames: list[CheckpointFrame] = []
         for record in tuple(coordinator.history):
-            over = record.state != "IN_PROGRESS"  # asked first: what is over now does not change while it is read
+            over = record.state != "IN_PROGRESS"  # asked first: what is over stays unchanged while it is read
             frame = _read(self._ended, coordinator, record, now_us)
             frames.append(frame)
             if over:
@@ -42,7 +42,7 @@ class CheckpointSampler:
         return self._frames
 
     def earlier(self, coordinator: CheckpointCoordinator, now_us: int) -> tuple[CheckpointFrame, ...]:
-        """The latest of their kind, where the history has forgotten them, oldest first."""
+        """The latest checkpoint of each kind, if the history has dropped it, oldest first."""
         records = sorted(coordinator.latest_records.copy().values(), key=lambda record: record.checkpoint_id)
         known = coordinator.history.copy()
         self._earlier = {
@@ -56,7 +56,7 @@ class CheckpointSampler:
 def _read(
     read: Mapping[int, CheckpointFrame], coordinator: CheckpointCoordinator, record: CheckpointRecord, now_us: int
 ) -> CheckpointFrame:
-    """A checkpoint as a frame: the one that was read when it had ended, if it was."""
+    """The frame of a checkpoint; one that was read after its end is reused."""
     frame = read.get(record.checkpoint_id)
     if frame is None:
         return _checkpoint(coordinator, record, now_us)
@@ -64,7 +64,7 @@ def _read(
 
 
 def restore_frame(master: Master) -> RestoreFrame | None:
-    """The last time that tasks went on from a checkpoint."""
+    """The latest restore of tasks from a checkpoint; None if there was none."""
     restore = master.last_restore
     if restore is None:
         return None
@@ -73,7 +73,7 @@ def restore_frame(master: Master) -> RestoreFrame | None:
 
 
 class CheckpointingSampler:
-    """What a job's plan and storage say of its checkpoints; both stay the same for long."""
+    """Describes a job's checkpointing from its plan and its storage, which rarely change."""
 
     def __init__(self) -> None:
         self._storage: object = None
@@ -81,7 +81,7 @@ class CheckpointingSampler:
         self._frame: CheckpointingFrame | None = None
 
     def of(self, master: Master) -> CheckpointingFrame:
-        """Of this master."""
+        """The checkpointing of this master's job."""
         if self._frame is None or self._storage is not master.storage or self._plan is not master.logical:
             self._storage, self._plan = master.storage, master.logical
             specs = ((uid, node.spec) for node, uid in master.logical.uids.items())
@@ -115,7 +115,7 @@ def _checkpoint(coordinator: CheckpointCoordinator, record: CheckpointRecord, no
 
 
 def _stall_ms(record: CheckpointRecord, now_us: int) -> float:
-    """From the first snapshot, which is a source's, to the end."""
+    """Milliseconds from the first snapshot, which is a source's, to the end of the checkpoint."""
     taken = [ack.taken_us for ack in record.acknowledgements.copy().values()]
     return ((record.ended_us or now_us) - min(taken)) / 1_000 if taken else 0.0
 

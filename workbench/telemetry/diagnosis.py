@@ -16,9 +16,9 @@ NONE = "No backpressure."
 HIGH = 0.5
 LOW = 0.1
 BUSY = 0.5
-"""A task that is busy for less of its time than this keeps no other one waiting for long."""
+"""A task that is busy for a smaller share of its time does not keep others waiting for long."""
 NAMED = 3
-"""So many vertices that wait are named, where there are several more; the graph shows all."""
+"""The number of waiting vertices that are named if there are several more; the graph shows all."""
 
 QUIET_MS, READ_MS = 2_000, 1_000
 """A split has stopped if it has had no records for this long, while another one has been read."""
@@ -71,7 +71,7 @@ def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
 
 
 def _busiest(vertex: VertexFrame) -> float:
-    """Milliseconds per second of its busiest subtask: it keeps senders waiting though others idle."""
+    """Milliseconds per second of its busiest subtask, which keeps senders waiting even if the others are idle."""
     return max(_share(vertex, "maxBusyTimeMsPerSecond"), _share(vertex, "busyTimeMsPerSecond"))
 
 
@@ -81,7 +81,7 @@ def _share(vertex: VertexFrame, name: str) -> float:
 
 
 def idle_split(tasks: Sequence[TaskFrame]) -> str:
-    """Says that a split holds the watermark because it has nothing to read, while others have; else empty.
+    """A sentence if a split holds back the watermark because it has nothing to read, while others do; else empty.
 
     Args:
         tasks: of the job.
@@ -121,7 +121,7 @@ def cut_off(tasks: Sequence[TaskFrame], awaited: Mapping[str, OutageFrame] = _NO
     to = f" to {outage.server}" if outage.server and not more else ""
     return (
         f"{who} had no connection{to} for {outage.lasts_ms / 1_000:.0f} s ({outage.error.rstrip('.')}); the view "
-        "sources tells when the next attempt is due."
+        "sources shows when the next attempt is due."
     )
 
 
@@ -156,9 +156,10 @@ def _span(ms: int) -> str:
 
 
 def held_by(frame: Frame) -> tuple[str, ...]:
-    """The task furthest behind in event time among the last ones, then what holds each back, up to a source's split.
+    """The last task (one without receivers) that is furthest behind in event time, then what holds back each, up to a
+    source's split.
 
-    Empty before the first watermark, and where event time is at its end.
+    Empty before the first watermark, and once event time has reached its end.
     """
     tasks = {task.name: task for task in frame.tasks}
     senders = {channel.source for channel in frame.channels}
@@ -176,7 +177,7 @@ def held_by(frame: Frame) -> tuple[str, ...]:
 
 
 def waiting(frame: Frame) -> str:
-    """What rows that have not come out yet wait for, in one line: event time, and what holds it back."""
+    """What the rows that are not in the result yet wait for, in one line: event time, and what holds it back."""
     names = held_by(frame)
     if not names:
         return "Rows are committed with a checkpoint."
@@ -214,7 +215,7 @@ def uneven(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: S
         if not any(edge.target == vertex.id and edge.exchange == "hash" for edge in edges):
             continue
         own = [task for task in tasks if task.vertex == vertex.id]
-        if any(task.state != "RUNNING" for task in own):  # what one that has ended leaves to others is no skew
+        if any(task.state != "RUNNING" for task in own):  # the share that an ended subtask leaves to others is no skew
             continue
         rates = {task.name: float(task.metrics.get("numRecordsInPerSecond") or 0) for task in own}
         most, total = max(rates, key=lambda name: rates[name], default=""), sum(rates.values())
@@ -224,7 +225,7 @@ def uneven(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame], tasks: S
 
 
 def skewed(found: Uneven, hot: str = "") -> str:
-    """Says how uneven it is, and which key makes it so, where one does.
+    """A sentence that says how uneven the load is, and which key causes it, if a single key does.
 
     Args:
         found: the subtask.

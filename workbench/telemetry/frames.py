@@ -48,13 +48,13 @@ class ChannelFrame:
         capacity: buffers that the receiver grants this channel.
         queued_records: records in all of them.
         currentChannelWatermark: last watermark received, None before the first.
-        idle: does not take part in the minimum.
-        blocked: held back by barrier alignment.
-        finished: end of stream received.
+        idle: whether the minimum of the watermarks ignores it.
+        blocked: whether barrier alignment holds it back.
+        finished: whether the end of the stream has been received.
         barriers: ids of the checkpoint barriers that are queued on it now, the next one first.
-        barrier_records, barrier_buffers: for each of them, the records and the buffers in front of it.
+        barrier_records, barrier_buffers: for each barrier, the records and the buffers in front of it.
         records_per_second: received by the target.
-        blocked_us: since when it has been held back (processing time), None where it is not.
+        blocked_us: the processing time at which it was blocked; None if it is not.
     """
 
     edge: str
@@ -77,16 +77,16 @@ class ChannelFrame:
 
 @dataclass(frozen=True, slots=True)
 class LateFrame:
-    """A record that came too late for every window, and was dropped.
+    """A record that arrived too late for all of its windows and was dropped.
 
     Attributes:
-        operator: uid of the one that dropped it.
-        key: as text; empty where there is none.
+        operator: uid of the operator that dropped it.
+        key: as text; empty if there is none.
         event_time_us: of the record.
-        watermark_us: where event time stood.
-        source: the task that sent it, which with the operator's task tells the channel; ``"a[0] or a[1]"`` where small
-            buffers of both were processed together; None in a source's chain.
-        record: as it reached the operator, as JSON of at most 300 letters.
+        watermark_us: the operator's watermark at that time.
+        source: the task that sent it, which identifies the channel; ``"a[0] or a[1]"`` if small buffers of both were
+            processed together; None in a source's chain.
+        record: as it reached the operator, as JSON of at most 300 characters.
     """
 
     operator: str
@@ -98,8 +98,8 @@ class LateFrame:
 
     @property
     def behind_us(self) -> int | None:
-        """How far it was behind the time that had been reached: a watermark is the microsecond before it; None behind
-        the last one, which is after all time."""
+        """How far it was behind the event time that the operator had reached, which is one microsecond after the
+        watermark; None after the last watermark, which is the end of time."""
         return None if self.watermark_us == MAX_TIME else self.watermark_us + 1 - self.event_time_us
 
 
@@ -108,10 +108,10 @@ class SplitFrame:
     """How far a source has come in one of its splits.
 
     Attributes:
-        position: of the last record, as the source writes it: an offset, an ID.
-        lag: records that are there and not read; None: not known.
-        records: that were read in this attempt.
-        lag_ms: how long ago the server told what `lag` is counted from.
+        position: of the last record, in the source's own terms: an offset, an ID.
+        lag: records at the server that have not been read; None: not known.
+        records: the number of records read in this attempt.
+        lag_ms: the age of the server's answer from which `lag` is computed.
     """
 
     position: str
@@ -126,13 +126,13 @@ class OutageFrame:
 
     Attributes:
         error: of the last attempt.
-        attempts, attempts_max: that have failed in a row, and after how many the task fails; None: their number has no
-            limit.
+        attempts, attempts_max: the attempts that have failed in a row, and the number after which the task fails; None:
+            there is no limit.
         retry_ms: until the next attempt.
         lasts_ms: since the first failure.
-        keeps: what comes meanwhile waits at the server; otherwise it may be lost.
+        keeps: whether the server keeps new records meanwhile; otherwise they may be lost.
         server: its address; empty: `error` names it.
-        ends_ms: until the task fails, which waits and does nothing else meanwhile; None: it does not wait.
+        ends_ms: until the task, which does nothing but wait, fails; None: it does not wait.
     """
 
     error: str
@@ -154,28 +154,30 @@ class TaskFrame:
         vertex: id of its vertex.
         subtask: index from 0.
         slot: ``"tm-0/slot-1"``.
-        state: ``RUNNING``, ``FINISHED``, ``FAILED`` (it is why its attempt ended) or ``CANCELED`` (it ended with it).
+        state: ``RUNNING``, ``FINISHED``, ``FAILED`` (its failure ended the attempt) or ``CANCELED`` (the attempt ended
+            for another reason).
         metrics: by Flink's name: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
-            numBytesIn, numBytesOut, numBuffersIn, numBuffersOut and the four of them PerSecond (of what went through
-            channels: Arrow bytes of the columns that travel, without the bitmaps of nulls, and 8 for each event time;
-            a source takes nothing from a channel and a sink gives nothing to one), busyTimeMsPerSecond,
+            numBytesIn, numBytesOut, numBuffersIn, numBuffersOut, each of these four also with PerSecond (data that
+            passed through channels: Arrow bytes of the columns that are sent, without null bitmaps, plus 8 bytes for
+            each event time; a source receives nothing from channels and a sink sends nothing), busyTimeMsPerSecond,
             idleTimeMsPerSecond, backPressuredTimeMsPerSecond (these three sum to 1000), isBackPressured, inPoolUsage,
             outPoolUsage (0 to 1), inputQueueLength, outputQueueLength, usedMemorySegments, totalMemorySegments
             (buffers of the output pool, used and allowed), currentInputWatermark, currentOutputWatermark (us or None),
-            of operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None: behind
-            the replay's place in history, behind the clock, or, where event time is more than 30 days from that, behind
-            the furthest watermark of a source), numLateRecordsDropped, numRecordsWithoutTimestamp (our name),
-            numRecordsInErrors, numFiredTimers, and of sources pendingRecords, sourceIdleTime,
-            and while their server is away (our names) connectionAttempts, those that failed in a row, and
-            connectionRetryInMs, when the next one is due.
-            In and out are rows that travel: what was aggregated before it left is one (late ones are counted singly).
-        watermarkHolder: the channel that holds the minimum: the name of its sending task, of a source's split as
+            for operators with several inputs also currentInput1Watermark and so on, watermarkLag (us or None: behind
+            the replay's position in history, behind the clock, or, if event time is more than 30 days from the clock,
+            behind the most advanced watermark of a source), numLateRecordsDropped, numRecordsWithoutTimestamp (our
+            name), numRecordsInErrors, numFiredTimers, and for sources pendingRecords, sourceIdleTime, and while their
+            server is unreachable (our names) connectionAttempts, which counts failures in a row, and
+            connectionRetryInMs, the time until the next attempt.
+            In and out count rows that are sent: a row that aggregates several records counts once (late records count
+            singly).
+        watermarkHolder: the channel that holds the minimum: the name of its sending task, for a source's split
             ``"split 0"``, or None.
-        splits: of a source: watermark of each split, None where idle or none yet.
-        late: the last late records that it dropped, oldest first: at most 20 of each operator, and up to a second old.
-        attempt: how many attempts of the job came before the one that it belongs to.
+        splits: of a source: the watermark of each split, None if it is idle or has none yet.
+        late: the last late records that it dropped, oldest first: at most 20 for each operator, up to a second old.
+        attempt: how many attempts of the job came before the task's own.
         started_us, ended_us: when it was deployed, and when it ended; None before that.
-        event_times: what its operators have seen of event time, sampled; only of those that have.
+        event_times: samples of the event times at its operators, for those that use event time.
         quiet_ms: of a source: how long each split has had nothing to read.
         progress: of a source that knows its place in each split: by split, at most 200.
         outage: of a task with a source, a sink or a look-up whose server is away.
@@ -209,10 +211,10 @@ class VertexFrame:
         operators: (uid, kind, description) of every operator of the chain, in order.
         parallelism: number of subtasks.
         metrics: of all its subtasks: sums of counts and rates, means of the three time shares (per subtask, so they sum
-            to 1000), maxima of pool usages, minimum of watermarks; besides maxBusyTimeMsPerSecond and
+            to 1000), maxima of pool usages, and the minimum of watermarks; in addition, maxBusyTimeMsPerSecond and
             maxBackPressuredTimeMsPerSecond of its subtasks, and dataSkew (percent, see `data_skew`).
-        x, y: place in the drawing layout, 0 to 1; sources left, sinks right.
-        chain: what runs in it, by name: the operators and, where large batches are aggregated before they leave, the
+        x, y: position in the drawing, 0 to 1; sources left, sinks right.
+        chain: the names of what runs in it: the operators and, if large batches are aggregated before they are sent,
             ``"local aggregate"``.
     """
 
@@ -228,7 +230,7 @@ class VertexFrame:
 
 @dataclass(frozen=True, slots=True)
 class OperatorInput:
-    """What an operator reads: another's output (or a side output of it, named by its tag), and how it gets there."""
+    """An input of an operator: the output of another one (or its side output, named by a tag), and the exchange."""
 
     uid: str
     exchange: Exchange
@@ -240,12 +242,12 @@ class OperatorFrame:
     """One operator of the logical graph, whichever chain it runs in.
 
     Attributes:
-        uid, kind, description: what it is.
+        uid, kind, description: identify and describe it.
         vertex: id of the vertex that it runs in.
-        inputs: what it reads.
+        inputs: the operators that it reads from.
         metrics: sums over its subtasks: numRecordsIn, numRecordsOut, numRecordsInPerSecond, numRecordsOutPerSecond,
             numLateRecordsDropped, numFiredTimers.
-        x, y: place in the drawing layout of the logical graph, 0 to 1.
+        x, y: position in the drawing of the logical graph, 0 to 1.
     """
 
     uid: str
@@ -264,7 +266,7 @@ class EdgeFrame:
 
     Attributes:
         id: ``"v1->v2"``, with a suffix for a side output.
-        usage: buffers in use / buffers allowed on its channels, 0 to 1 (slightly above where a step overshoots).
+        usage: buffers in use / buffers allowed on its channels, 0 to 1 (slightly more if a step overshoots).
         queued_buffers, capacity_buffers: the two numbers of `usage`.
         records_per_second: received by the target.
     """
@@ -329,7 +331,7 @@ class ReplayFrame:
 
 @dataclass(frozen=True, slots=True)
 class AuditFrame:
-    """Records that reach one task twice, because the job went on from a checkpoint that was taken at least once."""
+    """Records that reach one task twice, because the job was restored from a checkpoint of at-least-once mode."""
 
     time_us: int
     checkpoint: int
@@ -354,29 +356,30 @@ class Frame:
         sequence: from 0, grows by one with each frame of the job.
         time_us: processing time at which it was sampled.
         paused: the sources read nothing until the job is resumed.
-        settings: what is in force, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
+        settings: current values, by name: ``buffer_timeout`` (``"50ms"``, ``"0ms"`` or ``"disabled"``),
             ``buffer_size`` (records), ``checkpoint_interval`` (``"5s"`` or ``"disabled"``), ``speed`` (``"600x"``,
-            ``"max"``; None when nothing is replayed), ``rate`` (records per second of the sources that have one, or
-            ``"max"``), ``parallelism``; ``slow_down`` and ``stall`` while somebody does that to an operator.
+            ``"max"``; None if nothing is replayed), ``rate`` (records per second of the sources that have one, or
+            ``"max"``), ``parallelism``; ``slow_down`` and ``stall`` while an operator is slowed down or stalled.
         metrics: of the job: numRestarts, runningTime, restartingTime (ms), restartDue (processing time of the next
-            attempt, while one is waited for; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
-            lastCheckpointFullSize (bytes that a restore reads; more where it is incremental),
+            attempt, during a restart delay; our name), lastCheckpointDuration (ms), lastCheckpointSize (bytes),
+            lastCheckpointFullSize (bytes that a restore reads; more if it is incremental),
             lastCompletedCheckpointId, numberOfInProgressCheckpoints, numberOfCompletedCheckpoints,
             numberOfFailedCheckpoints, numberOfRestores (our name), numRecordsInPerSecond (read by the sources),
             numRecordsOutPerSecond (received by the sinks).
         backpressure: one sentence that names the cause of backpressure, or says that there is none.
         checkpoints: the most recent ones, oldest first, at most 50; those in progress at the end.
-        earlier: the latest that was complete, failed, and was a savepoint, where they are older than `checkpoints`.
-        restore: the last time that tasks went on from a checkpoint; None when none has.
-        checkpointing: where checkpoints go and how state is kept; None in frames that were recorded before it was told.
+        earlier: the latest complete checkpoint, failed checkpoint and savepoint, if they are older than `checkpoints`.
+        restore: the latest restore from a checkpoint; None if there was none.
+        checkpointing: where checkpoints are stored, and how state is kept; None in recordings of versions without it.
         operators: the logical graph, inputs first.
         tables: number of committed rows of each TableSink.
-        audit: what failures made the job count twice, oldest first; nothing but after checkpoints at least once.
+        audit: records that were processed twice after failures, oldest first; empty unless checkpoints are taken in
+            at-least-once mode.
         changes: the latest changes of settings with their measured effects, oldest first.
         interruptions: the latest failures, rescalings and take-overs with their phases, oldest first.
-        effects: what settings do to the job now, by name, where there is something to say: a buffer timeout that does
-            not act, and what checkpoints cost.
-        findings: sentences on what holds the job back besides backpressure: a split that is idle, skewed keys.
+        effects: sentences on the current effects of settings, by name: a buffer timeout without effect, and the cost
+            of checkpoints.
+        findings: sentences on other things than backpressure that hold the job back: an idle split, skewed keys.
         failure: the message of the failure that ended or restarted the job, or None.
         awaited: the broken connection that a starting task waits for, by the task's name.
         acks: the roots that sources wait for; None where records are not acknowledged.

@@ -30,14 +30,14 @@ def vertex_frames(graph: PhysicalGraph, tasks: Sequence[TaskFrame]) -> tuple[Ver
 
 
 def data_skew(values: Sequence[float]) -> float:
-    """How unevenly subtasks are loaded, in percent: 0 where all get the same, 100 at most.
+    """How unevenly subtasks are loaded, in percent: 0 if all receive the same, 100 at most.
 
     It is the mean distance from the mean, as a share of the mean.
 
     Source: the Data Skew of Flink's web dashboard.
 
     Args:
-        values: what each subtask got; none of them negative.
+        values: the load of each subtask, not negative.
 
     Example:
         >>> [round(data_skew(values)) for values in ((23, 3, 10), (5, 5), (300, 0, 0), (0, 0))]
@@ -76,7 +76,7 @@ def edge_frames(graph: PhysicalGraph, execution: Execution | None, channels: Cha
 
 def _vertex(vertex: Vertex, tasks: Sequence[TaskFrame]) -> VertexFrame:
     metrics: Metrics = {}
-    for name in dict.fromkeys(name for task in tasks for name in task.metrics):  # a task may have some of its own
+    for name in dict.fromkeys(name for task in tasks for name in task.metrics):  # tasks may have different metrics
         values = [value for task in tasks if (value := task.metrics.get(name)) is not None]
         if not values:
             metrics[name] = None

@@ -9,14 +9,14 @@ from workbench.runtime.tasks.task import Task
 from workbench.telemetry.frames import LateFrame
 
 EVERY_US = 1_000_000
-"""They are put into words so often at most: frames share them in between, and frames are kept for minutes."""
+"""The shortest time between two conversions to text: frames share the result in between, and are kept for minutes."""
 KEY_LETTERS, RECORD_LETTERS = 80, 300
 
 _Seen = tuple[tuple[LateRows, ...], ...]
 
 
 class LateSampler:
-    """Remembers what it has put into words."""
+    """Describes late records, and caches the descriptions."""
 
     def __init__(self) -> None:
         self._attempt = -1
@@ -29,7 +29,7 @@ class LateSampler:
             self._told.clear()
 
     def sample(self, task: Task, now_us: int) -> tuple[LateFrame, ...]:
-        """The last late records of a task, oldest first: as many as `KEPT` of each of its operators."""
+        """The last late records of a task, oldest first: up to `KEPT` for each of its operators."""
         seen = tuple(link.counters.late.latest for link in task.links)
         if not any(seen):
             return ()

@@ -17,7 +17,7 @@ RECENT_US = 2_500_000
 LEAST = 8
 """The minimum number of markers that count, whatever their age."""
 MARKER_US = 20_000
-"""The time of a source that counts as one marker: so often a source sends one that does not rest."""
+"""The time of a source that counts as one marker: the interval at which an active source sends markers."""
 _SHARES = (0.5, 0.9, 0.95, 0.99)
 
 
@@ -49,7 +49,7 @@ def _recent(task: Task, now_us: int, since_us: int) -> Int64s:
     """The travel times that count, shape (n,), microseconds."""
     newest = task.markers.newest()
     arrived, travelled, _, _ = newest
-    counts = (arrived - travelled >= since_us) | task.finished  # of what has ended, no more come
+    counts = (arrived - travelled >= since_us) | task.finished  # a task that has ended receives no more
     fresh = int(np.count_nonzero(arrived[counts] > now_us - RECENT_US))
     some = np.flatnonzero(counts)[-max(fresh, LEAST) :]
     arrived, travelled = spread(*(each[some] for each in newest))
@@ -59,7 +59,7 @@ def _recent(task: Task, now_us: int, since_us: int) -> Int64s:
 
 
 def _percentiles(times: Int64s) -> Iterator[float]:
-    """Percentiles, interpolated as numpy does by default, which takes twenty times as long for so few numbers."""
+    """Percentiles, interpolated like numpy's default, which takes twenty times as long for so few numbers."""
     ordered = np.sort(times)
     last = len(ordered) - 1
     for share in _SHARES:

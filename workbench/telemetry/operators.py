@@ -1,4 +1,4 @@
-"""The logical graph: every operator of the pipeline with what its subtasks count together (F1-1)."""
+"""The logical graph: every operator of the pipeline, with the sums of its subtasks' counts (F1-1)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from workbench.telemetry.tasks import HORIZON_US, Deployed, deployed, runs
 _COUNTS = ("numRecordsIn", "numRecordsOut", "numLateRecordsDropped", "numFiredTimers")
 
 _Subtasks = tuple[str | Deployed, ...]
-"""An operator's uid and the tasks that count for it: rates are of the same ones."""
+"""An operator's uid and the tasks that count for it: a rate compares counts of the same tasks."""
 
 
 class OperatorSampler:
-    """Sums what the operators of all chains count, and turns records into rates."""
+    """Sums the counts of each operator over all chains, and computes rates of records."""
 
     def __init__(self) -> None:
         self._past: dict[_Subtasks, deque[tuple[int, int, int]]] = {}
@@ -73,7 +73,7 @@ def _rates(past: deque[tuple[int, int, int]], records_in: int, records_out: int,
 
 
 def _totals(execution: Execution | None) -> tuple[dict[str, dict[str, int]], dict[str, _Subtasks]]:
-    """What the subtasks of each operator have counted together, and which ones they are."""
+    """The sums of the counts of each operator's subtasks, and the names of these subtasks."""
     totals: dict[str, dict[str, int]] = {}
     subtasks: dict[str, _Subtasks] = {}
     for task in () if execution is None else execution.tasks:
@@ -86,7 +86,8 @@ def _totals(execution: Execution | None) -> tuple[dict[str, dict[str, int]], dic
 
 
 def _lay_out(graph: PhysicalGraph) -> dict[Node, tuple[float, float]]:
-    """Layers by the longest way from a source; within a layer, by the mean place of what feeds an operator."""
+    """Assign layers by the longest path from a source; within a layer, order operators by the mean position of their
+    inputs."""
     depth: dict[Node, int] = {}
     layers: dict[int, list[Node]] = {}
     for node in graph.logical.nodes:

@@ -6,7 +6,7 @@ from workbench.telemetry.frames import Frame
 
 
 def reached(frame: Frame) -> int | None:
-    """The event time, in microseconds, that every last task of the job has reached; None until all have one.
+    """The event time, in microseconds, that all tasks without receivers have reached; None until each has a watermark.
 
     Example:
         >>> reached(job.recorder.latest())  # doctest: +SKIP

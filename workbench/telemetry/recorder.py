@@ -1,6 +1,6 @@
-"""The flight recorder: the recent frames of one job, with all of those of the last half minute.
+"""The flight recorder: the recent frames of one job, including all frames of the last half minute.
 
-Of older frames, every fifth is kept, compressed: otherwise, those of a job with 40 tasks would take 84 MB.
+Of the older frames, every fifth is kept and compressed: uncompressed, those of a job with 40 tasks would take 84 MB.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from workbench.telemetry.frames import Frame
 DENSE = 300
 """The number of latest frames that are all kept: half a minute at ten per second."""
 RECENT_US = 30_000_000
-"""How long all frames of a live job are kept: one that is paused or not read has fewer in that time."""
+"""How long all frames of a live job are kept; a job that is paused or not read produces fewer frames."""
 SPARSE = 540
 EVERY = 5
 """Of older frames, one in this many is kept, for five minutes."""
@@ -56,7 +56,7 @@ class PackedFrame:
 
     @property
     def sequence(self) -> int:
-        """Of the frame."""
+        """The frame's sequence number."""
         return self._rest.sequence
 
     def frame(self) -> Frame:
@@ -65,7 +65,7 @@ class PackedFrame:
 
 
 class Recorder:
-    """Keeps frames; one thread appends, any may read.
+    """Keeps frames; one thread appends, any thread may read.
 
     Attributes:
         read: set when frames are read.
@@ -74,9 +74,9 @@ class Recorder:
 
     Args:
         dense: the number of latest frames that are all kept; fewer if they have more than `PARTS` parts each.
-        sparse: the number of older frames, every fifth one; fewer likewise.
-        recent_us: frames that are older than the newest by more than this are no latest ones, but for the last
-            `LEAST`; None: however old they are.
+        sparse: the number of older frames, every fifth one; fewer if they are large, too.
+        recent_us: a frame that is older than the newest by more than this counts as older, except for the last
+            `LEAST`; None: no limit.
 
     Example:
         >>> Recorder().latest() is None
@@ -94,7 +94,7 @@ class Recorder:
         self.refresh: Callable[[], bool | None] = lambda: None
 
     def append(self, frame: Frame) -> None:
-        """Add the newest frame; the oldest give way."""
+        """Add the newest frame, and remove the oldest if necessary."""
         self._dense.append(frame)
         self._dense_parts += _parts(frame)
         while len(self._dense) > self._dense_max or (len(self._dense) > LEAST and self._outlived(frame)):

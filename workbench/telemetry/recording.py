@@ -18,11 +18,11 @@ from workbench.telemetry.whole_file import replaced
 FORMAT = "workbench recording"
 VERSION = 1
 _LINE_MAX = 1 << 26
-"""Characters of a line; a frame of a thousand tasks has some millions."""
+"""The maximum number of characters of a line; a frame of a thousand tasks has a few million."""
 
 
 def write_frames(path: Path, job: str, frames: Sequence[Frame]) -> None:
-    """Write a recording; its first line says what it is.
+    """Write a recording; its first line identifies the format, the job and the number of frames.
 
     Raises:
         SettingError: the file cannot be written.
@@ -37,21 +37,21 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
     """The job's name and the frames of a recording.
 
     Raises:
-        SettingError: there is no such file, or it is no whole recording.
+        SettingError: the file does not exist, or is not a complete recording.
     """
     try:
         with gzip.open(path, "rt", encoding="utf-8") as file:
             lines = _lines(file)
             head = parsed(next(lines, "null"))
             if not isinstance(head, dict) or head.get("format") != FORMAT or head.get("version") != VERSION:
-                raise SettingError(f"{str(path)!r} is no recording of version {VERSION}: see job.recording")
+                raise SettingError(f"{str(path)!r} is not a recording of version {VERSION}: see job.recording")
             job, expected = made(str, head.get("job")), made(int, head.get("frames"))
             frames = tuple(made(Frame, parsed(line), ignore_unknown=True) for line in lines)
     except MISSING:
         raise SettingError(f"there is no recording {str(path)!r}: job.recording(path) writes one") from None
     except (gzip.BadGzipFile, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
         raise SettingError(
-            f"{str(path)!r} is no recording, or a torn one ({first_line_of(error)}): write it again"
+            f"{str(path)!r} is not a recording, or is damaged ({first_line_of(error)}): write it again"
         ) from error
     except OSError as error:
         raise SettingError(f"the recording {str(path)!r} cannot be read: {told_by(error)}; {remedy(error)}") from error
@@ -61,7 +61,7 @@ def read_frames(path: Path) -> tuple[str, tuple[Frame, ...]]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """The lines, none of which is too long: a small file may unpack to more than memory holds."""
+    """The lines, with a limit on their length: a small file may unpack to more than fits in memory."""
     for line in iter(lambda: file.readline(_LINE_MAX), ""):
         if len(line) == _LINE_MAX:
             raise ValueError(f"a line has more than {_LINE_MAX:,} characters")

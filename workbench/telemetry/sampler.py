@@ -1,8 +1,8 @@
 """Reads a running job's counts into frames.
 
-Tasks own plain integers and never publish anything; the sampler reads them from its own thread. A value may be a
-moment older than its neighbour, but each is one that really was. Rates are differences between two frames, divided by
-the time between them.
+Tasks own plain integers and never publish anything; the sampler reads them from its own thread. Two values of a frame
+may differ slightly in age, but each is a value that the task really had. Rates are differences between two samples,
+divided by the time between them.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from workbench.telemetry.tasks import TaskSampler, outage_frame
 T = TypeVar("T")
 EVENTS = 100
 FULL = 0.8
-"""Buffers that are filled to this share in the mean are sent because they are full."""
+"""If buffers are filled to this share on average, they are sent because they are full."""
 
 
 def told(state: str, restart_us: int | None = None) -> str:
-    """What is said of a job that does not run, in the place of what holds it back; `restart_us`: its next attempt.
+    """A sentence about a job that is not running, shown instead of the backpressure; `restart_us`: its next attempt.
 
     Example:
         >>> told("FAILED"), told("RESTARTING", 1_372_658_400_000_000)
@@ -77,7 +77,7 @@ def measured(
     buffer_size: int,
     since_us: int = 0,
 ) -> Measured:
-    """What a change is judged by: latency, records read and buffers sent.
+    """The figures by which a change is judged: latency, records read and buffers sent.
 
     Args:
         end: latency of the slowest sink, if any is known.
@@ -86,7 +86,7 @@ def measured(
         channels: between their tasks.
         checkpoints: oldest first.
         buffer_size: in records.
-        since_us: when a setting was changed last: checkpoints from before do not tell how often they are taken.
+        since_us: when a setting was last changed: earlier checkpoints do not show the current interval.
     """
     done = [one for one in checkpoints if one.state == "COMPLETED"]
     since = [one.triggered_us for one in done if one.triggered_us >= since_us]
@@ -120,7 +120,7 @@ def _alignment_ms(checkpoint: CheckpointFrame) -> float:
 
 
 def held(backpressure: str) -> str:
-    """What holds the sources back; empty where nothing does."""
+    """The sentence on what holds back the sources; empty if nothing does."""
     return "" if backpressure == NONE else backpressure.rstrip(".")
 
 
@@ -133,7 +133,7 @@ class Sampler(JobObserver):
 
     Attributes:
         master: of the job.
-        first: the sequence number of the first frame that is made; those before are counted and left out.
+        first: the sequence number of the first frame to create; earlier frames are counted and skipped.
     """
 
     def __init__(self, recorder: Recorder) -> None:
@@ -165,7 +165,7 @@ class Sampler(JobObserver):
         self.master = master
 
     def on_event(self, time_us: int, kind: str, text: str) -> None:
-        """Keep a line of the log, and count the time spent restarting."""
+        """Add a line to the log, and count the time spent restarting."""
         self._told += 1
         self._events.append(EventFrame(time_us, kind, text))  # type: ignore[arg-type]
         if self.master is not None:
@@ -180,20 +180,20 @@ class Sampler(JobObserver):
             self._channels.release()
         if kind == "state" and text == "FAILING":
             self._changes.failed()
-            if self._failing_since_us is None:  # else it could not start again, and still restarts
+            if self._failing_since_us is None:  # otherwise a restart has failed, and the job is still restarting
                 self._failing_since_us = time_us
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
             self._restarting_us += time_us - self._failing_since_us
             self._failing_since_us = None
 
     def on_deployed(self, time_us: int) -> None:
-        """Take note of where the sources go on."""
+        """Note the positions from which the sources continue."""
         if self.master is not None:
             self._interruptions.deployed(self.master, time_us)
 
     def activity(self) -> tuple[object, object, object]:
-        """What flows, what is told of the job, and how its checkpoints and steps progress: equal to before while a
-        frame would show only time passing."""
+        """The state of the data flow, of the job, and of its checkpoints and steps: as long as it stays equal, a new
+        frame would show only that time has passed."""
         master = self.master
         assert master is not None
         coordinator, execution = master.coordinator, master.execution
@@ -283,7 +283,7 @@ class Sampler(JobObserver):
         )
         self._sequence += 1
         if execution is None or master.over:
-            self._channels.forget()  # nothing of an attempt that has ended is kept from here
+            self._channels.forget()  # hold no reference to an attempt that has ended
         recorder = self._recorder()
         if recorder is None:
             return False
@@ -292,7 +292,7 @@ class Sampler(JobObserver):
         return read
 
     def _shared(self, part: str, value: T) -> T:
-        """A part of a frame, or that of the frame before if it is equal: then both share its memory."""
+        """A part of a frame, or the equal part of the previous frame: then both frames share its memory."""
         before: T = self._parts.get(part, value)
         self._parts[part] = before if before == value else value
         return self._parts[part]  # type: ignore[no-any-return]
@@ -346,7 +346,7 @@ class Sampler(JobObserver):
             return None
         uid, pace = next(iter(paces.items()))
         source = replayed(next(node for node, own in master.logical.uids.items() if own == uid).spec)
-        assert source is not None  # for it has a pace
+        assert source is not None  # it has a pace
         log = source.log
         return ReplayFrame(
             speed=pace.speed,

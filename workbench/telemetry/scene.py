@@ -1,7 +1,7 @@
-"""One moment of a stepping job with every single record: what lies on the channels, and what the operators hold.
+"""One moment of a stepping job with every single record: the elements in the channels and the state of the operators.
 
-Frames count; a scene names. It is made only for jobs that stand still between steps, so that F2-5 to F2-15 can be drawn
-as they are in a book.
+Where a frame has counts, a scene has the records themselves. It exists only for jobs that stand still between steps, so
+that F2-5 to F2-15 can be drawn like the figures of a book.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Task
 
 MARBLES = 24
-"""Elements of one channel that are shown, those that come first."""
+"""The maximum number of elements that are shown for a channel: the next ones to be received."""
 KEYS = 8
-"""Keys of one operator whose state is shown."""
+"""The maximum number of keys whose state is shown for an operator."""
 WINDOWS = 4
-"""Windows of one key that are shown."""
+"""The maximum number of windows that are shown for a key."""
 
 Lines = tuple[tuple[str, str], ...]
-"""What a task holds: (what, value) pairs."""
+"""The state of a task, as pairs of a name and a value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Marble:
-    """One thing on a channel.
+    """One element in a channel, drawn as a marble.
 
     Attributes:
         kind: a single record, or a control element.
-        text: what is written on it: of a record a short value, of a barrier its checkpoint, of a watermark its time.
-        key: the record's key, None where no operator groups by one of its columns.
-        time_us: event time, None where there is none.
+        text: the label: a short value of a record, the checkpoint of a barrier, the time of a watermark.
+        key: the record's key; None if no operator groups by one of its columns.
+        time_us: event time; None if there is none.
         values: of a record, by column.
-        number: of a record: how many were sent on its channel before it; -1 for what is no record.
-        about: of a record: what the architecture of fault tolerance knows of it.
+        number: of a record: how many records were sent on its channel before it; -1 for control elements.
+        about: of a record: what the fault-tolerance architecture knows about it.
     """
 
     kind: Literal["record", "watermark", "barrier", "status", "end", "other"]
@@ -74,10 +74,10 @@ class ChannelScene:
 
     Attributes:
         source, target: names of the tasks.
-        marbles: what lies on it, the next one to be received first; at most `MARBLES`.
-        more: how many further elements there are.
-        blocked: held back, because its barrier has come and others' have not.
-        watermark_us: the last that was received, None before the first.
+        marbles: its elements, the next one to be received first; at most `MARBLES`.
+        more: the number of further elements.
+        blocked: whether it is held back because its barrier has arrived before those of other channels.
+        watermark_us: the last watermark received; None before the first.
     """
 
     source: str
@@ -95,14 +95,15 @@ class TaskScene:
     Attributes:
         name: ``"sum[0]"``.
         operators: uids of its chain.
-        x, y: place in the drawing of the graph, 0 to 1; subtasks of one vertex have the same.
-        subtask, parallelism: which of how many.
-        state: what it holds: (what, value) pairs, such as ``("even", "total=6")`` or ``("offset", "5")``.
-        watermark_us: as far as event time is behind it, None before the first.
+        x, y: position in the drawing of the graph, 0 to 1; the subtasks of one vertex share it.
+        subtask, parallelism: its index, and the number of subtasks.
+        state: pairs of a name and a value, such as ``("even", "total=6")`` or ``("offset", "5")``.
+        watermark_us: the watermark of its output; None before the first.
         snapshot: the checkpoint of its last snapshot, 0 before the first.
-        copied: what that snapshot contains: (what, value) pairs as in `state`.
+        copied: the content of that snapshot, as pairs like those of `state`.
         status: ``CREATED``, ``RUNNING``, ``FINISHED`` or ``FAILED``.
-        beside: what the architecture of fault tolerance keeps in it: (what, value) pairs, such as pending roots.
+        beside: what the fault-tolerance architecture keeps in it, as pairs like those of `state`: pending roots, for
+            example.
     """
 
     name: str
@@ -127,13 +128,13 @@ class Scene:
         job: its name.
         state: Flink's job state.
         step: steps taken so far.
-        words: what the last one did.
+        words: the description of the last step.
         time_us: processing time.
         tasks, channels: in the order of the graph; none while the job restarts.
         in_progress: checkpoints under way, each with the tasks that have acknowledged it.
         completed: the latest complete checkpoint, 0 before the first.
         tables: committed rows of each TableSink.
-        facts: what the architecture of fault tolerance keeps for the job: (what, value) pairs.
+        facts: what the fault-tolerance architecture keeps for the job, as pairs of a name and a value.
     """
 
     job: str
@@ -166,16 +167,16 @@ def scene_of(
     copies: Mapping[str, tuple[int, Lines]] | None = None,
     narrator: Narrator = PLAIN,
 ) -> Scene:
-    """What there is to see now; nobody may be stepping the job meanwhile.
+    """The current scene of a job; no other thread may step the job meanwhile.
 
     Args:
         master: of the job.
-        execution: the attempt that is being stepped, None between two attempts.
-        step: how many have been taken.
-        words: what the last one did.
-        dead: tasks that have failed and are not yet replaced.
-        copies: of each task the checkpoint of its last snapshot, and what that contains.
-        narrator: tells what the job's architecture of fault tolerance keeps.
+        execution: the attempt that is being stepped; None between two attempts.
+        step: the number of steps taken.
+        words: the description of the last step.
+        dead: tasks that have failed and have not been replaced yet.
+        copies: for each task, the checkpoint of its last snapshot and the content of that snapshot.
+        narrator: describes what the job's fault-tolerance architecture keeps.
     """
     graph, tables, coordinator = master.graph, master.services.tables, master.coordinator
     running = {} if execution is None else {task.name: task for task in execution.tasks}
@@ -206,7 +207,7 @@ def scene_of(
 
 
 def _committed(vertex: Vertex, subtask: int, tables: Tables) -> Lines:
-    """What a table has committed stands beside the first subtask of its sink."""
+    """The committed rows of a table, shown next to the first subtask of its sink."""
     names = [name for node in vertex.nodes if (name := table_of(node.spec)) and not subtask]
     return tuple(("committed", str(tables.rows(name))) for name in names if name in tables.names())
 
@@ -225,7 +226,7 @@ def _task(empty: TaskScene, task: Task | None, dead: bool, lines: Lines, narrato
 
 
 def held_by(task: Task) -> Lines:
-    """What a task holds: how far a source has read, and the state of its operators by key."""
+    """The state of a task: the position of a source, and the state of its operators by key."""
     held = tuple(line for link in task.links for line in _held(link))
     if isinstance(task, SourceTask) and task.reader.rows_read is not None:
         return ("offset", str(task.reader.rows_read)), *held
@@ -233,7 +234,7 @@ def held_by(task: Task) -> Lines:
 
 
 def _held(link: Link) -> Iterator[tuple[str, str]]:
-    """What an operator holds by key, in a few words."""
+    """The state of an operator by key, in a few words."""
     try:
         known, keys = link.operator.query_keys(KEYS)
     except NotImplementedError:  # it has no keyed state
@@ -263,7 +264,7 @@ def _value(held: Mapping[str, object]) -> str:
 
 
 def _partial_match(match: Mapping[str, Any]) -> str:
-    """What has been bound, and what is waited for.
+    """The bound rows of a partial match, and the variable that it waits for.
 
     Example:
         >>> _partial_match({"rows": {"low": [{"n": 4}], "up": [{"n": 6}, {"n": 7}]}, "waits_for": "down"})
@@ -296,7 +297,7 @@ def _channels(graph: PhysicalGraph, running: Mapping[str, Task], narrator: Narra
 
 
 def _numbered(channel: Channel, keys: Sequence[str], narrator: Narrator) -> list[Marble]:
-    """What lies on a channel, its records numbered by what the channel has counted."""
+    """The elements in a channel, their records numbered by the channel's count."""
     marbles = [marble for element in channel.elements for marble in marbles_of(element, keys, narrator)]
     number = channel.records_sent - sum(marble.kind == "record" for marble in marbles)
     about = iter(narrator.about(channel))
@@ -308,7 +309,7 @@ def _numbered(channel: Channel, keys: Sequence[str], narrator: Narrator) -> list
 
 
 def marbles_of(element: Element, keys: Sequence[str], narrator: Narrator = PLAIN) -> list[Marble]:
-    """An element as it is drawn; each record of a buffer is a marble of its own.
+    """An element as it is drawn; each record of a buffer is a separate marble.
 
     Example:
         >>> marbles_of(CheckpointBarrier(3, 0), ())
@@ -340,7 +341,7 @@ def _record(shown: Shown, keys: Sequence[str], time_us: int | None) -> Marble:
 
 
 def _short(value: object) -> str:
-    """A value in a few letters."""
+    """A value in a few characters."""
     if isinstance(value, datetime):
         return value.strftime("%H:%M:%S" if not value.microsecond else "%H:%M:%S.%f")
     text = f"{value:g}" if isinstance(value, float) else str(value)

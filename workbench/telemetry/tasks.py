@@ -1,4 +1,4 @@
-"""What each task is doing, under Flink's metric names."""
+"""The metrics of each task, under Flink's names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from workbench.telemetry.late import LateSampler
 
 HORIZON_US = 1_000_000
 _LIVE_WITHIN_US = 30 * 86_400_000_000
-"""Rates are taken over the last second: smooth enough to read, quick enough to show what a tuning did."""
+"""Rates cover the last second: long enough to be smooth, short enough to show the effect of a changed setting."""
 
 Metrics = dict[str, float | int | bool | None]
 
@@ -29,7 +29,7 @@ Metrics = dict[str, float | int | bool | None]
 IO = (
     "numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut", "numBuffersIn", "numBuffersOut"
 )  # fmt: skip
-"""What is counted of what comes and goes, and also told per second."""
+"""The counts of input and output, which are also reported per second."""
 
 
 Deployed = tuple[str, int]
@@ -37,7 +37,7 @@ Deployed = tuple[str, int]
 
 
 def deployed(task: Task) -> Deployed:
-    """Which of a task's lives this is."""
+    """Identifies one deployment of a task."""
     return task.name, task.attempt
 
 
@@ -45,16 +45,16 @@ def deployed(task: Task) -> Deployed:
 class _Counts:
     time_us: int
     io: tuple[int, ...]
-    """As many counts as `IO` has names."""
+    """The counts of a task; `io` has one count for each name in `IO`."""
     busy_us: int
     idle_us: int
     backpressured_us: int
 
 
 class TaskSampler:
-    """Turns counts into rates; remembers a second of samples for each task that runs.
+    """Computes rates from counts; keeps a second of samples for each running task.
 
-    A redeployed task counts from zero, while the tasks of other regions continue.
+    A redeployed task counts from zero, while the tasks of other regions continue counting.
     """
 
     def __init__(self) -> None:
@@ -87,8 +87,8 @@ class TaskSampler:
         return rates
 
     def pending(self, execution: Execution | None, uid: str, before: int) -> int:
-        """Records that the readers of a source have not read yet; while it has none because they are to start again,
-        as many as when it had some, and `before` it ever had any."""
+        """Records that the readers of a source have not read yet; during a restart, when there are no readers, the last
+        known number; `before` the first reader has started."""
         tasks = () if execution is None else execution.sources
         left = [_pending(task) or 0 for task in tasks if task.root.uid == uid]
         if left:
@@ -139,7 +139,7 @@ class TaskSampler:
                 splits[split] = None if time.idle else _time(time.watermark_us)
             told = [(value, split) for split, value in splits.items() if value is not None]
             holder = f"split {min(told)[1]}" if told else None
-            # It goes on while it is looked at.
+            # A split may become active after `now_us` was read.
             quiet = {split: max(now_us - time.active_us, 0) // 1_000 for split, time in times.items()}
             metrics["sourceIdleTime"] = min(quiet.values(), default=0)
         if (outage := _outage_of(task, now_us)) is not None:
@@ -155,15 +155,15 @@ class TaskSampler:
         )  # fmt: skip
 
     def _lag_us(self, watermark: int | None, reference_us: int) -> int | None:
-        """Behind the reference; None where that is the clock, and event time was recorded long ago."""
+        """The lag behind the reference; None if that is the clock and the events were recorded long ago."""
         if watermark is None or watermark == MAX_TIME:
             return None
         lag_us = reference_us - watermark
         return None if self._by_clock and abs(lag_us) > _LIVE_WITHIN_US else lag_us
 
     def _reference(self, execution: Execution, now_us: int) -> int:
-        """What watermarks are compared with: the replay's place in history; where nothing is replayed the clock, or,
-        when event time is far from that and so was recorded long ago, the furthest that a source has told."""
+        """The time with which watermarks are compared: the replay's position in history; without a replay, the clock,
+        or the most advanced watermark of a source if event time is far from the clock (old recordings)."""
         readers = (task.reader for task in execution.sources)
         places: list[int] = [place for reader in readers if (place := getattr(reader, "position_us", None)) is not None]
         self._by_clock = False
@@ -182,7 +182,7 @@ class TaskSampler:
         if first is not None and now.time_us > first.time_us:
             seconds = (now.time_us - first.time_us) / 1e6
             rates = [(after - before) / seconds for before, after in zip(first.io, now.io, strict=True)]
-            # What a step takes counts as busy until it ends; without work it was waiting, and busy time was less.
+            # A step counts as busy until it ends; if it then turns out to have waited, the busy time becomes less.
             spent = (
                 max(now.busy_us - first.busy_us, 0),
                 max(now.idle_us - first.idle_us, 0),
@@ -201,13 +201,13 @@ class TaskSampler:
 
 
 def runs(task: Task) -> bool:
-    """Whether it still does something: what it did in the second before it ended is no rate of its any more."""
+    """Whether it is running: a task that has ended has no rates, though its last second has samples."""
     return _state(task) == "RUNNING"
 
 
 def _counts(task: Task, now_us: int) -> _Counts:
     records_out = task.rows_sent
-    # A link that leads nowhere is a sink: what it took is what it sent outside.
+    # A link without outputs is a sink: the records that it received count as sent.
     records_out += sum(
         link.counters.numRecordsIn for link in task.links if not (link.edges or link.children or link.side_edges)
     )
@@ -234,7 +234,7 @@ def _counts(task: Task, now_us: int) -> _Counts:
 
 
 def _watermarks_of_inputs(channels: Sequence[InputChannel]) -> Metrics:
-    """Event time of each input of an operator that has several, counted from 1: the minimum over its channels."""
+    """The watermark of each input of an operator with several, counted from 1: the minimum over its channels."""
     inputs: dict[int, list[InputChannel]] = {}
     for channel in channels:
         inputs.setdefault(channel.port, []).append(channel)
@@ -244,7 +244,7 @@ def _watermarks_of_inputs(channels: Sequence[InputChannel]) -> Metrics:
 
 
 def _watermark_of(channels: Sequence[InputChannel]) -> int | None:
-    """As far as all channels that speak; where none does, as far as the furthest was."""
+    """The minimum over the channels that are neither idle nor finished; if there are none, the maximum over all."""
     speaking = [channel.watermark_us for channel in channels if not (channel.idle or channel.finished)]
     return _time(min(speaking) if speaking else max(channel.watermark_us for channel in channels))
 
@@ -258,7 +258,7 @@ def _state(task: Task) -> str:
 
 
 _SPLITS_MAX = 200
-"""Splits whose place is told: a table of more is not read."""
+"""The maximum number of splits whose progress is reported: nobody reads a longer table."""
 
 
 def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:

@@ -16,7 +16,7 @@ from workbench.errors import SettingError, told_by
 def replaced(path: Path) -> Iterator[Path]:
     """A draft to write, which replaces `path` when it is complete; a pipe or device is written directly.
 
-    The draft is an empty file from the start, so that a folder that cannot be written is found before the work.
+    The draft exists as an empty file from the start, so an unwritable folder is noticed before the work begins.
 
     Raises:
         SettingError: the file system refuses to write it; names `path`.
