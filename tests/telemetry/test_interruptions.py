@@ -151,7 +151,8 @@ def test_sources_that_replay_nothing_go_on_although_sinks_restore_a_checkpoint()
     run_on(job, lambda: len(read) > 60 and bool(frame_of(job).metrics["numberOfCompletedCheckpoints"]))
     fail(job, "count[0]", read)
     assert last(job).records_again == 0
-    assert "the sources go on after the last record that they had read; no record is read again" in last(job).sentence
+    sentence = last(job).sentence
+    assert "the sources continue after the last record that they had read; no record is read again" in sentence
     job.wait("60s")
     assert len(read) == len(set(read))
 

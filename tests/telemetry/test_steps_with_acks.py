@@ -42,8 +42,8 @@ def test_the_life_of_a_root_is_told(job: Job) -> None:
     assert told[1].startswith("aggregate[0] took record k=a, n=0 (root 1) from table[0], then sent the ids of root 1")
     (announced,) = re.findall(r"XOR (....…)\) to acker", told[0])
     assert told[2].endswith(f"The XOR of root 1 is {announced} now.")
-    assert told[5].endswith("The XOR of root 1 is 0: everything that was made of it is processed.")
-    assert "sent word that root 1 is complete to table[0]" in told[5]
+    assert told[5].endswith("The XOR of root 1 is 0: it and all records derived from it are processed.")
+    assert "sent the message that root 1 is complete to table[0]" in told[5]
     assert told[6].endswith("Root 1 is acknowledged.")
     assert "$root" not in "".join(told)
 
@@ -72,9 +72,9 @@ def test_a_root_that_times_out_is_told_with_its_replay_and_the_late_acknowledgem
     job.faults.stall("aggregate")
     told = words_until(job, "timed out")
     assert "Roots 1, 2, 3, 4 timed out after 1s or more, and will be replayed." in told
-    assert "Root 1 is replayed as root 5: its records count again." in told
-    assert words_until(job, "forgot") == "acker[0] forgot 4 roots that did not become 0 in 1s."
-    assert "Root 2 is replayed as root 6: its records count again." in words_until(job, "is replayed")
+    assert "Root 1 is replayed as root 5: its records are counted again." in told
+    assert words_until(job, "forgot") == "acker[0] forgot 4 roots whose XOR did not become 0 within 1s."
+    assert "Root 2 is replayed as root 6: its records are counted again." in words_until(job, "is replayed")
     assert dict(job.stepper.scene().scene.task("table[0]").beside) == {
         "pending roots": "5, 6",
         "to be replayed": "3, 4",

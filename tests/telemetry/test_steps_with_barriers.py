@@ -37,7 +37,7 @@ def test_what_a_failure_applies_twice_is_told_and_is_what_the_audit_counts(start
     job.faults.fail("aggregate[0]")
     told = words_until(job, "Operators load")
     assert (
-        "Operators load the log to entry 3, sources go back to the positions in it: applied twice: aggregate[0] 10"
+        "Operators load the log up to entry 3; sources go back to the positions in it: applied twice: aggregate[0] 10"
         in told
     )
     assert {row["task"]: row["records"] for row in job.audit()} == {"table[0]": 10, "aggregate[0]": 10}
@@ -80,7 +80,7 @@ def test_the_world_stops(start: Starts) -> None:
     told = words_until(job, "sent barrier 1")
     assert told.endswith("table[0] reads nothing until checkpoint 1 is complete.")
     assert job.stepper.scene().scene.task("table[0]").beside == (("stands still", ""),)
-    assert words_until(job, "is complete").endswith("Checkpoint 1 is complete: the sources read on.")
+    assert words_until(job, "is complete").endswith("Checkpoint 1 is complete: the sources continue.")
     words_until(job, "table[0] sent record")
     assert job.stepper.scene().scene.task("table[0]").beside == ()
 
@@ -100,7 +100,7 @@ def test_going_back_while_the_world_stands_still_finds_it_so(start: Starts) -> N
     words_until(job, "sent barrier 1")
     still = job.stepper.scene().scene
     assert still.task("table[0]").beside == (("stands still", ""),)
-    words_until(job, "the sources read on")
+    words_until(job, "the sources continue")
     words_until(job, "table[0] sent record")
     again = job.stepper.back(job.stepper.scene().scene.step - still.step)
     assert again.scene == still

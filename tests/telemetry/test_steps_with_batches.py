@@ -33,19 +33,19 @@ def test_the_way_of_a_batch_is_told(job: Job) -> None:
     assert ("batch 1", "collecting") in job.stepper.scene().scene.facts
     told = words_until(job, "ends batch 1")
     assert "table[0] ends batch 1 with 4 records; nothing is sent before the offsets are durable." in told
-    assert "It collects batch 2 meanwhile: 1 record so far." in told
+    assert "Meanwhile, it collects batch 2: 1 record so far." in told
     assert dict(job.stepper.scene().scene.task("table[0]").beside) == {
         "unsent of batch 1": "4",
         "collects batch 2": "1",
     }
     assert job.stepper.scene().scene.channels[0].marbles == ()
-    assert words_until(job, "Known of batch 1").endswith("Known of batch 1: its records are 0 to 4 of table[0].")
+    assert words_until(job, "The records of batch 1").endswith("The records of batch 1 are known: 0 to 4 of table[0].")
     assert "The log holds the offsets of the batch now." in words_until(job, "background")
     told = words_until(job, "is released")
     assert "The offsets of batch 1 are durable. Batch 1 is released: the sources send it." in told
     told = words_until(job, "table[0] sent record k=a")
-    assert told.endswith("Of batch 1, 3 records and the barrier are to be sent.")
-    assert words_until(job, "sent record k=c").endswith("Of batch 1, only the barrier is to be sent.")
+    assert told.endswith("Of batch 1, 3 records and the barrier are still to be sent.")
+    assert words_until(job, "sent record k=c").endswith("Of batch 1, only the barrier is still to be sent.")
     assert words_until(job, "sent barrier 1").endswith("Batch 1 is sent, and its barrier behind it.")
     scene = job.stepper.scene().scene
     assert (scene.task("table[0]").state, scene.task("table[0]").copied) == ((("offset", "8"),), (("offset", "4"),))
@@ -59,7 +59,7 @@ def test_a_batch_that_fails_is_replayed_under_its_number(job: Job) -> None:
     words_until(job, "Batch 2 is released")
     words_until(job, "aggregate[0] took record k=a")
     job.faults.fail("aggregate[0]")
-    assert "Batch 2 failed: nothing of it has taken effect." in words_until(job, "Batch 2 failed")
+    assert "Batch 2 failed: it has had no effect." in words_until(job, "Batch 2 failed")
     told = words_until(job, "is replayed")
     assert "Batch 2 is replayed: the same records under the same txid, with checkpoint 3." in told
     assert words_until(job, "again") == "table[0] read 1 record of batch 2 again: 1 so far."

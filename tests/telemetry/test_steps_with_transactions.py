@@ -39,7 +39,7 @@ def test_a_record_is_durable_before_it_is_sent(job: Job) -> None:
         "table[0] made record k=a (id 0) for aggregate[0]: neither durable nor sent.",
         "table[0] made one atomic write. Durable now: the position in its source. Durable, not sent yet: record k=a "
         "(id 0) for aggregate[0].",
-        "A source has nobody to acknowledge to: table[0] can send what is durable.",
+        "A source has no sender to acknowledge: table[0] can send what is durable.",
         "table[0] sent record k=a to aggregate[0], then sent a latency marker to aggregate[0]. The transaction of "
         "table[0] is over: what it sent was durable before.",
         "aggregate[0] took record k=a from table[0]. The Bloom filter does not know id 0 of table[0]: new. Processed, "
@@ -78,9 +78,9 @@ def test_a_failure_before_the_acknowledgement_makes_a_duplicate_that_is_refused(
 def test_a_sender_that_is_replaced_sends_again_and_the_duplicate_is_refused(job: Job) -> None:
     words_until(job, "aggregate[0] made one atomic write")
     job.faults.fail("table[0]")
-    assert "went out again, with the same ids" in words_until(job, "went out again")
+    assert "again, with the same ids, because" in words_until(job, "again, with the same ids")
     told = words_until(job, "refused")
-    assert "1 duplicate refused among id 0 of table[0]: the Bloom filter said maybe, and the store said yes" in told
+    assert "1 duplicate refused among id 0 of table[0]: the Bloom filter said maybe, the store said seen" in told
     assert ("duplicates refused", "1") in job.stepper.scene().scene.facts
 
 
@@ -89,7 +89,7 @@ def test_a_false_duplicate_is_told(job: Job, monkeypatch: pytest.MonkeyPatch) ->
     words_until(job, "aggregate[0] took record k=a")
     monkeypatch.setattr(BloomFilter, "may_hold", lambda self, ids: np.ones(len(ids), np.bool_))
     told = words_until(job, "aggregate[0] took record k=b")
-    assert "1 false duplicate among id 1 of table[0]: the Bloom filter said maybe, and the store said no." in told
+    assert "1 false duplicate among id 1 of table[0]: the Bloom filter said maybe, the store said new." in told
     assert "Processed, and not durable yet: id 1 of table[0]." in told
     assert dict(job.stepper.scene().scene.facts)["false duplicates"] == "2"  # the other one is of the filter operator
 
@@ -98,7 +98,7 @@ def test_what_is_not_durable_is_sent_again(job: Job) -> None:
     words_until(job, "aggregate[0] took record k=a")
     job.faults.fail("aggregate[0]")
     told = words_until(job, "aggregate[0]: failed")
-    assert told.endswith("Not durable, and sent again to its successor: id 0 of table[0].")
+    assert told.endswith("Not durable, so it will be sent to the successor again: id 0 of table[0].")
     assert "; ids 0–4 of table[0] will come again" in words_until(job, "aggregate[0] was replaced")
 
 

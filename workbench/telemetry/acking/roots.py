@@ -1,4 +1,4 @@
-"""Roots that sources wait for, and the tables of the ackers, in frames."""
+"""Frames of the pending roots of sources, and of the tables of the ackers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workbench.runtime.tasks.acked_operator import AckerTask
 
 @dataclass(frozen=True, slots=True)
 class RootsFrame:
-    """What has become of the roots of one source subtask since the job began; see `RootCounts` for the fields."""
+    """Counts of the roots of one source subtask since the job began; see `RootCounts` for the fields."""
 
     task: str
     emitted: int
@@ -66,7 +66,7 @@ class AcksFrame:
 
 
 def acks_frame(master: Master) -> AcksFrame | None:
-    """A frame of the acknowledgements; None where records are not acknowledged."""
+    """A frame of the acknowledgements; None if records are not acknowledged."""
     if not master.settings.ackers:
         return None
     sources = tuple(

@@ -1,4 +1,4 @@
-"""Frames of fault-tolerance architectures: transactions, and changelogs.
+"""Frames of the fault-tolerance architectures with transactions and with a changelog.
 
-Belongs here: their frames. Does not: those of roots (``acking``) and of batches (``batches``).
+Belongs here: these frames. Does not: frames of roots (``acking``) and of batches (``batches``).
 """

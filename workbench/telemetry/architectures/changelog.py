@@ -1,4 +1,4 @@
-"""A frame of the changelog of a job: how far the log of the state is ahead of the positions of the sources."""
+"""A frame of the changelog of a job: how far the log of state changes is ahead of the positions of the sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.source_task import SourceTask
 
 SHOWN = 20
-"""Entries of the log in a frame."""
+"""The maximum number of log entries in a frame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +17,8 @@ class PositionFrame:
     """How far one source subtask has read, in records.
 
     Attributes:
-        read: so far.
-        saved: at the position that it has saved last; None: none yet.
+        read: records read so far.
+        saved: records read up to the last saved position; None: none has been saved yet.
     """
 
     task: str
@@ -32,9 +32,9 @@ class EntryFrame:
 
     Attributes:
         checkpoint_id: its number.
-        twice: records that a failure behind it would apply twice, by task; only those that have any.
-        size_bytes: what was written for it.
-        full_bytes: what a restore reads.
+        twice: records that a failure after it would apply twice, by task; only tasks that have any.
+        size_bytes: bytes written for it.
+        full_bytes: bytes that a restore reads.
     """
 
     checkpoint_id: int
@@ -48,10 +48,10 @@ class ChangelogFrame:
     """The changelog of a job.
 
     Attributes:
-        interval_us: between two entries; None: there are none by themselves.
-        offset_interval_us: after which the sources save new positions.
+        interval_us: between two entries; None: no entries are written at intervals.
+        offset_interval_us: between two positions that the sources save.
         positions: of the source subtasks.
-        entries: the last complete ones, oldest first.
+        entries: the last complete entries, oldest first.
     """
 
     interval_us: int | None
@@ -61,7 +61,7 @@ class ChangelogFrame:
 
     @property
     def twice(self) -> int:
-        """Records that a failure now would apply twice in the operator where most of them are.
+        """The largest number of records that a failure now would apply twice in one operator.
 
         Example:
             >>> ChangelogFrame(None, 1, (), (EntryFrame(3, (("sum[0]", 5), ("in[0]", 5)), 0, 0),)).twice
@@ -71,7 +71,7 @@ class ChangelogFrame:
 
 
 def changelog_frame(master: Master) -> ChangelogFrame | None:
-    """A frame of the changelog; None where there is none."""
+    """A frame of the changelog; None if there is none."""
     settings = master.settings
     offset_us = settings.policy.offset_interval_us
     if offset_us is None:

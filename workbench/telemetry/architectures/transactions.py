@@ -17,14 +17,14 @@ class TransactionFrame:
 
     Attributes:
         sequencer: the token with which it writes.
-        phase: what comes next in its present transaction.
-        writes: its transactions.
-        records: that were written in them.
-        state_bytes: of the state that the store holds for it.
-        held: elements that it has made and not sent.
-        unacked: elements that it has sent, and that are not acknowledged.
-        duplicates: elements that came again and were refused.
-        false_duplicates: new elements for which the store was read in vain.
+        phase: the next phase of its current transaction.
+        writes: the number of its transactions.
+        records: the number of records written in them.
+        state_bytes: the size of its state in the store.
+        held: elements that it has produced and not sent.
+        unacked: elements that it has sent and that are not acknowledged.
+        duplicates: elements that arrived again and were refused.
+        false_duplicates: new elements for which the Bloom filter caused a needless read of the store.
         resent: elements that it has sent again.
         fenced: its writes that the store has refused.
     """
@@ -48,11 +48,11 @@ class TransactionsFrame:
     """The transactions of a job.
 
     Attributes:
-        coalesce: records in a transaction, at most.
-        strong: productions are durable before they are sent.
-        store: where they are written to: ``memory``, or a URL without secrets.
-        records, writes, round_trips, duplicates, false_duplicates, resent, fenced, written_bytes: over all tasks, also
-            those that were replaced.
+        coalesce: the maximum number of records in a transaction.
+        strong: whether productions are durable before they are sent.
+        store: to which they are written: ``memory``, or a URL without secrets.
+        records, writes, round_trips, duplicates, false_duplicates, resent, fenced, written_bytes: sums over all tasks,
+            including tasks that were replaced.
         tasks: a frame for each task.
     """
 
@@ -71,7 +71,7 @@ class TransactionsFrame:
 
 
 def transactions_frame(master: Master) -> TransactionsFrame | None:
-    """A frame of the transactions; None where there are none."""
+    """A frame of the transactions; None if there are none."""
     parts, knobs = master.services.parts, master.settings.policy.transactions
     if not isinstance(parts, Transactions) or knobs is None:
         return None

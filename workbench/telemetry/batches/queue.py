@@ -9,7 +9,7 @@ from workbench.runtime.batches.queue import Batch, BatchQueue
 from workbench.runtime.job.master import Master
 
 SHOWN = 20
-"""Batches that have ended, in a frame."""
+"""The maximum number of batches in a frame that have ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,11 @@ class BatchFrame:
     Attributes:
         txid: its number.
         checkpoint_id: of the checkpoint that commits it.
-        state: where it is.
-        replayed: it is processed again.
-        records: that the sources have collected for it.
+        state: of its processing.
+        replayed: whether it is processed again.
+        records: the number of records that the sources have collected for it.
         waited_us: from its cut to its release, or until now.
-        processed_us: from its release to its end, or until now; None: it is not released.
+        processed_us: from its release to its end, or until now; None: it has not been released.
     """
 
     txid: int
@@ -40,11 +40,11 @@ class BatchesFrame:
     """The queue of batches.
 
     Attributes:
-        interval_us: how long a batch is collected.
-        max_pending: batches that are processed at a time.
-        committed_txid: of the last batch that was committed; 0: none.
-        open: not committed, oldest first.
-        ended: the last ones that were committed or have failed, oldest first.
+        interval_us: how long records are collected for a batch.
+        max_pending: the maximum number of batches that are processed at the same time.
+        committed_txid: the number of the last committed batch; 0: none.
+        open: batches that have not been committed, oldest first.
+        ended: the last batches that were committed or failed, oldest first.
     """
 
     interval_us: int
@@ -55,7 +55,7 @@ class BatchesFrame:
 
 
 def batches_frame(master: Master, now_us: int) -> BatchesFrame | None:
-    """A frame of the batches; None where there are none."""
+    """A frame of the batches; None if there are none."""
     queue, batched = master.services.parts, master.settings.policy.batches
     if not isinstance(queue, BatchQueue) or batched is None:
         return None

@@ -1,4 +1,4 @@
-"""What settings do to a job as it runs now, a sentence for each that there is something to say of."""
+"""Sentences on the current effects of a job's settings."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from workbench.telemetry.effects.change_log import timeout_idle
 from workbench.telemetry.effects.checkpoint_price import checkpoint_price
 
 EVERY_US = 1_000_000
-"""They are made so often: nobody reads them faster."""
+"""The interval between two updates of the sentences: nobody reads faster."""
 TOLD = ("buffer_timeout", "checkpoint_interval")
-"""The settings that there can be something to say of."""
+"""The settings whose effects are described."""
 
 
 class Acting:
@@ -30,14 +30,14 @@ class Acting:
         Args:
             master: of the job.
             now_us: processing time.
-            fill_ms: mean time between two buffers of one channel; None where these are not full.
-            since_us: when a setting was changed last: what was before does not count.
+            fill_ms: mean time between two buffers of one channel; None if buffers are not full.
+            since_us: when a setting was last changed: earlier figures do not count.
         """
         if self._at_us is not None and 0 <= now_us - self._at_us < EVERY_US:
             return self._told
         self._at_us, self._told = now_us, {}
         if full := timeout_idle(str(master.settings.shown()["buffer_timeout"]), fill_ms):
-            self._told["buffer_timeout"] = full.removeprefix("buffers are ")  # it stands by the slider
+            self._told["buffer_timeout"] = full.removeprefix("buffers are ")  # shown next to the slider
         tasks = () if master.execution is None else master.execution.tasks
         if master.settings.periodic_interval_us is not None:
             sources = {task.name for task in (() if master.execution is None else master.execution.sources)}

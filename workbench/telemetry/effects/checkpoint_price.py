@@ -1,4 +1,4 @@
-"""What checkpoints cost a running job: the time in which a task did nothing else, and latency while one is taken."""
+"""The cost of checkpoints: the time in which a task does nothing else, and the latency while one is taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.runtime.tasks.task import Task
 HORIZON_US = 20_000_000
 """Older checkpoints and latency markers do not count; a task keeps its markers for about this long."""
 ENOUGH = 240
-"""Travel times on each side of a comparison of percentiles."""
+"""The minimum number of travel times on each side of a comparison of percentiles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,12 +24,12 @@ class CheckpointPrice:
     """The price of the checkpoints of the last seconds.
 
     Attributes:
-        checkpoints: how many there were.
-        share: of the time of the task that they kept most, 0 to 1: its synchronous parts, and alignment where that
-            blocks; of a source that they stop, until they were complete.
+        checkpoints: their number.
+        share: of the time of the task that they delayed most, 0 to 1: the synchronous parts, and alignment if it
+            blocks; for a source that they stop, the time until they were complete.
         task: its name.
-        p99_ms: latency while none was in progress; None where too few markers came.
-        p99_inside_ms: of markers that travelled while one was.
+        p99_ms: latency while none was in progress; None if there are too few markers.
+        p99_inside_ms: latency of the markers that travelled while one was in progress.
     """
 
     checkpoints: int
@@ -40,7 +40,7 @@ class CheckpointPrice:
 
     @property
     def sentence(self) -> str:
-        """In words.
+        """The price in words.
 
         Example:
             >>> CheckpointPrice(12, 0.0083, "sum[0]", 9.0, 12.2).sentence
@@ -68,8 +68,8 @@ def checkpoint_price(
 
     Args:
         records: the history of checkpoints.
-        ends: the tasks at which latency is measured: those that nothing follows.
-        sources: the names of the tasks that read.
+        ends: the tasks at which latency is measured: those without receivers.
+        sources: the names of the source tasks.
         now_us: processing time.
         since_us: what was before does not count.
         recent_us: percentiles are over this time, as those that are shown beside them are; where it has too few
@@ -109,7 +109,7 @@ def _markers(task: Task, from_us: int, since_us: int) -> tuple[Int64s, Int64s]:
 
 
 def _split(markers: Sequence[tuple[Int64s, Int64s]], spans: Sequence[tuple[int, int]]) -> tuple[Int64s, Int64s]:
-    """The travel times of those that were on their way in one of these spans, and of the others."""
+    """The travel times of the markers that travelled within one of these spans, and those of the others."""
     sent = np.concatenate([each[0] for each in markers]) if markers else np.empty(0, np.int64)
     travelled = np.concatenate([each[1] for each in markers]) if markers else sent
     within = np.zeros(len(sent), np.bool_)

@@ -1,7 +1,7 @@
-"""What the tasks of a job have counted, such as the records that its sources have read, over all its attempts.
+"""Counts of a job's tasks, such as the records that its sources have read, over all its attempts.
 
-A task counts from zero in each attempt. Where a checkpoint is restored, it goes on from what it had counted at the
-checkpoint's barrier; so the difference is what a source reads again.
+A task counts from zero in each attempt. After a restore, counting continues from the count at the checkpoint's barrier,
+so the difference to the count before the failure is the number of records that a source reads again.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from workbench.runtime.exchange.chain import Link
 from workbench.runtime.tasks.task import Task
 
 KEPT = 100
-"""Checkpoints, of which the latest is restored; older ones only as savepoints."""
+"""The number of checkpoints whose counts are kept: a failure restores the latest one."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One task: its attempt, the count at which that began, and where its operators count since."""
+    """One task: its attempt, the count at which the attempt began, and the counters of its operators."""
 
     attempt: int
     base: int
@@ -28,12 +28,12 @@ class _Task:
 
 
 class Counts:
-    """What tasks of one job count; used on the master's turn.
+    """Counts of the tasks of one job; used on the master's turn.
 
     Args:
-        of: the operators of a task that count.
-        count: what is counted.
-        at_barrier: the same of a task at a checkpoint's barrier.
+        of: returns the operators of a task that count.
+        count: returns an operator's count.
+        at_barrier: returns the count of a task at a checkpoint's barrier.
     """
 
     def __init__(
@@ -49,11 +49,11 @@ class Counts:
         self._at: dict[int, dict[str, int]] = {}
 
     def tasks(self) -> dict[str, int]:
-        """What each task has counted."""
+        """The count of each task."""
         return {name: task.base + sum(map(self._count, task.counters)) for name, task in self._tasks.items()}
 
     def note(self, records: Iterable[CheckpointRecord]) -> None:
-        """Remember the counts at these checkpoints, which the tasks that run have taken."""
+        """Remember the counts at these checkpoints, taken by the running tasks."""
         for record in records:
             if record.state == "COMPLETED" and record.checkpoint_id not in self._at:
                 acks = record.acknowledgements
@@ -64,18 +64,18 @@ class Counts:
             del self._at[next(iter(self._at))]
 
     def deployed(self, tasks: Sequence[Task], checkpoint: int | None, *, replays: bool) -> int:
-        """Tasks run, some of them anew; returns how much less these have counted than those in their place had.
+        """Note that tasks run, some of them restarted; return by how much the counts of these have decreased.
 
         Args:
-            tasks: all that run.
-            checkpoint: that the new ones were restored from; None: they begin from the start.
-            replays: False where sources continue after the last record that they had read.
+            tasks: all running tasks.
+            checkpoint: from which the restarted tasks were restored; None: they begin from the start.
+            replays: False if sources continue after the last record that they had read.
         """
         on = {task.name for task in tasks if self._goes_on(task)}
         gone = {name: count for name, count in self.tasks().items() if name not in on}
         restored = {} if replays else gone
         if checkpoint is not None:
-            restored = self._at.setdefault(checkpoint, {})  # of one of another process, counts begin with it
+            restored = self._at.setdefault(checkpoint, {})  # for a checkpoint of another process, counts begin at it
         new = [task for task in tasks if task.name not in on]
         sums, seen = _by_vertex(restored.items()), set[str]()
         same = {task.name for task in tasks} == restored.keys()

@@ -1,4 +1,4 @@
-"""From when on a changed setting is in force in all tasks."""
+"""Finds out when a changed setting has taken effect in all tasks."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Protocol
 from workbench.runtime.settings.settings import Settings
 
 LATEST_US = 1_000_000
-"""A task that has not taken a step for so long after a change is not waited for: it may be in a call of user code."""
+"""A task that takes no step for this long after a change is ignored: it may be in a call of user code."""
 
 
 class Set(Protocol):
-    """What of a task is looked at: the settings that it has, and whether it has ended."""
+    """A task, as far as it matters here: the settings that it has, and whether it has ended."""
 
     settings: Settings
     finished: bool
 
 
 class InForce:
-    """The last change of a job's settings reaches each task with its next step, on a busy machine after a while.
+    """Follows the last change of a job's settings, which reaches each task with its next step.
 
-    What a source has sent until then waits under the earlier settings, such as for a buffer timeout of a second, and is
-    no effect of the change.
+    On a busy machine this can take a while. Records that a source sends before that still wait under the earlier
+    settings, for example for a buffer timeout of a second; their latency does not show the effect of the change.
 
     Attributes:
-        since_us: latency markers tell of the change if they were sent from then on (processing time).
+        since_us: latency markers that were sent from then on show the effect of the change (processing time).
 
     Example:
         >>> in_force = InForce()
@@ -44,7 +44,7 @@ class InForce:
         self.since_us = self._changed_us = time_us
 
     def look(self, tasks: Iterable[Set], settings: Settings, now_us: int) -> None:
-        """Take note of whether these tasks have the job's settings now."""
+        """Check whether these tasks have the job's settings now."""
         if self._changed_us is None:
             return
         if now_us - self._changed_us < LATEST_US and any(

@@ -11,7 +11,7 @@ InterruptionKind = Literal["failure", "rescaling", "take-over", "restore"]
 
 @dataclass(frozen=True, slots=True)
 class PhaseFrame:
-    """A part of an interruption; processing times, `end_us` is None while it lasts."""
+    """A phase of an interruption, in processing time; `end_us` is None while it lasts."""
 
     name: Phase
     start_us: int
@@ -20,22 +20,22 @@ class PhaseFrame:
 
 @dataclass(frozen=True, slots=True)
 class InterruptionFrame:
-    """Why a job did not go on as before, and how it came back.
+    """The cause of an interruption, and the recovery from it.
 
     Attributes:
         kind: ``take-over`` by a standby process; ``restore``: the job began with a checkpoint or savepoint.
-        what: has happened, such as ``"aggregate[1] failed"``.
-        why: the failure's message; empty where nothing has failed.
+        what: what happened, such as ``"aggregate[1] failed"``.
+        why: the failure's message; empty if nothing has failed.
         start_us: processing time.
-        end_us: when the sources had read again what they had read before; None before that.
-        phases: in order. A restart that fails adds further ones.
-        due_us: when the next attempt begins, while it is waited for.
-        checkpoint: from which the tasks went on; None: from the beginning, or not known yet.
-        records_again: records between that checkpoint and what the sources had read, counted; None where not known.
+        end_us: when the sources had caught up with their former positions; None before that.
+        phases: in order. A restart that fails adds further phases.
+        due_us: when the next attempt begins, during a restart delay.
+        checkpoint: that the tasks were restored from; None: they began from the start, or it is not known yet.
+        records_again: the number of records between that checkpoint and the sources' former positions; None: not known.
         records_left: how many of these are still to be read.
-        state: ``lasts``, ``over``, ``failed again`` (before it was over) or ``ended`` (the job did).
-        sentence: all of it in words.
-        replays: False where the sources continue after the last record that they had read, without a checkpoint.
+        state: ``lasts``, ``over``, ``failed again`` (before it was over) or ``ended`` (with the job).
+        sentence: the whole interruption in words.
+        replays: False if the sources continue after the last record that they had read, without a checkpoint.
     """
 
     kind: InterruptionKind

@@ -43,11 +43,11 @@ class InterruptionLog:
 
     @property
     def lasts(self) -> bool:
-        """Whether the last one is not over."""
+        """Whether the last interruption is not over yet."""
         return bool(self._frames) and self._frames[-1].state == "lasts"
 
     def failed(self, time_us: int, what: str, why: str) -> None:
-        """Something has failed; a restart that fails belongs to the interruption that it was to end."""
+        """Note a failure; a restart that fails belongs to the interruption that it should have ended."""
         if self.lasts and self._frames[-1].phases[-1].name != "catching up":
             last = self._frames[-1]
             self._turn_to("canceling", time_us, why=f"{last.why}; {what}: {why}" if last.why else f"{what}: {why}")
@@ -57,21 +57,21 @@ class InterruptionLog:
         self._open("failure", what, why, time_us, "canceling")
 
     def rescaled(self, time_us: int) -> None:
-        """The tasks have ended because the job goes on at another parallelism."""
+        """Note that the tasks have ended because the job continues with another parallelism."""
         self._open("rescaling", "rescaled", "", time_us, "canceling")
 
     def starts(self, time_us: int, kind: InterruptionKind) -> None:
-        """The job begins with a checkpoint: its own, a savepoint, or that of a process for which it stood by."""
+        """Note that the job begins with a checkpoint: its own, a savepoint, or that of the process it stood by for."""
         what = "took over from another process" if kind == "take-over" else "started from a checkpoint"
         self._open(kind, what, "", time_us, "restoring")
 
     def waits(self, time_us: int, due_us: int | None) -> None:
-        """The tasks have ended; the next attempt begins at `due_us`."""
-        if self.lasts and self._frames[-1].phases[-1].name != "waiting":  # else another coordinator goes on waiting
+        """Note that the tasks have ended; the next attempt begins at `due_us`."""
+        if self.lasts and self._frames[-1].phases[-1].name != "waiting":  # else another coordinator already waits
             self._turn_to("waiting", time_us, due_us=due_us)
 
     def restores(self, time_us: int) -> None:
-        """The next attempt begins."""
+        """Note that the next attempt begins."""
         if self.lasts and self._frames[-1].phases[-1].name != "restoring":
             self._turn_to("restoring", time_us)
 
@@ -84,19 +84,19 @@ class InterruptionLog:
         *,
         replays: bool = True,
     ) -> None:
-        """The tasks run.
+        """Note that the tasks run.
 
         Args:
             time_us: processing time.
             checkpoint: that they were restored from; None: they begin from the start.
-            again: records that the sources read again; None: not known.
-            wanted: where each source task was, in records.
-            replays: False where sources go on after the last record that they had read, without a checkpoint.
+            again: the number of records that the sources read again; None: not known.
+            wanted: the former position of each source task, in records.
+            replays: False if sources continue after the last record that they had read, without a checkpoint.
         """
         if not self.lasts:
             return
         last = self._frames[-1]
-        if last.phases[-1].name == "waiting":  # a region that came back beside others
+        if last.phases[-1].name == "waiting":  # a region restarted while others ran
             begin_us = time_us if last.due_us is None else min(max(last.due_us, last.phases[-1].start_us), time_us)
             self._turn_to("restoring", begin_us)
         self._wanted, self._last = dict(wanted), (time_us, again or 0)
@@ -108,7 +108,7 @@ class InterruptionLog:
             self._end("over", time_us)
 
     def sample(self, now_us: int, sources: Mapping[str, int]) -> None:
-        """Take note of where the source tasks are now, in records."""
+        """Note the current positions of the source tasks, in records."""
         if not self.lasts:
             return
         last = self._frames[-1]
@@ -127,13 +127,13 @@ class InterruptionLog:
         self._end("over", before_us + round((now_us - before_us) * share), records_left=0)
 
     def named(self, what: str) -> None:
-        """Say of the last interruption what it was for."""
+        """Give the last interruption its reason."""
         if self._frames:
             last = replace(self._frames[-1], what=what)
             self._frames[-1] = replace(last, sentence=_sentence(last, last.start_us))
 
     def ended(self, time_us: int) -> None:
-        """The job has ended."""
+        """Note the end of the job."""
         if self.lasts:
             self._end("ended", time_us)
 
@@ -166,7 +166,7 @@ def _sentence(frame: InterruptionFrame, now_us: int) -> str:
 
 
 def _stops(frame: InterruptionFrame, now_us: int) -> list[str]:
-    """How long the tasks took to end, and how long the restart was waited for."""
+    """How long the tasks took to end, and the restart delay."""
     said = []
     if canceled := _length_us(frame, "canceling"):
         said.append(f"canceled in {_duration(canceled)}")
@@ -183,12 +183,12 @@ def _stops(frame: InterruptionFrame, now_us: int) -> list[str]:
 def _restores(frame: InterruptionFrame) -> list[str]:
     names = [phase.name for phase in frame.phases]
     if names[-1] in ("canceling", "waiting"):
-        return ["it did not start again"] if frame.state == "ended" else []
+        return ["it was not restarted"] if frame.state == "ended" else []
     took = _length_us(frame, "restoring")
     if frame.phases[-1].name == "restoring" and frame.phases[-1].end_us is None:
         return ["the latest checkpoint is being restored"]
     if not frame.replays:
-        return ["the sources go on after the last record that they had read"]
+        return ["the sources continue after the last record that they had read"]
     if frame.checkpoint is None:
         return ["the sources began from the start, because no checkpoint was complete"]
     return [f"restored checkpoint {frame.checkpoint}" + (f" in {_duration(took)}" if took else "")]

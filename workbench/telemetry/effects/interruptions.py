@@ -27,12 +27,12 @@ class Interruptions:
         self._standing_by = False
 
     def leave(self, master: Master) -> None:
-        """Another master takes over."""
+        """Forget a master, because another one takes over."""
         self._positions.note(master.coordinator.history)
         self._late.note(master.coordinator.history)
 
     def event(self, master: Master, time_us: int, kind: str, text: str) -> None:
-        """A line has come to the job's log."""
+        """Note a new line of the job's log."""
         log = self._log
         if kind == "failure":
             log.failed(time_us, master.life.circumstance, master.life.fact)
@@ -60,15 +60,15 @@ class Interruptions:
         self._standing_by = state == "SUSPENDED"
 
     def deployed(self, master: Master, time_us: int) -> None:
-        """Tasks run: all of an attempt, or those of a region that has come back."""
+        """Note that tasks run: all tasks of an attempt, or those of a restarted region."""
         positions, restore = self._positions, master.last_restore
         positions.note(master.coordinator.history)
         checkpoint = None if restore is None or restore is self._restore else restore.checkpoint_id
         self._restore = restore
         wanted, policy = positions.tasks(), master.settings.policy
-        replays = policy.replays and policy.transactions is None  # a transaction has saved what was read
+        replays = policy.replays and policy.transactions is None  # transactions have saved their effects
         if wanted and not replays:
-            checkpoint = None  # what of it is restored is in the sinks alone
+            checkpoint = None  # only the sinks restore it
         sources = () if master.execution is None else master.execution.sources
         again = positions.deployed(sources, checkpoint, replays=replays)
         self._late.note(master.coordinator.history)
@@ -76,16 +76,16 @@ class Interruptions:
         self._log.deployed(time_us, checkpoint, again if wanted else None, wanted, replays=replays or bool(checkpoint))
 
     def late(self) -> dict[str, int]:
-        """Late records that each task has dropped, counted on over the attempts of the job. What was dropped after the
-        checkpoint that was restored is dropped again, and counts once."""
+        """The late records that each task has dropped in all attempts of the job. A record that is dropped again after
+        a restore counts once."""
         counts = self._late.tasks()
         if counts.keys() != self._late_told.keys():
-            self._late_told = {}  # rescaled: another task has the count
+            self._late_told = {}  # rescaled: the counts belong to other tasks
         self._late_told = {name: max(count, self._late_told.get(name, 0)) for name, count in counts.items()}
         return self._late_told
 
     def sample(self, now_us: int) -> tuple[InterruptionFrame, ...]:
-        """All that are remembered, oldest first."""
+        """All remembered interruptions, oldest first."""
         if self._log.lasts:
             self._log.sample(now_us, self._positions.tasks())
         return self._log.interruptions

@@ -1,4 +1,4 @@
-"""What a frame tells of the event times that an operator has seen."""
+"""Frames of the event times at an operator."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ class PointFrame:
     """A sampled record.
 
     Attributes:
-        time_us: processing time at which it came.
+        time_us: processing time at which it arrived.
         event_time_us: its event time.
-        behind_us: where it was read, how far behind the largest event time so far of its split; where it was late, how
-            far behind the end of its last window, allowed lateness included (below 0: not known).
-        fate: ``"in time"`` where it was read; ``"updated"`` (its window fired again), ``"side output"`` or
-            ``"dropped"`` at a window.
+        behind_us: at a source, how far it is behind the largest event time of its split so far; at a window, how far
+            behind the end of its last window, including allowed lateness (below 0: not known).
+        fate: at a source ``"in time"``; at a window ``"updated"`` (its window fired again), ``"side output"`` or
+            ``"dropped"``.
     """
 
     time_us: int
@@ -31,8 +31,8 @@ class FiredFrame:
     Attributes:
         start_us, end_us: in event time.
         time_us: processing time at which it fired.
-        results: rows that it gave: one for each key.
-        values: the first of them, as text.
+        results: the number of rows that it emitted, one for each key.
+        values: the first rows, as text.
     """
 
     start_us: int
@@ -44,8 +44,8 @@ class FiredFrame:
 
 @dataclass(frozen=True, slots=True)
 class OpenFrame:
-    """A window that still takes records: in event time, with how many groups (of more than 4,096 about so many), and
-    whether it has fired before."""
+    """A window that still accepts records: its bounds in event time, its number of groups (an estimate above 4,096),
+    and whether it has fired before."""
 
     start_us: int
     end_us: int
@@ -55,11 +55,11 @@ class OpenFrame:
 
 @dataclass(frozen=True, slots=True)
 class EventTimesFrame:
-    """What one operator of a task has seen since its attempt began; points and firings only since the last frame.
+    """The event times at one operator of a task since its attempt began; points and firings only since the last frame.
 
     Attributes:
         operator: its uid.
-        records: that came in.
+        records: the number of records received.
         examined, disorder, bound_us, dropped, aside, updated, shortfalls: see
             `workbench.operators.contract.event_times.EventTimes`.
         points: sampled records.

@@ -1,4 +1,4 @@
-"""Takes the event times that operators have put aside for it, and asks for more."""
+"""Collects the event times that operators have sampled, and asks them for more samples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _frame(uid: str, counters: Counters) -> EventTimesFrame | None:
 
 
 def _taken(queue: deque[_T]) -> list[_T]:
-    """Everything in the queue; its task may go on putting something in."""
+    """Everything in the queue; its task may continue to add to it."""
     return [queue.popleft() for _ in range(len(queue))]
 
 

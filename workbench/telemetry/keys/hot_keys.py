@@ -1,4 +1,4 @@
-"""Names the key of which a task receives most, from some of the buffers that come to it."""
+"""Finds the key that causes most of the load of a task, from a sample of the buffers that it receives."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from workbench.runtime.tasks.operator_task import OperatorTask
 ROWS, BUFFERS = 256, 40
 """The sample: this many records of a buffer, and this many of the latest buffers."""
 LEAST = 50
-"""Records, before a share is told."""
+"""The minimum number of sampled records for a share."""
 HOT = 0.5
-"""The share of a task's records from which one key stands out."""
+"""The share of a task's records from which a key is reported."""
 LETTERS = 40
 
 _Key = tuple[object, ...]
 
 
 class HotKeys:
-    """Looks at the tasks that it is asked about, as long as it is asked; the others do nothing for it."""
+    """Samples tasks for as long as it is asked about them; other tasks have no extra work."""
 
     def __init__(self) -> None:
         self._seen: dict[str, deque[tuple[tuple[str, ...], Counter[_Key]]]] = {}
 
     def sample(self, graph: PhysicalGraph, execution: Execution, names: Collection[str]) -> dict[str, str]:
-        """The key that stands out in what each task receives, in words; only of tasks in which one does.
+        """The key that dominates the records of each task, in words; only for tasks that have such a key.
 
         Args:
             graph: of the job.
-            execution: the attempt of it that runs.
+            execution: its running attempt.
             names: of the tasks.
         """
         self._seen = {name: self._seen.get(name, deque(maxlen=BUFFERS)) for name in names}
@@ -55,7 +55,7 @@ class HotKeys:
 
 
 def _counted(records: Records, keys: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], Counter[_Key]] | None:
-    """How often each key is in the first records; None where they have no key columns."""
+    """How often each key occurs in the first records; None if they have no key columns."""
     batch = records.batch.slice(0, ROWS)
     own = next((names for names in keys if set(names) <= set(batch.schema.names)), None)
     if own is None:

@@ -1,4 +1,4 @@
-"""Steps with record acknowledgements: which root was sent, acknowledged, timed out and replayed."""
+"""Steps with record acknowledgements: which roots were sent, acknowledged, timed out or replayed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from workbench.runtime.tasks.task import Task
 from workbench.telemetry.stepping.words import SHOWN, are, few, plural
 
 KNOWN = 100_000
-"""Roots whose numbers are kept, those that were sent last."""
+"""The maximum number of roots whose numbers are kept: those that were sent last."""
 
 _ROOT, _ID = (column.name for column in IDS)
 
@@ -39,14 +39,14 @@ def short(value: int) -> str:
 
 @dataclass(slots=True)
 class _Source:
-    """What is known of the roots of one source subtask.
+    """The roots of one source subtask.
 
     Attributes:
-        task: its present one.
+        task: the current attempt's task.
         waiting: the numbers of pending roots, by id.
-        failed: the numbers of those that have timed out and are not replayed yet, the oldest first.
-        sent: roots so far.
-        replaced: by the number of a replayed root that of the one whose records it has.
+        failed: the numbers of roots that have timed out and have not been replayed yet, the oldest first.
+        sent: the number of roots so far.
+        replaced: maps the number of a replayed root to the number of the root that it replaces.
     """
 
     task: AckedSourceTask
@@ -57,7 +57,7 @@ class _Source:
 
 
 class AcksNarrator(Narrator):
-    """Numbers the roots of each source in the order in which they are sent, and tells what becomes of them."""
+    """Numbers the roots of each source in the order in which they are sent, and describes what happens to them."""
 
     def __init__(self) -> None:
         self._sources: dict[str, _Source] = {}
@@ -116,8 +116,8 @@ class AcksNarrator(Narrator):
         if again:
             paired = len(again) == len(fresh)
             source.replaced.update(zip(fresh, again, strict=True) if paired else ())
-            under = f" as {_roots(fresh).lower()}" if fresh else ", and nothing of it left the task"
-            yield f"{_roots(again)}{of} {are(len(again))} replayed{under}: its records count again."
+            under = f" as {_roots(fresh).lower()}" if fresh else ", and no record of it left the task"
+            yield f"{_roots(again)}{of} {are(len(again))} replayed{under}: its records are counted again."
         at_once = acked - len(done)
         if emitted and at_once > 0:
             yield f"{at_once} {plural('root', at_once)}{of} needed no acknowledgement: nothing was sent for it."
@@ -127,7 +127,8 @@ class AcksNarrator(Narrator):
         if forgotten:
             acking = task.settings.policy.acking
             waited = format_duration(0 if acking is None else acking.message_timeout_us)
-            yield f"{task.name} forgot {forgotten} {plural('root', forgotten)} that did not become 0 in {waited}."
+            what = f"{forgotten} {plural('root', forgotten)}"
+            yield f"{task.name} forgot {what} whose XOR did not become 0 within {waited}."
         element = None if step.took is None else step.took.element
         if not _has(element, ACK_SCHEMA):
             return
@@ -135,7 +136,7 @@ class AcksNarrator(Narrator):
         for root in list(dict.fromkeys(element.batch.column(0).to_pylist()))[:SHOWN]:
             entry = task.acker.pending.get(root)
             if entry is None:
-                yield f"The XOR of {self._name(root)} is 0: everything that was made of it is processed."
+                yield f"The XOR of {self._name(root)} is 0: it and all records derived from it are processed."
             else:
                 yield f"The XOR of {self._name(root)} is {short(entry.value)} now."
 
@@ -150,12 +151,12 @@ class AcksNarrator(Narrator):
         source = self._sources.get(task.name)
         if source is None:
             source = self._sources[task.name] = _Source(task)
-        elif source.task is not task:  # its predecessor's roots have ended with it
+        elif source.task is not task:  # the roots of its predecessor ended with that one
             source = self._sources[task.name] = _Source(task, sent=source.sent)
         return source
 
     def _number(self, source: _Source) -> list[int]:
-        """Give numbers to the roots that were sent since the last time."""
+        """Give numbers to the roots that were sent since the last call."""
         fresh = []
         for root in source.task.roots.newest():
             if root in source.waiting:
@@ -172,7 +173,7 @@ class AcksNarrator(Narrator):
         return numbers
 
     def _of(self, task: AckedSourceTask) -> str:
-        """Which source the roots are of, if there are several."""
+        """The name of the roots' source, if there are several."""
         return f" of {task.name}" if self._several else ""
 
     def _name(self, root: int) -> str:
@@ -190,7 +191,7 @@ class AcksNarrator(Narrator):
                 return f"the ids of {self._name(roots[0])} (XOR {short(values[0])})"
             return f"the ids of {len(roots)} roots"
         if _has(element, DONE_SCHEMA):
-            return f"word that {' and '.join(map(self._name, batch.column(0).to_pylist()[:SHOWN]))} is complete"
+            return f"the message that {' and '.join(map(self._name, batch.column(0).to_pylist()[:SHOWN]))} is complete"
         if batch.schema.names[-2:] != [_ROOT, _ID]:
             return told(element)
         words = told(Records(batch.select(batch.schema.names[:-2]), element.timestamps))
@@ -228,7 +229,7 @@ def _counts(task: AckedSourceTask) -> tuple[int, int, int, int, int]:
 
 
 def _returning(execution: Execution | None, task: Task) -> Iterable[int]:
-    """The roots on the channels from the ackers to a source, in the order in which it takes them."""
+    """The roots in the channels from the ackers to a source, in the order in which it receives them."""
     for channel in () if execution is None else execution.returns:
         if channel.target == task.name:
             for element in channel.elements:

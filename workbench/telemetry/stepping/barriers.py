@@ -1,4 +1,4 @@
-"""Steps of the architectures whose barriers mean something else than a snapshot of everything."""
+"""Steps of the architectures in which a barrier is not a snapshot of everything."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BarriersNarrator(Narrator):
     """Notices barriers at which a task has taken a snapshot, complete checkpoints, and restores.
 
     Attributes:
-        records_in: what the task had received before its turn.
+        records_in: records that the task had received before its turn.
     """
 
     def __init__(self) -> None:
@@ -47,7 +47,7 @@ class BarriersNarrator(Narrator):
         return tuple(told)
 
     def at_barrier(self, task: Task, offsets: bool | None) -> Iterable[str]:
-        """A task has taken its part of a checkpoint; whether its sources saved new positions, where they say so."""
+        """Sentences about the snapshot that a task has taken; for a source, also whether it saved a new position."""
         return ()
 
     def at_complete(self, record: CheckpointRecord) -> Iterable[str]:
@@ -60,21 +60,21 @@ class BarriersNarrator(Narrator):
 
 
 class StopTheWorldNarrator(BarriersNarrator):
-    """Tells when sources stand still, and when they read on."""
+    """Describes when sources stop reading, and when they continue."""
 
     def at_barrier(self, task: Task, offsets: bool | None) -> Iterable[str]:
         if isinstance(task, SourceTask) and task.held:
             yield f"{task.name} reads nothing until checkpoint {task.snapshots.last_id} is complete."
 
     def at_complete(self, record: CheckpointRecord) -> Iterable[str]:
-        yield f"Checkpoint {record.checkpoint_id} is complete: the sources read on."
+        yield f"Checkpoint {record.checkpoint_id} is complete: the sources continue."
 
     def beside(self, task: Task) -> Lines:
         return (("stands still", ""),) if isinstance(task, SourceTask) and task.held else ()
 
 
 class ChangelogNarrator(BarriersNarrator):
-    """Tells how far the log of the state is ahead of the positions that sources have saved."""
+    """Describes how far the log of state changes is ahead of the positions that sources have saved."""
 
     def at_barrier(self, task: Task, offsets: bool | None) -> Iterable[str]:
         entry, saved_at = task.snapshots.last_id, task.snapshots.saved_at
@@ -85,7 +85,8 @@ class ChangelogNarrator(BarriersNarrator):
         elif saved_at is not None:
             yield (
                 f"{task.name} saves its old position with entry {entry}: {_saved(task, saved_at)}, although it has "
-                f"read {records(self.records_in - saved_at)} more. The log will hold them, the position does not."
+                f"read {records(self.records_in - saved_at)} more. The log will contain their effects, but the "
+                "position is before them."
             )
 
     def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
@@ -108,7 +109,7 @@ class ChangelogNarrator(BarriersNarrator):
         if record is None:
             return
         told = _doubled(record)
-        yield f"Operators load the log to entry {record.checkpoint_id}, sources go back to the positions in it: " + (
+        yield f"Operators load the log up to entry {record.checkpoint_id}; sources go back to the positions in it: " + (
             f"applied twice: {told}." if told else "nothing is applied twice."
         )
 
@@ -130,7 +131,7 @@ class ChangelogNarrator(BarriersNarrator):
 
 
 class AtMostOnceNarrator(BarriersNarrator):
-    """Tells what a failure loses."""
+    """Describes what a failure loses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,7 +151,7 @@ class AtMostOnceNarrator(BarriersNarrator):
             region = next(each for each in regions_of(master.graph) if step.actor in each.tasks)
             self._failed.update(region.tasks)
         elif self._failed and self._running is not None and not _still(self._running, execution, self._failed):
-            told = (*told, f"Lost for good: {self._lost}. Sources will go on with the next record.")
+            told = (*told, f"Lost for good: {self._lost}. Sources will continue with the next record.")
             self._failed, self._running = set(), None
         return told
 
@@ -168,7 +169,7 @@ class AtMostOnceNarrator(BarriersNarrator):
 
 
 def _saved(task: SourceTask, saved_at: int) -> int:
-    """The offset that was saved last, given how many records the task had received then."""
+    """The last saved offset, computed from the number of records that the task had received at that time."""
     read = task.reader.rows_read
     return saved_at if read is None else read - (task.snapshots.records_in - saved_at)
 
@@ -182,18 +183,18 @@ def _completed(master: Master) -> int:
 
 
 def _doubled(record: CheckpointRecord) -> str:
-    """What comes again after a failure although the logged state holds it, by task; empty: nothing."""
+    """The records that a failure would apply twice because the logged state contains them, by task; empty: none."""
     early = {task: ack.early_records for task, ack in record.acknowledgements.items() if ack.early_records}
     return ", ".join(f"{task} {records(count)}" for task, count in sorted(early.items()))
 
 
 def _still(before: Execution, after: Execution | None, names: Iterable[str]) -> bool:
-    """Whether the same tasks are there."""
+    """Whether these tasks have not been replaced."""
     return after is not None and all(before.task(name) is after.task(name) for name in names)
 
 
 def _loss(execution: Execution, names: set[str]) -> str:
-    """What would be lost with these tasks, in words."""
+    """The losses if these tasks failed now, in words."""
     on_their_way = sum(
         len(element)
         for channel in execution.channels
@@ -206,7 +207,7 @@ def _loss(execution: Execution, names: set[str]) -> str:
 
 
 def _keys(task: Task) -> int:
-    """How many keys its operators have state for."""
+    """The number of keys for which its operators have state."""
     known = 0
     for link in task.links:
         try:

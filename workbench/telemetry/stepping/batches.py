@@ -1,4 +1,4 @@
-"""Steps with micro-batches: what is collected, and the way of each batch from its cut to its commit."""
+"""Steps with micro-batches: the records collected, and the states of each batch from its cut to its commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from workbench.telemetry.stepping.words import records
 
 
 class BatchesNarrator(Narrator):
-    """Tells what the sources collect and send, and what becomes of each batch."""
+    """Describes what the sources collect and send, and the states of each batch."""
 
     def __init__(self) -> None:
         self._queue: BatchQueue | None = None
@@ -70,7 +70,7 @@ class BatchesNarrator(Narrator):
                 "offsets are durable."
             )
             if collecting.records:
-                yield f"It collects batch {self._collects(task)} meanwhile: {records(collecting.records)} so far."
+                yield f"Meanwhile, it collects batch {self._collects(task)}: {records(collecting.records)} so far."
         sending = before[0]
         number = None if sending.barrier is None else self._number(sending.barrier.checkpoint_id)
         if number is None or not step.sent:
@@ -78,16 +78,16 @@ class BatchesNarrator(Narrator):
         if sending not in closed:
             yield f"Batch {number} is sent, and its barrier behind it."
         elif sending.unsent:
-            yield f"Of batch {number}, {records(sending.unsent)} and the barrier are to be sent."
+            yield f"Of batch {number}, {records(sending.unsent)} and the barrier are still to be sent."
         else:
-            yield f"Of batch {number}, only the barrier is to be sent."
+            yield f"Of batch {number}, only the barrier is still to be sent."
 
     def _of_batch(self, batch: Batch, same: bool) -> Iterator[str]:
-        """What has become of a batch since the last turn."""
+        """Sentences about what happened to a batch since the last turn."""
         name = f"Batch {batch.txid}"
         before, reports = self._batches.get(batch.checkpoint_id, (None, 0))
         if before is None and batch.replayed:
-            which = "the same records" if same else "records that are cut anew"
+            which = "the same records" if same else "records of a new cut"
             yield f"{name} is replayed: {which} under the same txid, with checkpoint {batch.checkpoint_id}."
         elif before is None:
             yield f"{name} is cut; it will be committed with checkpoint {batch.checkpoint_id}."
@@ -95,7 +95,7 @@ class BatchesNarrator(Narrator):
             yield f"The offsets of batch {batch.txid} are durable."
         elif batch.state == "collecting" and len(batch.spans) > reports:
             spans = (f"{span.start} to {span.end} of {task}" for task, span in sorted(batch.spans.items()))
-            yield f"Known of batch {batch.txid}: its records are {' and '.join(spans)}."
+            yield f"The records of batch {batch.txid} are known: {' and '.join(spans)}."
         if batch.state == before:
             return
         if batch.state == "running":
@@ -105,7 +105,7 @@ class BatchesNarrator(Narrator):
         elif batch.state == "committed":
             yield f"{name} is committed: state, positions and rows at once."
         elif batch.state == "failed":
-            yield f"{name} failed: nothing of it has taken effect."
+            yield f"{name} failed: it has had no effect."
 
     def copied(self, task: Task, held: Lines, barrier: CheckpointBarrier | None) -> Lines:
         if not isinstance(task, BatchSourceTask) or barrier is None or self._queue is None:
@@ -116,7 +116,7 @@ class BatchesNarrator(Narrator):
     # names -------------------------------------------------------------------------------------------------------
 
     def _collects(self, task: BatchSourceTask) -> int:
-        """The number of the batch for which a source collects."""
+        """The number of the batch for which a source collects records."""
         queue = self._queue
         if queue is None:
             return 0

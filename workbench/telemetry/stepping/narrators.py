@@ -1,4 +1,4 @@
-"""The narrator of each architecture of fault tolerance."""
+"""The narrator of each fault-tolerance architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps with transactions: what is durable, what is sent, and what came twice."""
+"""Steps with transactions: what is durable, what is sent, and what arrived twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from workbench.runtime.transactions.transactions import Transactions
 from workbench.telemetry.stepping.words import SHOWN, plural, run
 
 LOOKED_AT = 64
-"""Elements at the front of a channel whose ids are noted before a step."""
+"""The number of elements at the front of a channel whose ids are noted before a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Before:
 
 
 class TransactionsNarrator(Narrator):
-    """Tells the phases of each transaction, and what the ids of records decide."""
+    """Describes the phases of each transaction, and how record ids identify duplicates."""
 
     def __init__(self) -> None:
         self._before: _Before | None = None
@@ -88,7 +88,7 @@ class TransactionsNarrator(Narrator):
         again = sum(each.resent for each in transaction.outbound) - before.resent
         if again:
             what = f"{again} {plural('element', again)}"
-            yield f"{what} that {name} had sent, and that nobody has acknowledged, went out again, with the same ids."
+            yield f"{name} sent {what} again, with the same ids, because no acknowledgement had arrived."
         yield from _ids_told(transaction, before)
         if transaction.fenced > before.fenced:
             yield f"The store refused the write of {name}: another sequencer owns its keys."
@@ -115,7 +115,7 @@ class TransactionsNarrator(Narrator):
             yield f"The receivers have acknowledged everything: {name} can write."
 
     def _replaced(self, execution: Execution | None) -> Iterator[str]:
-        """Tasks that have another sequencer than before."""
+        """Sentences about tasks that have a new sequencer."""
         for task in () if execution is None else execution.tasks:
             transaction = _transaction(task)
             if transaction is None:
@@ -177,13 +177,13 @@ def _transaction(task: Task | None) -> Transaction | None:
 
 
 def _queued(delivery: Delivery) -> Iterator[tuple[int, int]]:
-    """First id and number of ids of each element on a channel."""
+    """The first id and the number of ids of each element in a channel."""
     for (first, _), element in zip(delivery.numbers, delivery.channel.elements, strict=False):
         yield first, 0 if first == UNNUMBERED else ids_in(element)
 
 
 def _ids_told(transaction: Transaction, before: _Before) -> Iterator[str]:
-    """What the filter and the store said about the elements that were taken."""
+    """Sentences about what the Bloom filter and the store said about the received elements."""
     ids = transaction.ids
     if ids is not before.ids:
         return
@@ -200,12 +200,12 @@ def _ids_told(transaction: Transaction, before: _Before) -> Iterator[str]:
     if known:
         yield (
             f"{known} {plural('duplicate', known)} refused among {' and '.join(came[:SHOWN])}: the Bloom filter said "
-            "maybe, and the store said yes, seen; the sender is told again."
+            "maybe, the store said seen; the sender gets another acknowledgement."
         )
     if in_vain:
         yield (
             f"{in_vain} false {plural('duplicate', in_vain)} among {' and '.join(came[:SHOWN])}: the Bloom filter said "
-            "maybe, and the store said no."
+            "maybe, the store said new."
         )
     if came and not known and not in_vain:
         yield f"The Bloom filter does not know {' and '.join(came[:SHOWN])}: new."
@@ -217,7 +217,7 @@ def _inputs(taken: Sequence[tuple[str, int, int]], transaction: Transaction) -> 
 
 
 def _written(transaction: Transaction) -> str:
-    """What has become durable, and what waits behind that."""
+    """A sentence about what has become durable, and what can be sent now."""
     durable = ["the state of its operators" if transaction.inbound else "the position in its source"]
     if transaction.taken:
         durable.append(_inputs(transaction.taken, transaction))
@@ -229,24 +229,24 @@ def _written(transaction: Transaction) -> str:
 
 
 def _left_behind(transaction: Transaction) -> str:
-    """What becomes of the transaction of a task that has failed."""
+    """A sentence about the transaction of a task that has failed."""
     staged = [each for each in transaction.outbound if _staged(each)]
     if transaction.phase in (Phase.ACKNOWLEDGE, Phase.SEND):
         if not staged:
             return "Its last transaction is durable, so nothing is lost."
         return f"Durable already: {' and '.join(map(_made, staged))}, which its successor will send."
     if transaction.taken:
-        return f"Not durable, and sent again to its successor: {_inputs(transaction.taken, transaction)}."
+        return f"Not durable, so it will be sent to the successor again: {_inputs(transaction.taken, transaction)}."
     return "All that it has acknowledged is durable, so nothing is lost."
 
 
 def _staged(delivery: Delivery) -> list[tuple[int, Element]]:
-    """What a task has made for a channel and not sent, with its ids."""
+    """The elements that a task has produced for a channel and not sent, with their ids."""
     return [(first, element) for first, element in delivery.staged if first != UNNUMBERED]
 
 
 def _made(delivery: Delivery) -> str:
-    """What is staged for a channel, in words."""
+    """The staged elements of a channel, in words."""
     staged = _staged(delivery)
     if len(staged) > SHOWN:
         return f"{_runs([(first, ids_in(element)) for first, element in staged])} for {delivery.channel.target}"
@@ -256,7 +256,7 @@ def _made(delivery: Delivery) -> str:
 
 def _acknowledged(transaction: Transaction) -> str:
     if not transaction.inbound:
-        return f"A source has nobody to acknowledge to: {transaction.range} can send what is durable."
+        return f"A source has no sender to acknowledge: {transaction.range} can send what is durable."
     below = [
         f"id {each.acknowledged - 1} to {each.channel.source}" for each in transaction.inbound if each.acknowledged
     ]
@@ -264,7 +264,7 @@ def _acknowledged(transaction: Transaction) -> str:
 
 
 def _sent(delivery: Delivery) -> list[tuple[int, int]]:
-    """Runs of ids that were sent and are not acknowledged."""
+    """The ids that were sent and are not acknowledged, as runs."""
     return [(each.first, ids_in(each.element)) for each in delivery.unacked if ends(each) > delivery.acknowledged]
 
 

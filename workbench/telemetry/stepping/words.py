@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 SHOWN = 6
-"""Numbers in one list, at most."""
+"""The maximum number of numbers in a list."""
 
 
 def few(numbers: Sequence[int]) -> str:
-    """The first numbers, and how many further ones there are.
+    """The first numbers of a list, and how many more there are.
 
     Example:
         >>> few([3, 4, 5]), few(range(9))
