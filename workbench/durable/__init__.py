@@ -1,5 +1,5 @@
 """Durable writes.
 
-Belongs here: the disk with its syncs, the kind of file at a path, checksums, and values with delayed encoding.
-Does not: formats, and the content of files.
+Belongs here: file operations with fsync, checks of what a path refers to, checksums, locks on folders, and values with
+delayed encoding. Does not: file formats, and the content of files.
 """

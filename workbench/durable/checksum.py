@@ -1,8 +1,8 @@
 """The checksum of a file that a checkpoint needs, as text that names its algorithm: ``crc32:1c291ca3``.
 
-It detects damage (a torn, truncated or altered file); it does not protect against forgery. CRC-32 detects every change
-within 32 consecutive bits and all but one in four billion of the others, at less than half of the cost of SHA-256, even
-on processors with instructions for that one.
+It detects damage (a partly written, truncated or altered file), not forgery. CRC-32 detects every change within 32
+consecutive bits and all but one in four billion of the others. It costs less than half as much as SHA-256, even on
+processors with instructions for SHA-256.
 """
 
 from __future__ import annotations

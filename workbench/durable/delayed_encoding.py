@@ -1,10 +1,10 @@
-"""Snapshot pieces that take long: encoding, hashing and syncing happen off the data path.
+"""Large pieces of snapshots, which are encoded, hashed and synced off the data path.
 
-A value of a snapshot may be a piece with *delayed encoding*: a function without arguments. The task passes the snapshot
-on at once. The checkpoint's background writer calls the function, stores what it returns, and acknowledges the
-checkpoint only then. For state that is larger than memory the function returns a reader, whose batches are written one
-by one. It may be called more than once and from another thread than the operator's, so it uses only data that it owns.
-If it or its reader raises an error, the checkpoint fails and the operator continues.
+A value of a snapshot may be a piece with *delayed encoding*: a function without arguments. The task hands over the
+snapshot immediately. The checkpoint's background writer calls the function, stores the result, and only then
+acknowledges the checkpoint. For state that is larger than memory, the function returns a reader, whose batches are
+written one by one. The function may be called more than once, and from a different thread than the operator's, so it
+uses only data that it owns. If it or its reader raises an error, the checkpoint fails and the operator continues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from workbench.from_json import Json
 
 DelayedEncoding = Callable[[], "pa.Table | pa.RecordBatchReader | Json"]
-"""Computes a snapshot's value when the background writer calls it."""
+"""Returns a snapshot's value when the background writer calls it."""
 
 FILES = "$files"
 """Name of a snapshot's piece that lists the additional files that the snapshot needs: paths relative to
@@ -25,7 +25,7 @@ FILES = "$files"
 operator never does. A restore does not receive this piece."""
 
 GONE = pa.field("$gone", pa.bool_())
-"""A column of changed rows: true if the key has no state any more. Of several rows of a key the last one counts."""
+"""A column of changed rows: true if the key no longer has state. If a key has several rows, the last one counts."""
 
 
 @runtime_checkable

@@ -1,13 +1,12 @@
-"""The operations of durable writes, in one place, so that a simulation can let them fail or cut the power.
+"""The operations of durable writes, in one place, so that a simulation can make them fail or cut the power.
 
-A file's content survives a power failure once the file is synced, its name once its folder is synced, and a new
-folder's
-name likewise: a file in a folder that is not durable is not durable. A deleted file may reappear after a power failure
-until its folder is synced.
+The content of a file survives a power failure once the file is synced; its name, once its folder is synced. This also
+applies to the name of a new folder: a file in a folder that is not durable is not durable either. Until its folder is
+synced, a deleted file may reappear after a power failure.
 
 A process may be killed between creating a name and syncing it. The next process finds the name, but cannot know whether
-it is durable. So a process that starts to write where others may have written first syncs what exists:
-`take_folder_durably`, and ``LocalFiles.sync_names`` for a checkpoint directory with all of its content.
+it is durable. So a process that starts to write in an existing folder first syncs what exists: `take_folder_durably`,
+and ``LocalFiles.sync_names`` for a checkpoint directory with all of its content.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ class Disk:
     """The system's file operations."""
 
     def write(self, file: FileIO, path: str, data: Any) -> None:
-        """Append bytes (any buffer) to a file that will be `path`."""
+        """Append bytes (any buffer) to a file that will be named `path`."""
         rest = memoryview(data).cast("B")
         while rest:
-            rest = rest[file.write(rest) :]  # the system accepts two gigabytes at a time
+            rest = rest[file.write(rest) :]  # the system accepts at most two gigabytes per call
 
     def sync(self, file: FileIO, path: str) -> None:
-        """Make the content written to a file that will be `path` survive a power failure."""
+        """Make the content of a file that will be named `path` survive a power failure."""
         os.fsync(file.fileno())
 
     def rename(self, source: str, target: str) -> None:
@@ -53,7 +52,7 @@ class Disk:
             os.unlink(path)
 
     def delete_folder(self, folder: str) -> None:
-        """Delete a folder with its content; what cannot be deleted stays."""
+        """Delete a folder with its content; files that cannot be deleted remain."""
         shutil.rmtree(folder, ignore_errors=True)
 
     def sync_folder(self, folder: str) -> None:
@@ -62,7 +61,7 @@ class Disk:
 
 
 class UnsyncedFolderError(OSError):
-    """The names in a folder, its `filename`, could not be made durable."""
+    """The names in a folder (`filename`) could not be made durable."""
 
 
 DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state
@@ -70,7 +69,7 @@ DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it ha
 
 
 def open_no_link(path: str, flags: int) -> int:
-    """Open a file itself, for `FileIO`, and never the target of a link in its place."""
+    """Open a file for `FileIO`; a symbolic link is refused, not followed."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
@@ -86,11 +85,11 @@ def sync_path(path: str | os.PathLike[str]) -> None:
 def make_folder_durably(folder: str | os.PathLike[str]) -> None:
     """Create a folder and its missing parents, so that all of them survive a power failure.
 
-    Each folder in which one is created is synced before anything is put into the new one. An existing folder is not
-    synced: `take_folder_durably` does that.
+    The parent of a new folder is synced before anything is created in the new folder. An existing folder is not synced:
+    `take_folder_durably` does that.
 
     Raises:
-        UnsyncedFolderError: one above it cannot be synced.
+        UnsyncedFolderError: a parent folder cannot be synced.
         OSError: it cannot be created.
     """
     path = os.fspath(folder)
@@ -108,18 +107,18 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
         _sync_folder(parent)
     except OSError:
         with suppress(OSError):
-            os.rmdir(path)  # otherwise the next process would find it, and take it for durable
+            os.rmdir(path)  # otherwise the next process would find it and assume that it is durable
         raise
 
 
 def take_folder_durably(folder: str | os.PathLike[str]) -> None:
     """Create a folder and its missing parents, or use an existing one, so that it survives a power failure.
 
-    The process that created an existing one may have been killed before its name was synced, so all folders above it
-    are synced, up to the root of their file system.
+    The process that created an existing folder may have been killed before syncing its name, so all parent folders are
+    synced, up to the root of their file system.
 
     Raises:
-        UnsyncedFolderError: one above it cannot be synced.
+        UnsyncedFolderError: a parent folder cannot be synced.
         OSError: it cannot be created.
     """
     path = os.path.abspath(folder)
@@ -130,15 +129,18 @@ def take_folder_durably(folder: str | os.PathLike[str]) -> None:
 
 
 def _folders_above(path: str) -> Iterator[str]:
-    """The folders above one, up to the root of its file system, as `os.path.ismount` would determine it, which resolves
-    a path from its beginning for each of them; a link is in the folder of its name."""
+    """The parents of a folder, up to the root of its file system.
+
+    `os.path.ismount` would find the same root, but resolves the whole path for each folder. The parent of a link is the
+    folder that contains the link.
+    """
     while (parent := os.path.dirname(path)) != path and os.lstat(path).st_dev == os.stat(parent).st_dev:
         yield parent
         path = parent
 
 
 def _sync_folder(folder: str) -> None:
-    """Sync a folder; an error, for which the system gives no path, names it."""
+    """Sync a folder; an error names it, because the system's error has no path."""
     try:
         DISK.get().sync_folder(folder)
     except PermissionError:

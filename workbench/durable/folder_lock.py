@@ -36,18 +36,19 @@ class TakenError(Exception):
 class FolderLock:
     """A lock on a folder, which the system releases when the process ends, however it ends.
 
-    A process that is forked later, as by ``multiprocessing``, does not hold it.
+    A process that is forked later, for example by ``multiprocessing``, does not hold it.
 
-    The lock is on a file, which users may delete, rename or replace, most often with its folder: then the system does
-    not protect the folder any more. So the owner checks that the file under this name is the one that it has locked. If
-    it is another one, another job has taken the folder; if it is missing, the owner creates and locks a new one.
+    The lock is on a file. Users may delete, rename or replace this file, usually together with its folder; then the
+    system no longer protects the folder. So the owner checks that the file with this name is the one that it has
+    locked. If it is another file, another job has acquired the folder; if it is missing, the owner creates and locks a
+    new one.
 
     Args:
         folder: created if it does not exist; absolute.
         name: of the lock file in it, which also names the owner.
         holder: the owner.
-        heir_of: an expired lease that this process has replaced. The owner by that lease may still run, and no longer
-            counts: the lock file is replaced, which that process notices at its next check.
+        heir_of: an expired lease that this process has replaced. The owner of that lease may still be running, but has
+            lost its rights: the lock file is replaced, which the old owner notices at its next check.
 
     Raises:
         TakenError: another process or job owns it.
@@ -60,7 +61,7 @@ class FolderLock:
         self.holder = holder
         self._lock: FileIO | None = None
         self._lost: TakenError | None = None
-        self._one = threading.Lock()  # one heartbeat or checkpoint at a time checks
+        self._one = threading.Lock()  # heartbeats and checkpoints check one at a time
         _LOCKS.add(self)
         try:
             self._lock = self._locked("a+")
@@ -102,11 +103,11 @@ class FolderLock:
         """Let another job own the folder."""
         if self._lock is not None:
             self._lock.truncate(0)  # shows readers that the lock is free
-            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough if another process has it open, too
+            fcntl.flock(self._lock, fcntl.LOCK_UN)  # closing is not enough while another process has it open
             self.forget()
 
     def forget(self) -> None:
-        """Release the lock here, and leave it to its other holders."""
+        """Close the lock file here without releasing the lock of other holders."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -127,12 +128,12 @@ class FolderLock:
     def _opened(self, mode: str) -> FileIO:
         take_folder_durably(self.folder)
         with suppress(FileNotFoundError):
-            if not stat.S_ISREG(os.lstat(self.place).st_mode):  # a link, a pipe: it came with the folder
+            if not stat.S_ISREG(os.lstat(self.place).st_mode):  # a link or a pipe that came with the folder
                 raise OSError(errno.EINVAL, "Not a regular file", self.place)
         return FileIO(self.place, mode, opener=open_no_link)
 
     def _name(self) -> None:
-        """Write the owner to the lock file; the lock holds even if there is no space for that."""
+        """Write the owner to the lock file; the lock is valid even if the disk is full."""
         assert self._lock is not None
         try:
             self._lock.truncate(0)
@@ -167,7 +168,7 @@ class FolderLock:
 
 
 def _owner_of(lock: FileIO) -> Holder | None:
-    """Who is named in a file that another process has locked; that may be about to write its name."""
+    """The owner named in a file that another process has locked, and may not have written yet."""
     for _ in range(_LOOKS):
         if (holder := _named_in(lock)) is not None:
             return holder
@@ -187,7 +188,7 @@ _LOCKS: WeakSet[FolderLock] = WeakSet()
 
 
 def _forget_all() -> None:
-    """Release the locks in a forked process: they would stay held until it ends, even after its parent's end."""
+    """Release the locks in a forked process, which would otherwise hold them even after the end of its parent."""
     for each in list(_LOCKS):
         each.forget()
 

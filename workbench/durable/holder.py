@@ -15,7 +15,7 @@ _NAME_MAX = 255
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process with this number runs on this machine.
+    """Whether a process with this ID runs on this machine.
 
     Example:
         >>> is_alive(os.getpid()), is_alive(2**70)
@@ -23,7 +23,7 @@ def is_alive(pid: int) -> bool:
     """
     try:
         os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):  # or no valid number
+    except (ProcessLookupError, OverflowError):  # or not a valid ID
         return False
     except OSError:
         return True  # it belongs to another user
@@ -35,11 +35,11 @@ class Holder:
     """A process that owns a folder.
 
     Attributes:
-        pid: its number.
+        pid: its process ID.
         host: the machine's name.
         since_us: when it acquired the folder, microseconds since 1970.
         job: the job that owns it; empty: not known.
-        lease: the lease by which that job owns its checkpoint directory; empty: it has none.
+        lease: the lease with which that job owns its checkpoint directory; empty: none.
     """
 
     pid: int
@@ -55,7 +55,7 @@ class Holder:
 
     @staticmethod
     def read(text: str) -> Holder | None:
-        """Parse the result of `write`; None for anything else, because any program may have written it."""
+        """Parse the result of `write`; None for any other text, because any program may have written the file."""
         try:
             holder = made(Holder, parsed(text))
         except ValueError:

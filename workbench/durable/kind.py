@@ -1,4 +1,4 @@
-"""What stands at a path, where "nothing" is told from "nobody may look"."""
+"""The kind of file at a path; a path that may not be inspected is an error, not a missing file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Kind = Literal["file", "folder", "other"]
 
 
 def kind_of(path: str | Path) -> Kind | None:
-    """What is there, links followed; None: nothing.
+    """The kind of file at a path, following links; None: nothing exists there.
 
-    From Python 3.14 on, the methods of `pathlib` take what may not be looked at for something that is not there.
+    From Python 3.14 on, the methods of `pathlib` report a path without permission as missing.
 
     Raises:
-        OSError: it cannot be found out, for example because a folder on the way may not be entered.
+        OSError: it cannot be determined, for example because a parent folder may not be entered.
 
     Example:
         >>> kind_of("."), kind_of("./no such file")

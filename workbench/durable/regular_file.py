@@ -1,4 +1,4 @@
-"""Validates a file whose name comes from outside: it is below its folder, and a regular file."""
+"""Validates a file whose name comes from external input: it must be a regular file below its folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def size_of_regular(folder: Path, name: str) -> int:
-    """The size in bytes of a file below a folder, whether or not links lead to it.
+    """The size in bytes of a file below a folder, reached directly or through links.
 
     Args:
         folder: the folder.
@@ -16,8 +16,8 @@ def size_of_regular(folder: Path, name: str) -> int:
 
     Raises:
         ValueError: links lead out of the folder, or it is not a regular file but a folder, a pipe or a device, which
-        may have no end.
-        OSError: it does not exist, or the system cannot tell.
+        may be endless.
+        OSError: it does not exist, or cannot be inspected.
     """
     found = (folder / name).stat()
     if not stat.S_ISREG(found.st_mode):

@@ -1,4 +1,4 @@
-"""The conditions of rows, as bits of one integer per row or per partial match."""
+"""Evaluates conditions; the result is one integer for each row or partial match, with a bit for each condition."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Conditions:
         schema: of the rows.
 
     Attributes:
-        program: the conditions that depend on what has been bound before, if the kernel can compute them; if not, they
-            are asked for each row.
+        program: the conditions that depend on rows bound before, if the kernel can compute them; otherwise they are
+            evaluated for each row by `ask`.
     """
 
     def __init__(self, spec: MatchRows, schema: pa.Schema) -> None:
@@ -52,8 +52,8 @@ class Conditions:
         self._first = [*self._around, *(one for one in self._asked if read_first >> one[0] & 1)]
 
     def of_rows(self, batch: pa.RecordBatch, rows: Int64s, kept: KeptRows) -> Int64s:
-        """Shape (n,): the conditions that hold for each row, if nothing has been bound before; of those that depend on
-        that only the ones that a first row needs.
+        """Shape (n,): the conditions that hold for each row as the first row of a match; of the conditions that depend
+        on bound rows, only those that a first row needs.
 
         Args:
             batch: n rows.
@@ -71,10 +71,10 @@ class Conditions:
         return bits
 
     def ask(self, partials: Partials, codes: Int64s, rows: Int64s, bits: Int64s, kept: KeptRows) -> None:
-        """Set the conditions that hold for each partial match with the next row of its key.
+        """Set the conditions that hold for each partial match and the next row of its key.
 
         Args:
-            partials: all of them.
+            partials: of all keys.
             codes: shape (n,), distinct keys.
             rows: shape (n,), the next row of each.
             bits: shape (n,), see ``of_rows``.
@@ -101,7 +101,7 @@ class Conditions:
 
 
 def _on_row(term: Term) -> Expression | None:
-    """The term as an expression on the columns of the row itself; None: it reads other rows."""
+    """The term as an expression on the columns of its own row; None: it reads other rows."""
     if any(one.shift or one.argument is None for one in term.references):
         return None
     holder = exp.Paren(this=term.expression.tree.copy())

@@ -1,4 +1,4 @@
-"""Matches that were found, as rows of the output."""
+"""Turns matches into rows of the output."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from workbench.operators.matching.match import MatchRows
 
 TIMED_OUT = "timed_out"
-"""The side output for partial matches whose time was over."""
+"""The side output for partial matches whose time has run out."""
 
 _DESCRIBED_MAX = 100
 _ROWS_MAX = 100
@@ -42,11 +42,11 @@ _ROWS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found.
+    """Matches that were found, and partial matches whose time has run out.
 
     Attributes:
-        rows: shape (f, 5), see ``step_matches``; those of one key are in the order in which they were found.
-        nodes: see there.
+        rows: shape (f, 5), see ``step_matches``; the rows of one key are in the order in which they were found.
+        nodes: see ``step_matches``.
         index: of the keys.
     """
 
@@ -55,10 +55,10 @@ class Found:
     index: KeyIndex
 
     def number(self, counts: Int64s | None) -> Int64s:
-        """Shape (f,): the number of each match among those of its key, from 1.
+        """Shape (f,): the number of each match among the matches of its key, from 1.
 
         Args:
-            counts: by code, the matches before; changed in place; None: matches are not numbered.
+            counts: by code, the number of earlier matches; changed in place; None: matches are not numbered.
         """
         numbers = np.zeros(len(self.rows), np.int64)
         if counts is None:
@@ -86,7 +86,8 @@ class FoundRows:
         self._measures = [Values(term, schema, self._variables) for _, term in spec.measures]
 
     def emit(self, found: Found, numbers: Int64s, kept: KeptRows, out: Output) -> None:
-        """Emit matches in order of the time at which they were certain, and what took too long to its side output."""
+        """Emit matches in order of the time at which they became certain, and send partial matches whose time has run
+        out to the side output."""
         for kind in (MATCHED, 1):
             chosen = np.flatnonzero(found.rows[:, KIND] == kind)
             if not len(chosen) or (kind != MATCHED and not self._spec.times_out):
@@ -115,7 +116,8 @@ class FoundRows:
         return Records(pa.RecordBatch.from_arrays(columns, schema=self._output), times)
 
     def _rows_of(self, bindings: Bindings, rows: IntRows) -> tuple[Int64s, Int64s, Int64s]:
-        """The rows of each match, as the match, the row and its node; of an empty one its first row, if it is shown."""
+        """The rows of each match, as triples of the match, the row and its node; for an empty match its first row, if
+        empty matches are shown."""
         which, bound, _, nodes = bindings.bound(-1 >> 1)
         empty = np.flatnonzero(bindings.last < 0) if self._spec.shows_empty else bindings.last[:0]
         if not len(empty):
@@ -126,7 +128,7 @@ class FoundRows:
         return which[order], bound[order], np.concatenate([nodes, np.full(len(empty), -1)])[order]
 
     def described(self, partials: Partials, places: Int64s, kept: KeptRows) -> Sequence[Mapping[str, object]]:
-        """Partial matches for display, the first hundred of them."""
+        """Descriptions of partial matches for display, at most a hundred."""
         described = []
         for entry in partials.entries[places[:_DESCRIBED_MAX]].tolist():
             rows: dict[str, list[dict[str, Any]]] = {}

@@ -1,4 +1,4 @@
-"""The rows that partial matches have bound, and the rows around them that terms may read."""
+"""Keeps the rows that partial matches have bound, and the neighbouring rows that terms may read."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _NONE = np.empty(0, np.int64)
 
 
 class KeptRows:
-    """Rows by number. They are added at the end, and numbers change only when some are dropped.
+    """Rows by number. New rows are added at the end; numbers change only when rows are dropped.
 
     Args:
         schema: of the rows.
-        program: what is computed from each row for conditions.
+        program: computes the values of each row that conditions need.
 
     Attributes:
         codes, times: shape (n,).
         values: shape (n, columns + 1), see ``Program.values``.
-        before, after: shape (n,), the number of the key's row before and behind, or -1.
+        before, after: shape (n,), the number of the key's previous and next row, or -1.
     """
 
     __slots__ = ("_batches", "_program", "_schema", "_table", "after", "before", "codes", "times", "values")
@@ -39,11 +39,11 @@ class KeptRows:
         return len(self.codes)
 
     def add(self, rows: Timed, previous: Int64s) -> None:
-        """Add rows that are sorted by code, then in their order.
+        """Add rows that are sorted by code and, within a code, by their order.
 
         Args:
             rows: n rows.
-            previous: shape (n,), for the first row of each key the number of the row before it, or -1.
+            previous: shape (n,), for the first row of each key the number of its previous row, or -1.
         """
         base, n = len(self), len(rows)
         numbers = np.arange(base, base + n)
@@ -77,7 +77,7 @@ class KeptRows:
         return taken.to_batches()[0] if len(rows) else pa.RecordBatch.from_pylist([], schema=self._schema)
 
     def shifted(self, rows: Int64s, shift: int) -> Int64s:
-        """The numbers of the rows that many further on in their key; -1 for -1 and where there is none."""
+        """The numbers of the rows at a distance after (or, below 0, before) these in their keys; -1: there is none."""
         links = self.after if shift > 0 else self.before
         for _ in range(abs(shift)):
             rows = np.where(rows < 0, -1, links[np.maximum(rows, 0)])

@@ -39,14 +39,14 @@ from workbench.state.key_index import KeyIndex
 if TYPE_CHECKING:
     from workbench.operators.matching.match import MatchRows
 
-_MOVES_PER_ROW = 32  # with more moves than that, rows are far from sorted
-_SPARE_ROWS = 8_192  # not worth dropping
-_FEW_KEYS = 1_024  # not worth packing
+_MOVES_PER_ROW = 32  # with more moves, rows are far from sorted
+_SPARE_ROWS = 8_192  # fewer unneeded rows are not worth dropping
+_FEW_KEYS = 1_024  # fewer keys are not worth packing
 
 
 class MatchLogic(Operator):
-    """State: the rows that wait for the watermark, those that partial matches have bound, the partial matches, and,
-    if matches are numbered, how many each key has had.
+    """State: the rows that wait for the watermark, the rows that partial matches have bound, the partial matches, and,
+    if matches are numbered, the number of matches of each key.
 
     Args:
         spec: the operator.
@@ -68,13 +68,13 @@ class MatchLogic(Operator):
         self._found = FoundRows(spec, schema, output)
         terms = [term for _, _, term in spec.conditions] + [term for _, term in spec.measures]
         shifts = [one.shift for term in terms for one in term.references]
-        self._behind = max([0, *shifts])  # rows behind a row that must be known
+        self._behind = max([0, *shifts])  # rows after a row that must be known
         self._before = -min([0, *shifts])
         numbered = any(one.kind == "number" for _, term in spec.measures for one in term.references)
         self._numbers: Int64s | None = np.zeros(0, np.int64) if numbered else None
-        self._latest: Int64s = np.zeros(0, np.int64)  # by key, the number of the last row that was stepped, plus 1
+        self._latest: Int64s = np.zeros(0, np.int64)  # by key, the number of the last stepped row, plus 1
         self._watermark = NO_TIME
-        self._rows_before = 0  # kept rows that were needed when some were dropped last
+        self._rows_before = 0  # kept rows that were needed at the last dropping
 
     def open(self, context: OperatorContext) -> None:
         self._context = context
@@ -123,7 +123,7 @@ class MatchLogic(Operator):
         self._forget()
 
     def _step(self, due: Timed, watermark_us: int) -> Iterator[IntRows]:
-        """Step the rows that are due."""
+        """Step the partial matches over the rows that are due."""
         if not len(due):
             return
         due = due.take(_order(due.codes, due.times))
@@ -133,7 +133,7 @@ class MatchLogic(Operator):
         previous[begins] = self._latest[due.codes[begins]] - 1
         self._kept.add(due, previous)
         sizes = np.diff(np.r_[begins, len(due)])
-        at = np.arange(len(due)) - np.repeat(begins, sizes)  # the place among the rows of the key
+        at = np.arange(len(due)) - np.repeat(begins, sizes)  # the index among the rows of the key
         rows = np.arange(base, base + len(due))
         if self._behind and watermark_us != MAX_TIME:
             ready = at < np.repeat(np.maximum(sizes - self._behind, 0), sizes)
@@ -182,9 +182,9 @@ class MatchLogic(Operator):
         return RecordError(message, origin=self._spec.origin)
 
     def _advance(self, watermark_us: int) -> Iterator[IntRows]:
-        """End the partial matches whose time is over, and at the end of the input all others."""
+        """End the partial matches whose time has run out, and all of them at the end of the input."""
         codes = self._partials.due(min(watermark_us, LATEST_TIME))
-        if self._behind and watermark_us != MAX_TIME:  # rows that wait may still come in time
+        if self._behind and watermark_us != MAX_TIME:  # waiting rows may still be in time
             held = np.zeros(len(self._index), np.bool_)
             self._waiting.mark_codes(held)
             codes = codes[~held[codes]]
@@ -211,7 +211,7 @@ class MatchLogic(Operator):
     # memory -------------------------------------------------------------------------------------------------------
 
     def _forget(self) -> None:
-        """Drop rows, nodes and keys that nothing needs any more, if that is worthwhile."""
+        """Drop rows, nodes and keys that are no longer needed, if there are enough of them."""
         if max(len(self._kept), self._partials.nodes_used()) > _SPARE_ROWS + 2 * self._rows_before:
             self._drop_rows()
         live = len(self._partials.codes()) + len(self._waiting)
@@ -268,7 +268,7 @@ class MatchLogic(Operator):
         self._rows_before = len(self._kept)
 
     def query(self, key: Mapping[str, object]) -> Mapping[str, object] | None:
-        """The rows that wait, and the partial matches: what each waits for, and its rows by variable."""
+        """The waiting rows, and the partial matches: what each waits for, and its rows by variable."""
         [code] = self._index.find(one_key(self._spec.keys, self._schema, key)).tolist()
         if code < 0:
             return None
@@ -279,7 +279,7 @@ class MatchLogic(Operator):
         return {"waiting_rows": waiting, "partial_matches": self._found.described(self._partials, places, self._kept)}
 
     def query_keys(self, limit: int) -> tuple[int, Sequence[Mapping[str, object]]]:
-        """Keys with partial matches come first."""
+        """The keys with state; those with partial matches come first."""
         live = self._partials.codes()
         live = live[live < len(self._index)]
         others = np.setdiff1d(np.arange(len(self._index)), live)

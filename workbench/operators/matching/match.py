@@ -29,17 +29,18 @@ class MatchRows:
         keys: the key columns; none means one group.
         text: the pattern, for graphs and checkpoints.
         automaton: the compiled pattern.
-        conditions: for each condition its bit, the variable of a row that it is about, and the term.
+        conditions: for each condition, its bit, the variable that a row must satisfy it for, and the term.
         measures: the results by name.
-        rules: what else decides which matches there are.
-        rows: ``"one"``: a match is one row, of the keys and the measures; ``"all"``: each bound row is one, of all
-            columns and the measures.
-        times_out: whether there is a side output for partial matches whose time is over.
+        rules: further rules that decide which matches there are.
+        rows: ``"one"``: one output row for each match, with the keys and the measures; ``"all"``: one output row for
+            each bound row, with all columns and the measures.
+        times_out: whether there is a side output for partial matches whose time has run out.
         origin: the user's line, for errors.
-        shows_empty: whether a match of no rows is a row as well.
+        shows_empty: whether a match without rows produces an output row.
 
     Raises:
-        RecordError: while running, a key has more partial matches than allowed, or a match lacks the row to go on at.
+        RecordError: while running, a key has more partial matches than allowed, or a match lacks the row at which
+            matching continues.
     """
 
     kind: ClassVar[str] = "match"
@@ -58,7 +59,7 @@ class MatchRows:
         """The keys, or with ``rows="all"`` all columns, and the measures.
 
         Raises:
-            PlanError: a column that cannot be a key, no output column, or two of one name.
+            PlanError: a column cannot be a key, there is no output column, or two have the same name.
         """
         schema = inputs[0]
         check_keys(self.keys, schema)
@@ -73,7 +74,7 @@ class MatchRows:
         return pa.schema(fields)
 
     def growing(self) -> str | None:
-        """Partial matches that no time ends."""
+        """Partial matches without a time limit."""
         return None if self.rules.within_us else f"the partial matches of each {', '.join(self.keys) or 'row'}"
 
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:

@@ -22,22 +22,22 @@ SKIPS: tuple[Skip, ...] = ("nowhere", "next_row", "past_last", "to_first", "to_l
 STATE, NODE, START, START_TIME, BITS = range(5)
 """The columns of an entry."""
 CODE, LAST, FIRST_ROW, DECIDED, KIND = range(5)
-"""The columns of what is found."""
+"""The columns of the results."""
 MATCHED, TIMED_OUT = 0, 1
-"""Kinds of what is found."""
+"""The kinds of results."""
 TICK, END = -1, -2
-"""In place of the conditions of a row: time has come so far; no row will come any more."""
+"""In place of the conditions of a row: only time has passed; there are no further rows."""
 TOO_MANY, MISSING, STUCK, TOO_LARGE = 5, 6, 7, 8
 _NO_FOUND = np.empty((0, 5), np.int64)
 
 
 class StepError(Exception):
-    """A step that cannot be taken.
+    """A step that failed.
 
     Attributes:
-        reason: TOO_MANY partial matches of a key; the row to go on at is MISSING; or it is the match's first, so the
-            same match would be found again (STUCK); a sum of integers is TOO_LARGE.
-        at: the number of the row among those that were stepped.
+        reason: TOO_MANY partial matches of a key; the row at which matching continues is MISSING, or is the first row
+            of the match, so the same match would be found again (STUCK); a sum of integers is TOO_LARGE.
+        at: the index of the row among the stepped rows.
     """
 
     def __init__(self, reason: int, at: int) -> None:
@@ -47,15 +47,15 @@ class StepError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides which matches there are, beside the automaton.
+    """The rules that decide which matches there are, in addition to the automaton.
 
     Attributes:
-        every: every match counts; otherwise the preferred one for each first row.
-        skip: where to go on behind a match.
-        skip_mask: the bits of the variables whose row to go on at.
-        within_us: a match takes less than that; 0: any time.
-        asked: whether conditions depend on what has been bound before.
-        partials_max: partial matches that a key may have.
+        every: whether every match counts; otherwise only the preferred match for each first row.
+        skip: where matching continues after a match.
+        skip_mask: the bits of the variables at whose row matching continues.
+        within_us: a match must take less time than this; 0: no limit.
+        asked: whether conditions depend on rows bound before.
+        partials_max: the maximum number of partial matches of a key.
     """
 
     every: bool
@@ -71,8 +71,8 @@ class Partials:
 
     Args:
         automaton: the pattern.
-        rules: the rest.
-        program: the conditions that depend on what has been bound before, if the kernel can compute them.
+        rules: the other rules.
+        program: the conditions that depend on rows bound before, if the kernel can compute them.
 
     Attributes:
         needs: shape (states,), the bits of the conditions that edges of a state read.
@@ -128,19 +128,19 @@ class Partials:
             self.heads = np.concatenate([self.heads, added])
 
     def step(self, codes: Int64s, rows: Int64s, times: Int64s, bits: Int64s, kept: KeptRows) -> IntRows:
-        """Step rows that are grouped by key, and in order.
+        """Step the partial matches over rows that are grouped by key and sorted.
 
         Args:
             codes, rows, times: shape (n,), the key, the number and the time of each row.
-            bits: shape (n,), the conditions that hold for each row as the first of a match, and for later ones if they
-                depend on the row alone; TICK or END instead of a row.
+            bits: shape (n,), the conditions that hold for each row as the first row of a match, and as a later row if
+                they depend on the row alone; TICK or END instead of a row.
             kept: the rows.
 
         Returns:
-            Shape (f, 5): what was found, by key in the order in which it was found.
+            Shape (f, 5): the results, by key in the order in which they were found.
 
         Raises:
-            StepError: see there.
+            StepError: the step failed.
         """
         if not len(codes):
             return _NO_FOUND
@@ -176,7 +176,7 @@ class Partials:
         """The entries of some keys.
 
         Returns:
-            Both of shape (e,): the places of the entries, and which of the keys each belongs to.
+            Both of shape (e,): the indices of the entries, and the index of the key of each.
         """
         counts = self.heads[codes, 1]
         which = np.repeat(np.arange(len(codes)), counts)
@@ -188,7 +188,7 @@ class Partials:
         return np.flatnonzero(self.heads[:, 1])
 
     def due(self, until_us: int) -> Int64s:
-        """The keys with partial matches whose time is over at `until_us`."""
+        """The keys with partial matches whose time has run out at `until_us`."""
         if not self.within_us:
             return np.empty(0, np.int64)
         codes = self.codes()
@@ -198,11 +198,11 @@ class Partials:
         return codes[np.unique(which[over])]
 
     def nodes_used(self) -> int:
-        """How many nodes there are, those that nothing needs any more included."""
+        """The number of nodes, including those that are no longer needed."""
         return int(self._counts[1])
 
     def _pack_entries(self, spare: int = 1_024) -> None:
-        """Drop the former entries of keys, if more are spare."""
+        """Drop the superseded entries of keys, if they outnumber the others."""
         used, live = int(self._counts[0]), int(self.heads[:, 1].sum())
         if used <= spare or used < 2 * live * bool(spare):
             return
@@ -220,8 +220,8 @@ class Partials:
 
         Args:
             rows: the number of kept rows.
-            needed: takes which rows are bound or first rows, shape (rows,), and drops the others and those that terms
-                do not need either; returns the new number of each.
+            needed: a function of which rows are bound or first rows, shape (rows,). It drops all other rows that terms
+                do not need, and returns the new number of each row.
 
         Returns:
             The new numbers of the rows.
@@ -254,7 +254,7 @@ class Partials:
         self.heads = heads
 
     def load(self, codes: Int64s, entries: IntRows, nodes: IntRows) -> None:
-        """Add entries and nodes; both refer to nodes by their place in `nodes`.
+        """Add entries and nodes; both refer to nodes by their index in `nodes`.
 
         Args:
             codes: shape (e,), ascending, the key of each entry; none of these keys has entries.

@@ -1,4 +1,4 @@
-"""A pattern and its measures to the operator that finds it."""
+"""Turns a pattern and its measures into the operator that finds it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workbench.patterns.terms import Term, TermError, Terms, parse_term
 from workbench.state.key_columns import check_keys
 
 PARTIALS_MAX = 10_000
-"""Partial matches that a key may have, unless the user allows others."""
+"""The default limit of the partial matches of a key."""
 
 
 def match_stages(
@@ -35,7 +35,7 @@ def match_stages(
     """The operator for a chain of stages.
 
     Raises:
-        PlanError: a name, a condition or a measure that does not fit the columns; or a pattern that cannot end.
+        PlanError: a name, a condition or a measure does not fit the columns, or the pattern cannot end.
     """
     check_keys(keys, schema)
     if not isinstance(pattern, Pattern):
@@ -72,7 +72,7 @@ def match_stages(
 
 
 def is_asked(conditions: Sequence[tuple[int, int, Term]]) -> bool:
-    """Whether a condition depends on what has been bound before."""
+    """Whether a condition depends on rows bound before."""
     return not all(term.depends_on_row(variable) for _, variable, term in conditions)
 
 
@@ -86,7 +86,7 @@ def _check_end(pattern: Pattern, origin: Origin | None) -> None:
 
 
 def _conditions(stages: Sequence[Stage], variables: Sequence[str]) -> list[tuple[str, int, list[Expression]]]:
-    """The name of each condition, the variable that it is about, and its parts."""
+    """The name of each condition, the variable that it belongs to, and its parts."""
     found: list[tuple[str, int, list[Expression]]] = []
     for stage in stages:
         if stage.group:

@@ -1,9 +1,10 @@
 """Conditions on rows that were bound before, as instructions that the kernel runs for each partial match and row.
 
-What a condition reads of one row (``A.price - 50``) is computed in columns, once for each row that arrives. Only what
-combines several rows (``B.price > A.price - 50``, ``AVG(A.price) < 15``) is left for the kernel: comparisons,
-logic and arithmetic, with the NULL rules and the ranges of the expressions. Texts have numbers: codes, which tell
-whether they are equal, and ranks, which tell which is less but change when others come.
+Parts of a condition that read a single row (``A.price - 50``) are computed in columns, once for each row that arrives.
+Only parts that combine several rows (``B.price > A.price - 50``, ``AVG(A.price) < 15``) are left for the kernel:
+comparisons, logic and arithmetic, with the NULL rules and the ranges of the expressions. Texts are represented by
+numbers: codes, which are equal for equal texts, and ranks, which have the order of the texts but change when texts are
+added.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _COMPARISONS: Mapping[type, tuple[int, bool, bool]] = {
     exp.GT: (codes.LESS, True, False),
     exp.GTE: (codes.LESS_EQUAL, True, False),
 }
-"""The operation, whether its sides change places, and whether the result is inverted."""
+"""The operation, whether its sides are swapped, and whether the result is inverted."""
 _ARITHMETIC: Mapping[type, int] = {exp.Add: codes.ADD, exp.Sub: codes.SUBTRACT, exp.Mul: codes.MULTIPLY}
 
 
@@ -50,10 +51,10 @@ class Program:
     """The conditions of a pattern as instructions; see ``step_matches``.
 
     Attributes:
-        conditions, code, constants: see there.
+        conditions, code, constants: arguments of ``step_matches``.
         depth: of the stack.
-        columns: what is computed from each row that arrives.
-        texts: the numbers of texts.
+        columns: expressions that are computed for each row that arrives.
+        texts: the codes and ranks of texts.
     """
 
     conditions: Int64s
@@ -69,12 +70,12 @@ class Program:
         return bool((self.code[:: codes.OP_WIDTH] == codes.FOLD).any())
 
     def ranks(self) -> Int64s:
-        """Shape (texts,): the rank of each text, by its code; none if no condition asks which of two is less."""
+        """Shape (texts,): the rank of each text, by its code; empty if no condition compares the order of texts."""
         return self.texts.ranks() if (self.code[:: codes.OP_WIDTH] == codes.RANK).any() else _NO_RANKS
 
     def values(self, batch: pa.RecordBatch) -> IntRows:
-        """Shape (n, columns + 1): the columns of n rows, reals by their bits and texts by their codes; and the bits of
-        those that are known."""
+        """Shape (n, columns + 1): the columns of n rows, floating-point numbers as their bits and texts as their codes;
+        in the last column, the bits of the columns that are not null."""
         made = np.zeros((batch.num_rows, len(self.columns) + 1), np.int64)
         for at, column in enumerate(self.columns):
             values = column(batch)
@@ -84,7 +85,7 @@ class Program:
         return made
 
     def packed(self, values: IntRows) -> IntRows:
-        """The same values when no others are left, so that other texts may be forgotten."""
+        """The values with new codes; call it with all values that remain, because other texts may be forgotten."""
         of_text = [at for at, column in enumerate(self.columns) if _is_text(column.type)]
         if of_text:
             values[:, of_text] = self.texts.packed(values[:, of_text])
@@ -99,7 +100,7 @@ def program_of(conditions: Sequence[tuple[int, int, Term]], automaton: Automaton
     """The program of conditions.
 
     Args:
-        conditions: for each its bit, the variable that it is about, and the term.
+        conditions: for each condition, its bit, the variable that it belongs to, and the term.
         automaton: of the pattern.
         schema: of the rows.
 
@@ -137,7 +138,7 @@ class _Making:
         self._part(term.expression.tree, term)
 
     def _part(self, node: Tree, term: Term) -> pa.DataType:
-        """Emit what computes a part; returns its type."""
+        """Emit the instructions that compute a part; return its type."""
         while isinstance(node, exp.Paren):
             node = node.this
         read = [term.references[int(column.name[1:])] for column in node.find_all(exp.Column)]
@@ -206,7 +207,7 @@ class _Making:
         self._emit(operation, int(real))
 
     def _number(self, node: Tree, term: Term, wanted: pa.DataType | None) -> None:
-        """Emit a part as a real number if the type is one."""
+        """Emit a part, converted to a floating-point number if the type is one."""
         kind = self._part(node, term)
         if wanted is not None and pa.types.is_floating(wanted) and not pa.types.is_floating(kind):
             if not pa.types.is_integer(kind):
@@ -214,7 +215,7 @@ class _Making:
             self._emit(codes.TO_REAL)
 
     def _leaf(self, node: Tree, one: Reference, term: Term, kind: pa.DataType) -> None:
-        """A value of one row, computed in columns."""
+        """Emit a value of one row, which is computed in columns."""
         holder = exp.Paren(this=node.copy())
         for column in list(holder.find_all(exp.Column)):
             argument = term.references[int(column.name[1:])].argument
@@ -283,7 +284,7 @@ def _whether_known(value: Expression) -> Expression:
 
 
 def _opening(automaton: Automaton) -> int:
-    """The bit of the variable to which the first row of a match is bound, if no other row is; otherwise 0."""
+    """The bit of the variable that is bound to the first row of a match and to no other row; 0: there is none."""
     edges = automaton.edges.reshape(-1, 6)
     begin, others = edges[: automaton.first[1]], edges[automaton.first[1] :]
     taken = set(begin[begin[:, 0] == TAKE, 4].tolist())
@@ -292,12 +293,12 @@ def _opening(automaton: Automaton) -> int:
 
 
 def _place(one: Reference) -> tuple[int, bool, int, int]:
-    """Which row a reference is about."""
+    """The row that a reference reads."""
     return one.mask, one.from_first, one.offset, one.shift
 
 
 def _bounds(kind: pa.DataType) -> tuple[int, int]:
-    """The least and the largest number of a type; 0 of reals."""
+    """The smallest and the largest number of an integer type; 0 for floating-point types."""
     if kind == pa.float64():
         return 0, 0
     if not pa.types.is_signed_integer(kind):
@@ -306,7 +307,7 @@ def _bounds(kind: pa.DataType) -> tuple[int, int]:
 
 
 def _null_row(term: Term) -> pa.RecordBatch:
-    """One row on which nothing is known."""
+    """One row in which all columns are null."""
     schema = term.schema
     if not len(schema):
         return pa.RecordBatch.from_arrays([pa.nulls(1)], names=["$"])
@@ -318,7 +319,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _numbers(values: pa.Array, texts: TextCodes) -> Int64s:
-    """Shape (n,): the values as whole numbers, reals by their bits and texts by their codes; any number for null."""
+    """Shape (n,): the values as integers, floating-point numbers as their bits and texts as their codes; any number for
+    null."""
     kind = values.type
     if _is_text(kind):
         return texts.codes(values)

@@ -1,7 +1,7 @@
 """The snapshot of pattern matching: rows, nodes that refer to rows, and partial matches that refer to nodes.
 
-Rows carry their keys, so they are selected by key group like any keyed state; nodes follow their rows, and partial
-matches their first row.
+Rows contain their keys, so they are assigned by key group like any keyed state. Nodes belong with their rows, and
+partial matches with their first row.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def saved(
     Args:
         text: the pattern.
         index: of the keys.
-        waiting, kept, partials: the state; nothing of it is superfluous.
+        waiting, kept, partials: the state, without unneeded rows and nodes.
         latest: by code, the number of the last row, plus 1; 0: none is needed.
-        numbers: by code, how many matches there have been; None: they are not counted.
+        numbers: by code, the number of matches so far; None: they are not counted.
     """
     rows = waiting.all()
     batch = kept.take(np.arange(len(kept)))
@@ -88,16 +88,16 @@ def saved(
 
 @dataclass(slots=True)
 class Restored:
-    """State that belongs to this subtask now.
+    """The restored state that belongs to this subtask.
 
     Attributes:
         waiting: rows that the watermark has not passed.
-        kept: rows that partial matches or terms need, with the links between them.
+        kept: rows that partial matches or terms need.
         before, after: shape (n,), see `KeptRows`.
         nodes: shape (m, 3).
         codes, entries: shape (e,) and (e, 5), ascending by code.
         latest_codes, latest_rows: the last row of each key.
-        numbered_codes, numbers: how many matches keys have had.
+        numbered_codes, numbers: keys, and their numbers of matches so far.
     """
 
     waiting: Timed
@@ -123,10 +123,10 @@ class Restored:
 def restored(
     snapshots: Sequence[Snapshot], spec: MatchRows, schema: pa.Schema, index: KeyIndex, context: OperatorContext
 ) -> Restored:
-    """The state of all former subtasks, as far as this subtask owns its keys.
+    """The part of the state of all former subtasks whose keys this subtask owns.
 
     Raises:
-        CheckpointError: it is that of another pattern, or of rows with other columns.
+        CheckpointError: the state belongs to another pattern, or to rows with other columns.
         ValueError: it is damaged.
     """
     parts = [_restored(snapshot, spec, schema, index, context) for snapshot in snapshots]

@@ -1,4 +1,5 @@
-"""Numbers for the texts that conditions compare: codes, equal for equal texts, and ranks, in their order."""
+"""Numbers for the texts that conditions compare: codes, which are equal for equal texts, and ranks, which have the
+order of the texts."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from workbench.operators.matching.text_order import TextOrder
 from workbench.state.key_index import KeyIndex
 
 _TEXT = "text"
-_FEW = 1_024  # not worth packing
+_FEW = 1_024  # fewer texts are not worth packing
 
 
 class TextCodes:
-    """The codes of texts: those of constants, which stay, and those of rows, which are dropped with their rows.
+    """The codes of texts: codes of constants are permanent, codes of texts in rows are dropped with their rows.
 
     Example:
         >>> texts = TextCodes()
@@ -32,10 +33,12 @@ class TextCodes:
 
     @cached_property
     def _index(self) -> KeyIndex:
-        return KeyIndex([_TEXT], pa.schema([pa.field(_TEXT, pa.string())]))  # made late: arrays import pandas
+        return KeyIndex(
+            [_TEXT], pa.schema([pa.field(_TEXT, pa.string())])
+        )  # late: arrays import pandas
 
     def constant(self, text: str | None) -> int:
-        """The code of a constant, before there are any of rows."""
+        """The code of a constant; all constants come before the first rows."""
         code = int(self.codes(pa.array([text], pa.string()))[0])
         self._constants = len(self._index)
         return code
@@ -45,7 +48,7 @@ class TextCodes:
         return self._index.codes(pa.RecordBatch.from_arrays([texts.cast(pa.string())], [_TEXT]))
 
     def ranks(self) -> Int64s:
-        """Shape (texts,): numbers of the texts that have codes, in the order of the texts."""
+        """Shape (texts,): a number for each text, by its code; the numbers have the order of the texts."""
         order, count = self._order, len(self._index)
         if order is None or (len(order) < count and not order.add(self._texts(len(order), count))):
             order = self._order = TextOrder(self._texts(0, count))
@@ -55,7 +58,7 @@ class TextCodes:
         return self._index.keys_table(np.arange(begin, end))[_TEXT]
 
     def packed(self, codes: Int64s) -> Int64s:
-        """The new codes of all texts of rows that are left; the others may be forgotten.
+        """The new codes of all texts of the remaining rows; other texts may be forgotten.
 
         Args:
             codes: of any shape.

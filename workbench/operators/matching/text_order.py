@@ -1,4 +1,4 @@
-"""Numbers in the order of texts, with room between them for texts that come later."""
+"""Numbers that have the order of texts, with gaps for texts that are added later."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pyarrow.compute as pc
 from workbench.elements import Int64s
 
 _GAP = 1 << 32
-_PART = 64  # so many times as many texts are sorted in the time in which one finds its place among them
+_PART = 64  # sorting this many texts takes as long as inserting one
 
 
 class TextOrder:
-    """The order of some texts; null is ordered as the empty one.
+    """The order of some texts; null has the place of the empty text.
 
     Args:
         texts: all texts.
 
     Attributes:
-        numbers: shape (n,), the number of each text; texts that come first in the order have the lower numbers.
+        numbers: shape (n,), the number of each text, lower for texts that come earlier in the order.
 
     Example:
         >>> order = TextOrder(pa.array([f"a{at}" for at in range(100, 200)]))
@@ -43,7 +43,7 @@ class TextOrder:
         return len(self.numbers)
 
     def add(self, texts: pa.Array) -> bool:
-        """Number some more texts between the others; false: a new order of all is faster, or there is no room."""
+        """Insert more texts into the order; return False if sorting all again is faster, or a gap is too small."""
         if _PART * len(texts) > len(self):
             return False
         if self._texts is not None:

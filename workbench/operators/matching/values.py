@@ -1,4 +1,4 @@
-"""The values of terms for many partial or complete matches at once."""
+"""Computes the values of terms for many partial or complete matches at once."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _VALUE = "value"
 
 @dataclass(frozen=True, slots=True)
 class Bindings:
-    """Chains of bound rows, each up to a row; all arrays of shape (n,).
+    """Chains of bound rows, one for each match; all arrays but `nodes` have shape (n,).
 
     Attributes:
         nodes: see ``step_matches``.
         last: the last node of each chain, -1 for none.
-        rows, labels: one more row behind it and its variable, -1 for none.
-        ends: the last node of the complete match that the chain is part of.
+        rows, labels: one more row after the chain and its variable, -1 for none.
+        ends: the last node of the complete match that contains the chain.
         numbers: the number of the match.
-        times: its event time.
+        times: the event time of the match.
     """
 
     nodes: IntRows
@@ -46,7 +46,7 @@ class Bindings:
         return len(self.last)
 
     def bound(self, mask: int) -> tuple[Int64s, Int64s, Int64s, Int64s]:
-        """All rows of some variables: which chain each is of, the row, its variable, and its node."""
+        """All rows that are bound to some variables: for each, its chain, the row, its variable, and its node."""
         room = max(64, 2 * len(self))
         while True:
             parts = [np.empty(room, np.int64) for _ in range(4)]

@@ -1,4 +1,4 @@
-"""Rows that the watermark has not passed yet."""
+"""Keeps the rows that the watermark has not passed yet."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Timed:
 
 
 class WaitingRows:
-    """Batches in order of arrival, each of them sorted by time, so that the due rows are at their beginnings.
+    """Batches in order of arrival, each sorted by time, so that the due rows are at the beginning of each batch.
 
     Args:
         schema: of the rows.
@@ -48,17 +48,17 @@ class WaitingRows:
         return sum(map(len, self._batches))
 
     def add(self, rows: Timed) -> None:
-        """Add rows that have arrived now."""
+        """Add rows that have just arrived."""
         if len(rows):
             self._batches.append(_sorted(rows))
 
     def put_back(self, rows: Timed) -> None:
-        """Add rows that were taken, before all others."""
+        """Return rows that were taken to the front of the queue."""
         if len(rows):
             self._batches.insert(0, _sorted(rows))
 
     def take(self, until_us: int) -> Timed:
-        """Take the rows up to a time; those of one batch are in order of time, equal times in order of arrival."""
+        """Take the rows up to a time; within a batch, they are sorted by time and, for equal times, by arrival."""
         due, kept = [], []
         for rows in self._batches:
             end = int(np.searchsorted(rows.times, until_us, side="right"))
@@ -70,7 +70,7 @@ class WaitingRows:
         return self._joined(due)
 
     def all(self) -> Timed:
-        """All rows, in order of arrival; equal times of a key are in that order."""
+        """All rows, batch by batch in order of arrival; rows of a key with equal times are in that order, too."""
         return self._joined(self._batches)
 
     def count(self, code: int) -> int:
