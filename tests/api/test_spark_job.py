@@ -267,7 +267,7 @@ def refused() -> None:
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        (SimpleNamespace(_jsc=None), "the Spark session has been stopped: make a new one, or leave spark out"),
+        (SimpleNamespace(_jsc=None), "the Spark session has been stopped: create a new one, or leave spark out"),
         (SimpleNamespace(_jsc=SimpleNamespace(sc=refused)), "the JVM of the Spark session has ended"),
     ],
 )
@@ -314,11 +314,11 @@ def test_a_jvm_that_ended_is_a_sentence() -> None:
         ),
         (
             "[STREAM_FAILED] x\norg.apache.spark.SparkException: Python worker exited unexpectedly (crashed)\n at org",
-            "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out",
+            "a Python process of Spark ended in the middle of a batch: the system may have killed it because memory",
         ),
         (
             "org.apache.spark.SparkException: Python worker failed to connect back.\n at org",
-            "a Python process did not start in the ten seconds that Spark waits, as on a busy machine: start the query",
+            "a Python process did not start within the ten seconds that Spark waits, as happens on a busy",
         ),
         (
             "x\npy4j.protocol.Py4JJavaError: calling o28.getResult.\n: org.apache.spark.SparkException: aborted\n"

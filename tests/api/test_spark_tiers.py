@@ -41,7 +41,7 @@ NATIVE = {
 }
 
 CARRIED = {
-    "map": (lambda s: s.map(lambda row: row), "the workbench's own"),
+    "map": (lambda s: s.map(lambda row: row), "the workbench's own operator"),
     "rolling": (lambda s: s.key_by("k").aggregate(n=wb.count()), "a row for each key and batch"),
     "session": (lambda s: s.key_by("k").window(wb.session("1s")).aggregate(n=wb.count()), "session"),
     "trigger": (

@@ -1,4 +1,4 @@
-"""What a micro-batch brings to the driver."""
+"""The results of a micro-batch in the driver."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from workbench.elements import Records
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a micro-batch brought to the driver.
+    """The results of a micro-batch.
 
     Attributes:
-        number: in Spark, from 0.
+        number: of the batch in Spark, from 0.
         rows: for the sinks, by uid.
-        figures: what the tasks counted; empty in the native tier.
+        figures: the counts of the tasks; empty in the native tier.
     """
 
     number: int

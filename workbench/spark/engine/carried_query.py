@@ -33,16 +33,16 @@ def start_carried(
     interval: str,
     write: Callable[[Batch], None],
 ) -> Any:
-    """Start the query; returns Spark's handle.
+    """Start the query; return Spark's handle.
 
     Args:
         spark: its session.
         plan: of the pipeline.
         root: of its checkpoint directory.
-        batch_rows: records of a batch, about.
-        clocked: there are batches without records.
+        batch_rows: the approximate number of records in a batch.
+        clocked: whether there are batches without records.
         interval: between two batches, as Spark writes it.
-        write: called with each batch, on a thread of Spark's.
+        write: called with each batch, on one of Spark's threads.
 
     Raises:
         PlanError: a function cannot be sent to Spark's workers.

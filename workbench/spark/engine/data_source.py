@@ -1,7 +1,7 @@
 """The sources of a carried pipeline as one streaming data source of Spark, written in Python.
 
-Spark keeps the reader in a process beside the driver, asks it for offsets there, and lets executors read the log of a
-batch. Executors only need its folder, so the reader travels without its open files.
+Spark runs the reader in a separate process on the driver's machine, asks it for offsets there, and has executors read
+the log of a batch. Executors need only the folder of the log, so the reader is sent to them without its open files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROWS = "task INT, channel INT, payload BINARY"
 
 
 class CarriedDataSource(DataSource):  # type: ignore[misc]  # PySpark is untyped here
-    """Reads the sources of a pipeline; its options name the folder of the log, the plan, and the size of a batch."""
+    """Reads the sources of a pipeline; its options are the folder of the log, the plan, and the size of a batch."""
 
     @classmethod
     def name(cls) -> str:

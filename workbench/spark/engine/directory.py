@@ -3,7 +3,7 @@
 ::
 
     checkpoints/
-        pipeline.json       what the directory belongs to
+        pipeline.json       the identity of the pipeline
         spark/              Spark's checkpoint: offsets, commits, state
         source/             the log of batches that Spark has not committed
         epochs/, tables/    the sinks' snapshots, and the files of TableSinks
@@ -34,15 +34,15 @@ LOCK = "owner"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a checkpoint directory belongs to.
+    """Identifies the pipeline to which a checkpoint directory belongs.
 
     Attributes:
         operators: the kind of each operator, by uid.
-        subtasks: of each operator, by uid.
-        key_groups: their number.
+        subtasks: the number of subtasks of each operator, by uid.
+        key_groups: the number of key groups.
         tier: ``native`` or ``carried``.
         partitions: of Spark's shuffles, which are fixed for the life of a checkpoint.
-        whole: Spark reads the sources by itself, in one batch.
+        whole: whether Spark's own reader reads the sources, in one batch.
         run: identifies the first run.
     """
 
@@ -56,7 +56,7 @@ class Identity:
 
     @staticmethod
     def of(graph: PhysicalGraph, tier: str, partitions: int, *, whole: bool) -> Identity:
-        """The identity of a pipeline that begins."""
+        """The identity of a pipeline that is started."""
         return Identity(
             graph.kinds, graph.parallelism, graph.max_parallelism, tier, partitions, whole, secrets.token_hex(8)
         )
@@ -67,18 +67,19 @@ class Directory:
 
     Args:
         given: the checkpoint directory, or None.
-        resume: it may hold checkpoints, from which the run continues.
-        identity: of the pipeline that begins.
+        resume: whether it may contain checkpoints, from which the run continues.
+        identity: of the pipeline that is started.
         job: its name.
 
     Attributes:
         root: the folder.
-        run: of the pipeline's first run in it.
-        whole: Spark reads the sources by itself, in one batch; as the first run did, once that batch is written.
+        run: identifies the pipeline's first run in the folder.
+        whole: whether Spark's own reader reads the sources, in one batch; once that batch is written, the value of the
+            first run.
 
     Raises:
-        CheckpointError: it is in use, is not on this machine, or holds checkpoints of another pipeline, or any without
-            `resume`.
+        CheckpointError: it is in use, is not on this machine, contains checkpoints of another pipeline, or contains
+            checkpoints although `resume` is false.
     """
 
     def __init__(self, given: str | Path | None, resume: bool, identity: Identity, job: str) -> None:
@@ -114,12 +115,12 @@ class Directory:
             self.folder(name).mkdir(exist_ok=True)
 
     def folder(self, name: str) -> Path:
-        """A folder below it."""
+        """A folder below the root."""
         return self.root / name
 
     @property
     def ended(self) -> bool:
-        """Whether Spark has committed a batch behind which every source has ended."""
+        """Whether Spark has committed a batch after which every source has ended."""
         commits = self.root / "spark" / "commits"
         try:
             last = max(int(file.name) for file in commits.iterdir() if file.name.isdecimal())
@@ -129,23 +130,23 @@ class Directory:
         return bool(offsets) and all(offset.get("ended") is True for offset in offsets)
 
     def offsets(self, batch: int) -> list[dict[str, Any]]:
-        """The offset of each source behind a batch.
+        """The offset of each source after a batch.
 
         Raises:
             OSError, ValueError: the file of the batch cannot be read.
         """
         text = (self.root / "spark" / "offsets" / str(batch)).read_text(encoding="utf-8")
-        return [parsed(line) for line in text.splitlines()[2:]]  # behind version and settings
+        return [parsed(line) for line in text.splitlines()[2:]]  # after the version and the settings
 
     def records_before(self, batch: int) -> int:
-        """The records of the first source in the batches before one, as far as its offsets count them."""
+        """The number of records of the first source in the batches before one, if its offsets count them."""
         try:
             return 0 if batch == 0 else int(self.offsets(batch - 1)[0].get("records", 0))
         except (OSError, ValueError, LookupError):
             return 0
 
     def close(self) -> None:
-        """Let others use it; a temporary one is removed."""
+        """Release the folder; a temporary one is removed."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -174,7 +175,7 @@ class Directory:
         except (OSError, ValueError) as error:
             raise CheckpointError(f"{file} cannot be read: {error}") from error
         _check_same(saved, identity, str(self.root))
-        if saved.whole and not self._written:  # nothing is done yet, and there may be more to read by now
+        if saved.whole and not self._written:  # nothing is done yet, and there may be more records now
             for name in ("source", "spark"):
                 shutil.rmtree(self.folder(name), ignore_errors=True)
             saved = replace(saved, whole=identity.whole)
@@ -183,11 +184,11 @@ class Directory:
 
 
 def check_unused(place: str | Path | None, resume: bool) -> None:
-    """Reject a run from the beginning where a job has left its checkpoints.
+    """Reject a run without `resume` if a job has left checkpoints in its directory.
 
     Args:
         place: the checkpoint directory, or None.
-        resume: the run continues from them.
+        resume: whether the run continues from the checkpoints.
 
     Raises:
         CheckpointError: there are checkpoints.

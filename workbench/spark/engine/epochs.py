@@ -1,9 +1,9 @@
 """The sinks of a query, in the driver: each micro-batch is an epoch, committed exactly once.
 
-A sink pre-commits the rows of a batch in its snapshot, which is written to the checkpoint directory under the number of
-the batch; then it commits. So the protocol is that of the kernel's checkpoints. Spark runs a batch again under the same
-number when the process has died before Spark noted its end: a batch whose snapshot exists is not written again, only
-its commit is repeated, which is idempotent.
+The protocol is that of checkpoints in the kernel: a sink pre-commits the rows of a batch in its snapshot, which is
+written to the checkpoint directory under the number of the batch; then it commits. If the process dies before Spark has
+recorded the end of a batch, Spark runs the batch again under the same number. If its snapshot exists, the batch is not
+written again; only its commit is repeated, which is idempotent.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Epochs:
     Args:
         sinks: uid and node of each.
         job, run: as in ``OperatorContext``.
-        folder: for the snapshots, and the files of tables; None: nothing outlives the process.
-        tables: where TableSinks commit.
+        folder: for the snapshots, and the files of tables; None: nothing survives the end of the process.
+        tables: to which TableSinks commit.
 
     Attributes:
-        committed: the last batch that is committed; -1: none.
-        rows: that were written, by the uid of the sink.
+        committed: the number of the last committed batch; -1: none.
+        rows: the number of written rows, by the uid of the sink.
     """
 
     def __init__(
@@ -66,11 +66,11 @@ class Epochs:
                 operator.notify_complete(self.committed + 1)
 
     def write(self, batch: int, rows: Iterable[tuple[str, Records]]) -> None:
-        """Write and commit a batch, unless that was done.
+        """Write and commit a batch, unless that has been done already.
 
         Args:
             batch: its number in Spark, from 0.
-            rows: of the sinks, by uid, in order.
+            rows: for the sinks, by uid, in order.
 
         Raises:
             SinkError: a sink cannot write them.
@@ -96,7 +96,7 @@ class Epochs:
                     file.unlink()
 
     def close(self) -> None:
-        """Release what the sinks hold."""
+        """Release the resources of the sinks."""
         for operator in self._operators.values():
             with suppress(Exception):  # everything is committed, or will be repeated
                 operator.close()

@@ -13,21 +13,22 @@ _MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with cod
 _GONE = re.compile(
     r"connect to the Java server|Answer from Java side is empty|SparkContext\.dagScheduler\(\)\" is null"
 )
-"""A JVM that runs out of memory takes its context apart first."""
+"""A JVM that runs out of memory stops its Spark context first."""
 _CRASHED = "Python worker exited unexpectedly"
 _LOST = re.compile(r"(ExecutorLostFailure[^\n]*|Lost executor[^\n]*)")
 
 
 SHORT_OF_MEMORY = (
     "a JVM of Spark ran out of memory: give it more (WORKBENCH_SPARK_MEMORY=4g in the environment, more megabytes in "
-    "local-cluster[...], or spark.driver.memory and spark.executor.memory of your own), or records with less in them"
+    "local-cluster[...], or spark.driver.memory and spark.executor.memory of your own session), or use smaller records"
 )
 _ENDED_PYTHON = (
-    "a Python process of Spark ended in the middle of a batch: the system kills processes when memory runs out, so let "
-    "functions hold less at once; or code that is not Python crashed"
+    "a Python process of Spark ended in the middle of a batch: the system may have killed it because memory ran out "
+    "(let functions hold less at a time), or native code crashed"
 )
 _IMPATIENT = (
-    "a Python process did not start in the ten seconds that Spark waits, as on a busy machine: start the query again"
+    "a Python process did not start within the ten seconds that Spark waits, as happens on a busy machine: start the "
+    "query again"
 )
 _AGAIN = "run the pipeline again with resume=True, without the former session"
 _OUT_OF_MEMORY = 52
@@ -35,7 +36,7 @@ _DYING_S = 2.0
 
 
 def is_impatience(text: str) -> bool:
-    """Whether Spark has only waited too little for a Python process to start: ten seconds, which is fixed.
+    """Whether a Python process took longer to start than the ten seconds that Spark waits, which cannot be changed.
 
     Example:
         >>> is_impatience("org.apache.spark.SparkException: Python worker failed to connect back.")
@@ -45,7 +46,7 @@ def is_impatience(text: str) -> bool:
 
 
 def sentence_of(text: str) -> str:
-    """The cause in the text of an error of Spark.
+    """The cause, taken from the text of an error of Spark.
 
     Example:
         >>> sentence_of("[STREAM_FAILED] ...\\nworkbench.errors.RecordError: map(f) failed: 0\\n at org.apache")
@@ -78,7 +79,7 @@ def is_gone(error: Exception) -> bool:
 
 
 def exit_code(session: Any) -> int | None:
-    """The exit code of a session's JVM, if this process has started it, and it has ended or is about to; else None."""
+    """The exit code of a session's JVM, if this process started it and it has ended or is about to; else None."""
     try:
         return int(session.sparkContext._gateway.proc.wait(_DYING_S))
     except Exception:  # noqa: BLE001  it has not ended, or is not this process's
@@ -86,18 +87,18 @@ def exit_code(session: Any) -> int | None:
 
 
 def failure_of(error: Exception | None, session: Any) -> str:
-    """Why a query failed, which may be that the JVM of its session has ended; nothing is said of no error."""
+    """The cause of a query's failure, possibly the end of its session's JVM; empty if there is no error."""
     if error is None:
         return ""
     return sentence_of_question(error, exit_code(session) if is_gone(error) else None)
 
 
 def sentence_of_question(error: Exception, code: int | None = None) -> str:
-    """Why a question to Spark's JVM was not answered.
+    """Why a request to Spark's JVM was not answered.
 
     Args:
-        error: that asking raised.
-        code: with which the JVM has ended; None: not known, or it has not.
+        error: raised by the request.
+        code: the exit code of the JVM; None: not known, or it is still running.
 
     Example:
         >>> sentence_of_question(ConnectionRefusedError(111, "Connection refused"))

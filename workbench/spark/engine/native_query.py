@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
 
 _NO_TICKS = f"CASE WHEN {TICK} THEN {TIME} IS NULL ELSE TRUE END"
-"""Keeps the data. It reads the event time, so that Spark does not move it below the watermark, where it would hide the
-ticks."""
+"""Keeps the data rows. The condition reads the event time, so that Spark does not push it below the watermark, where
+it would remove the ticks."""
 _SINK_ROWS = "sink INT, payload BINARY"
 
 
@@ -46,10 +46,10 @@ class NativePlan:
         spark: the session of the query.
         plan: with one subtask of each operator.
         root: of the checkpoint directory.
-        batch_rows: records of a batch, about.
-        reread_rows: the same of a source that executors read for themselves.
-        parts: in how many partitions a batch is read.
-        whole: Spark reads all sources by itself, in one batch.
+        batch_rows: the approximate number of records in a batch.
+        reread_rows: the same for a source that executors read directly.
+        parts: the number of partitions in which a batch is read.
+        whole: whether Spark's own reader reads all sources, in one batch.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class NativePlan:
         condition = alike[0]
         for other in alike[1:]:
             condition = condition & other
-        # A tick has no partner, and must stay.
+        # A tick has no join partner, but must be kept.
         joined = left.join(f.broadcast(right), condition, "left")
         if columns.how == "inner":
             joined = joined.where(_column(names[columns.right_keys[0]]).isNotNull() | _column(TICK))
@@ -223,7 +223,7 @@ def start_native(
     whole: bool,
     write: Callable[[Batch], None],
 ) -> Any:
-    """Start the query; returns Spark's handle; see `NativePlan` and `start_carried` for the arguments.
+    """Start the query; return Spark's handle. `NativePlan` and `start_carried` describe the arguments.
 
     Raises:
         PlanError: a function cannot be sent to Spark's workers.
@@ -258,7 +258,7 @@ def start_native(
             write(Batch(number, found, []))
 
     writer = frame.writeStream.foreachBatch(take).queryName(plan.job).option("checkpointLocation", str(root / "spark"))
-    if whole:  # every window at the end of its only batch, which is the state that it has then
+    if whole:  # the windows are complete at the end of the only batch
         writer = writer.outputMode("update" if native.has_windows else "append").trigger(availableNow=True)
     else:
         writer = writer.outputMode("append").trigger(processingTime=interval)
@@ -266,7 +266,7 @@ def start_native(
 
 
 class _Packing:
-    """Makes parcels of the rows of one sink, in a worker."""
+    """Packs the rows of one sink into parcels, in a worker."""
 
     def __init__(self, sink: int, schema: pa.Schema) -> None:
         self._sink, self._schema = sink, schema
@@ -280,6 +280,6 @@ class _Packing:
 
 
 def _as(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows in the types of the kernel."""
+    """The rows with the types that they have in the kernel."""
     columns = [rows.column(name).cast(field.type) for name, field in zip(rows.column_names, schema, strict=True)]
     return pa.Table.from_arrays(columns, schema=schema).combine_chunks()

@@ -1,12 +1,12 @@
 """A source of the native tier: rows as columns of Spark, with their event time and the source's mark.
 
-Spark's watermark is one maximum over everything that it has seen, less a delay. So a log that is read channel after
-channel would lose its second channel. Two things keep it right: rows come by arrival over all splits, and each batch
-brings the *mark*, the least of the largest event times of the splits, in a column of its own. A query has a watermark
-on both columns, and Spark takes the smaller one, which is the mark's.
+Spark's watermark is the maximum event time that it has seen, minus a delay. So if a log were read channel by channel,
+all records of the second channel would be late. Two measures prevent this: rows are read in order of arrival over all
+splits, and each batch contains the *mark* in a separate column: the minimum over the splits of their largest event
+times. A query has a watermark on both columns, and Spark uses the smaller one, which is the mark's.
 
-Each batch has a row without data, the *tick*, that brings the mark even if a filter drops all other rows. The last tick
-lies in the year 9999, so that a bounded input ends completely.
+Each batch has a row without data, the *tick*, which contains the mark even if a filter drops all other rows. The last
+tick is in the year 9999, so that all windows of a bounded input end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ADDED = (pa.field(TIME, _INSTANT), pa.field(MARK, _INSTANT), pa.field(TICK, pa.b
 
 
 class NativeDataSource(DataSource):  # type: ignore[misc]  # PySpark is untyped here
-    """Reads one source of a pipeline; its options name the log, the plan, the source, and the columns."""
+    """Reads one source of a pipeline; its options are the log, the plan, the source, and the columns."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,7 +40,7 @@ class NativeDataSource(DataSource):  # type: ignore[misc]  # PySpark is untyped 
 
 
 class _Part(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
-    """One of `parts` shares of a batch in the log of batches."""
+    """One of `parts` partitions of a batch in the log of batches."""
 
     def __init__(self, number: int, part: int, parts: int, mark_us: int) -> None:
         super().__init__((number, part))
@@ -48,7 +48,7 @@ class _Part(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
 
 
 class _Pieces(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
-    """What one task reads of a replay log."""
+    """The pieces of a replay log that one task reads."""
 
     def __init__(self, part: int, pieces: list[Any], identity: str, mark_us: int) -> None:
         super().__init__(part)
@@ -56,10 +56,10 @@ class _Pieces(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
 
 
 def columns_of(serialized: bytes) -> pa.Schema:
-    """The columns that a source gives to Spark.
+    """The columns of a source in Spark.
 
     Args:
-        serialized: the schema of the columns that are read.
+        serialized: the schema of the columns that the source reads.
     """
     schema = pa.ipc.read_schema(pa.py_buffer(serialized))
     return pa.schema([*(field.with_nullable(True) for field in schema), *ADDED])
@@ -152,7 +152,7 @@ class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is 
 
 
 def _rows_behind(positions: Any) -> tuple[str, dict[str, int]]:
-    """The identity of a replay log, and the rows before a position by channel."""
+    """The identity of a replay log, and the number of rows before a position, by channel."""
     snapshots = list(positions.values())
     rows = {channel: offset for each in snapshots for channel, offset in each["offsets"].items()}
     return (snapshots[0]["log"] if snapshots else ""), rows

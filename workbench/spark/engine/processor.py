@@ -1,4 +1,4 @@
-"""One level of a carried plan as a stateful processor of Spark: one read and one write of state for each task."""
+"""One level of a carried plan as a stateful processor of Spark, which reads and writes the state of each task once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 
 class CarriedProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is untyped here
-    """Runs the tasks of one level; a task is a group, and its state one value.
+    """Runs the tasks of one level; each task is a group, and its state is one value.
 
     Args:
-        plan: name of the file with the plan, which Spark has brought to its executors.
-        level: which one.
+        plan: name of the file with the plan, which Spark has sent to its executors.
+        level: its index.
     """
 
     def __init__(self, plan: str, level: int) -> None:
@@ -27,7 +27,7 @@ class CarriedProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is u
         self._state = handle.getValueState("task", "content BINARY")
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  Spark's names
-        # Imported here: Spark asks a process of its own, which needs nothing of this, for the names of the states.
+        # Imported late: Spark asks a separate process for the names of the states, which does not need these modules.
         from workbench.spark.carried.level import is_at, run_task
         from workbench.spark.engine.sent import received
 
@@ -52,4 +52,4 @@ class CarriedProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is u
         )
 
     def close(self) -> None:
-        """Nothing is open between two batches."""
+        """Do nothing: no resources are held between two batches."""

@@ -1,11 +1,11 @@
 """Reads the sources of a pipeline in the driver, batch by batch.
 
-What is read is written to a log before Spark hears of the offset behind it: Spark may ask for a batch again, after the
-end of the process too, and then gets the same records, whatever the source is. The log of a batch is deleted when Spark
-has committed the batch.
+The records of a batch are written to a log before Spark learns the offset after them. Spark may ask for a batch again,
+even after a restart of the process, and then receives the same records from any kind of source. When Spark has
+committed a batch, its log is deleted.
 
-An offset is a JSON object: the number of the last batch, the position of each reader in the terms of the kernel's
-checkpoints (for a replay log ``{"0": 123, "1": 120}``, the rows by channel), the records before it, and whether
+An offset is a JSON object: the number of the last batch, the position of each reader as in the kernel's checkpoints
+(for a replay log ``{"0": 123, "1": 120}``, the rows by channel), the number of records before it, and whether
 everything has been read.
 """
 
@@ -42,11 +42,11 @@ class Reading:
     Args:
         plan: of the pipeline.
         folder: of the log.
-        batch_rows: records of a batch, at most, over all sources; a chunk more is possible.
-        clocked: some operator looks at the clock, so that there are batches without records, too.
+        batch_rows: the maximum number of records in a batch, over all sources; it may be exceeded by one chunk.
+        clocked: whether an operator uses the clock, so that there must be batches without records, too.
         clock: processing time.
         only: the source that is read; empty: all.
-        reread: executors read the records for themselves: only times are read here, and nothing is logged.
+        reread: whether executors read the records directly: then only times are read here, and nothing is logged.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Reading:
         self._ticked_us = 0
 
     def next_offset(self, start: Offset) -> Offset:
-        """The offset behind the next batch; `start` itself when there is nothing to read now."""
+        """The offset after the next batch; `start` itself if there is nothing to read now."""
         if start["ended"]:
             return start
         known = self._folder / _name(start["batch"] + 1)
-        if known.exists():  # read before the process ended, or before Spark lost its answer
+        if known.exists():  # read before a restart of the process, or before Spark lost the answer
             return cast("Offset", json.loads(pa.ipc.open_file(known).schema.metadata[b"offset"]))
         if self._at != start["batch"]:
             self._go_to(start)
@@ -99,7 +99,7 @@ class Reading:
         return offset
 
     def forget(self, end: Offset) -> None:
-        """Spark has committed everything up to `end`."""
+        """Delete the logs of batches that Spark has committed, up to `end`."""
         for file in self._folder.glob("*.arrow"):
             if int(file.stem) <= end["batch"]:
                 file.unlink(missing_ok=True)
@@ -123,7 +123,7 @@ class Reading:
         self._at = start["batch"]
 
     def _poll(self) -> tuple[dict[int, list[Item]], int]:
-        """Let the readers take turns, a chunk each, until the batch is full or nothing is due; counts the records."""
+        """Read a chunk from each reader in turn until the batch is full or nothing is due; count the records."""
         parcels: dict[int, list[Item]] = {}
         left, active = self._batch_rows, list(self._readers.values())
         while active and left > 0:
@@ -143,8 +143,8 @@ class Reading:
         return found
 
     def _marks(self, start: Offset, ended: bool) -> Offset:
-        """The largest event time of each split, and the least over those that still have records: Spark's watermark
-        follows it, less the bound on disorder."""
+        """The largest event time of each split, and the minimum over the splits that still have records: Spark's
+        watermark is this minimum minus the bound on disorder."""
         largest: dict[str, dict[str, Any]] = {}
         marks = []
         for (name, subtask), reader in self._readers.items():
@@ -165,7 +165,7 @@ class Reading:
 
 
 class _Reader:
-    """One subtask's reader, and what it told last."""
+    """One subtask's reader, and the event times that it has reached."""
 
     def __init__(self, plan: CarriedPlan, vertex: Any, subtask: int, clock: Clock, reread: bool) -> None:
         self.task = plan.task(vertex, subtask)
@@ -191,19 +191,19 @@ class _Reader:
         self._reader.restore(snapshots)
 
     def position(self, name: str) -> Any:
-        """Where it is, as JSON."""
+        """Its position, as JSON."""
         snapshot = self._reader.snapshot()
         try:
             json.dumps(snapshot)
         except TypeError:
             raise PlanError(
-                f"the source {name!r} keeps tables in its position, and an offset of Spark is a JSON object: run this "
-                "pipeline in the kernel"
+                f"the position of the source {name!r} contains tables, but an offset of Spark is a JSON object: run "
+                "this pipeline in the kernel"
             ) from None
         return snapshot
 
     def mark(self) -> int:
-        """The event time that all of its splits have reached."""
+        """The event time that all its splits have reached."""
         if self._told is None:
             return 0
         if self._told.shared:
@@ -211,7 +211,7 @@ class _Reader:
         return min((self.largest.get(split, 0) for split in self._told.names), default=0)
 
     def poll(self, most: int) -> tuple[list[Item], int, bool]:
-        """Elements, the number of records among them, and whether nothing more is due now."""
+        """Return elements, the number of records in them, and whether nothing more is due now."""
         if self.ended:
             return [], 0, True
         items: list[Item] = self._splits()

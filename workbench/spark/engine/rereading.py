@@ -1,8 +1,8 @@
-"""Sources whose records executors read for themselves: replay logs at full speed.
+"""Sources whose records executors read directly: replay logs at full speed.
 
-The driver reads only the columns of times, from which it decides where a batch ends and which event time each channel
-has reached. A batch is a range of rows for each channel. It needs no log of its own, because a replay log does not
-change: what Spark asks for again is read again.
+The driver reads only the time columns, from which it decides where a batch ends and which event time each channel has
+reached. A batch is a range of rows for each channel. It needs no log, because a replay log does not change: if Spark
+asks for a batch again, the same rows are read again.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Piece:
 def can_reread(spec: object) -> TypeGuard[ReplaySource]:
     """Whether executors can read a source by ranges of rows.
 
-    A paced replay is read in the driver, which has the clock.
+    A paced replay is read in the driver, because the driver has the clock.
     """
     return isinstance(spec, ReplaySource) and math.isinf(spec.speed)
 
 
 def times_only(spec: ReplaySource) -> ReplaySource:
-    """The source with its time columns alone; its positions are the same."""
+    """The source with its time columns only, and with the same positions."""
     log = spec.log
     return replace(spec, log=log.narrowed({log.event_time, log.arrival_time}))
 
 
 def pieces(start: Mapping[str, Any], end: Mapping[str, Any], parts: int) -> list[list[Piece]]:
-    """What each of `parts` tasks reads of a batch; a task without rows is left out, but for the first.
+    """The pieces of a batch that each of `parts` tasks reads; tasks without rows are left out, except the first.
 
     Args:
-        start, end: the rows before the batch and behind it, by channel, in the terms of the reader's snapshots.
-        parts: of the batch.
+        start, end: the positions before and after the batch, by channel, as in the reader's snapshots.
+        parts: the number of tasks.
 
     Example:
         >>> pieces({"0": 5}, {"0": 9, "1": 4}, 2)
@@ -70,8 +70,8 @@ def read_piece(folder: str, identity: str, piece: Piece, names: list[str]) -> It
     Args:
         folder: of the log.
         identity: of the log when the batch was planned.
-        piece: which rows.
-        names: columns.
+        piece: the rows.
+        names: the columns.
 
     Raises:
         HistoryError: the log cannot be read here, or was rewritten.

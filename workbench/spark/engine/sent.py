@@ -1,6 +1,6 @@
-"""The plan on its way to Spark's Python workers, with the functions of users.
+"""Sends the plan, with the functions of users, to Spark's Python workers.
 
-It is pickled by value with Spark's own pickler, for the length of one run; checkpoints never contain it.
+It is pickled by value with Spark's own pickler, for the duration of one run; checkpoints never contain it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def sent(plan: CarriedPlan) -> bytes:
     """The plan as bytes.
 
     Raises:
-        PlanError: a function of the pipeline refers to something that stays in this process; names the variable.
+        PlanError: a function of the pipeline refers to a value that cannot be sent; names the variable.
     """
     with _by_value():
         try:
@@ -40,7 +40,8 @@ def sent(plan: CarriedPlan) -> bytes:
 
 @contextmanager
 def _by_value() -> Iterator[None]:
-    """Within the block, functions and classes of the user's own modules are sent whole: workers cannot import them."""
+    """Within the block, functions and classes of the user's own modules are pickled by value, because workers cannot
+    import them."""
     installed = tuple(str(Path(place).resolve()) for place in (sys.prefix, sys.base_prefix, Path(errors_file).parent))
     own = [
         module
@@ -63,11 +64,11 @@ def _by_value() -> Iterator[None]:
 
 
 def shipped(context: Any, name: str, content: bytes) -> None:
-    """Let executors have the plan under this name, also those that are started later.
+    """Make the plan available to executors under this name, including executors that are started later.
 
-    Spark brings each new executor all files of its context, and one that is gone fails every task there. So the file
-    stays until this process ends, which the checkpoint directory of an ended job does not. It does not travel within
-    the processor, because Spark broadcasts what exceeds a megabyte.
+    Spark sends each new executor all files of its context; if one is missing, every task there fails. So the file must
+    exist until this process ends, longer than the checkpoint directory of a job may. The plan is not part of the
+    processor, because Spark broadcasts objects of more than a megabyte.
 
     Args:
         context: of Spark.
@@ -87,7 +88,7 @@ def _folder() -> Path:
 
 
 def received(name: str, read: Callable[[], bytes]) -> CarriedPlan:
-    """The plan in a worker, unpickled once in each process.
+    """Receive the plan in a worker; it is unpickled once in each process.
 
     Args:
         name: identifies its content.
@@ -107,7 +108,7 @@ def _unsendable(plan: CarriedPlan, error: Exception) -> PlanError:
                 if not _fits(value):
                     return PlanError(
                         f"the function {getattr(function, '__name__', '?')!r} uses the variable {name!r}, a "
-                        f"{type(value).__name__}, which cannot be sent to Spark's workers: make it inside the "
+                        f"{type(value).__name__}, which cannot be sent to Spark's workers: create it inside the "
                         "function, or pass only the values that the function needs",
                         origin=node.origin,
                     )
@@ -149,7 +150,7 @@ def _functions(value: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def _variables(function: Any) -> Iterator[tuple[str, Any]]:
-    """The variables from outside that a function uses, by name."""
+    """The global and enclosing variables that a function uses, by name."""
     code = function.__code__
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         yield name, cell.cell_contents

@@ -1,4 +1,4 @@
-"""The session in which a query runs: a twin of the user's, with the settings that its results depend on."""
+"""The session in which a query runs: a copy of the user's session, with the settings that its results depend on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvid
 _IN_MEMORY = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 _SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
-    "spark.sql.ansi.enabled": "false",  # expressions give null where ANSI raises, as in the kernel
+    "spark.sql.ansi.enabled": "false",  # as in the kernel, expressions return null instead of raising
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.stateStore.providerClass": _STORE,
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -29,23 +29,23 @@ _SETTINGS = {
 
 
 _OF_ONE_BATCH = {
-    # Nobody reads the state of such a query: what is cheapest to write.
+    # The state of such a query is never read, so use what is cheapest to write.
     "spark.sql.streaming.stateStore.providerClass": _IN_MEMORY,
-    # Its watermark has no windows left to end.
+    # A further batch would end no more windows.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
 }
 
 
 def query_session(given: object | None, partitions: int, *, several: bool) -> SparkSession:
-    """A session with its own settings and the context of `given`; without one, of this process's session.
+    """A session with its own settings and the Spark context of `given`, or else of this process's session.
 
     Args:
         given: the user's session, which is not changed, or a master URL.
         partitions: of shuffles.
-        several: the query has several stateful operators.
+        several: whether the query has several stateful operators.
 
     Raises:
-        SettingError: not a session of PySpark, a session of Spark Connect, one that has been stopped, or no master.
+        SettingError: `given` is not a session of classic PySpark, has been stopped, or is not a valid master.
         HistoryError: there is no Java.
         MissingPackageError: PySpark is not installed.
     """
@@ -62,12 +62,12 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
     context = base.sparkContext
     try:
         stopped = context._jsc is None or context._jsc.sc().isStopped()
-    except Exception as error:  # whatever Py4J raises where nobody answers
+    except Exception as error:  # whatever Py4J raises without an answer
         raise SettingError(
             f"the JVM of the Spark session has ended ({error}): leave spark out to start another one"
         ) from error
     if stopped:
-        raise SettingError("the Spark session has been stopped: make a new one, or leave spark out")
+        raise SettingError("the Spark session has been stopped: create a new one, or leave spark out")
     own = base.newSession()
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
@@ -84,9 +84,9 @@ def expect_one_batch(own: SparkSession) -> None:
 
 @contextmanager
 def active_kept() -> Iterator[None]:
-    """Leave the active session as it is, which PySpark changes when another session creates a frame.
+    """Restore the active session, which PySpark changes when another session creates a frame.
 
-    Otherwise the user's next frames would be made in the session of the query, with its settings.
+    Otherwise the user's next frames would be created in the session of the query, with its settings.
     """
     from pyspark.sql import SparkSession as Session
 
@@ -100,10 +100,10 @@ def active_kept() -> Iterator[None]:
 
 
 def register(spark: SparkSession, source: Any) -> str:
-    """Make a data source known to a session; returns the name under which it is known.
+    """Register a data source in a session; return its name.
 
-    Each query has a name of its own: Spark says of a name that it exists if the active session knows it, which may be
-    another one than the session that registers.
+    The name is unique to the query: Spark looks up an existing name in the active session, which may be a different one
+    from the session that registers.
 
     Args:
         spark: the session of the query.

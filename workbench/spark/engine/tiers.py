@@ -1,13 +1,13 @@
-"""The tier of each operator on Spark, told before anything runs.
+"""The tier of each operator on Spark, determined before anything runs.
 
 ========= ==========================================================================================================
-native    a plan of Catalyst with equal results
+native    a plan of Catalyst with the same results
 carried   the workbench's own operator, with its snapshot as a value in Spark's state
-refused   not on Spark; the reason says what to write instead
+refused   cannot run on Spark; the reason says what to write instead
 ========= ==========================================================================================================
 
-A pipeline is native if all of its operators are; otherwise all are carried, because event time is the workbench's own
-there, and one query cannot have two kinds of it.
+A pipeline is native if all its operators are; otherwise all are carried. Carried operators use the workbench's own
+event time, and one query cannot combine it with Spark's.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class OperatorTier:
 
     Attributes:
         operator: its uid.
-        kind: of its spec, with what it does.
-        tier: where it runs.
-        reason: why not native, or what differs.
+        kind: the kind of operator, and what it does.
+        tier: in which it runs.
+        reason: why it is not native, or what differs.
     """
 
     operator: str
@@ -63,7 +63,7 @@ class OperatorTier:
 
 @dataclass(frozen=True)
 class SparkPlan:
-    """What runs where on Spark; made by ``pipeline.explain(engine="spark")``.
+    """The tiers of a pipeline's operators on Spark; returned by ``pipeline.explain(engine="spark")``.
 
     Source: not in Flink; Apache Beam's runners have such a capability matrix, for all pipelines at once.
 
@@ -82,7 +82,7 @@ class SparkPlan:
 
     @property
     def tier(self) -> Tier:
-        """Of the pipeline: the one in which all of its operators run."""
+        """The tier of the pipeline, in which all its operators run."""
         tiers = {each.tier for each in self.operators}
         return "refused" if "refused" in tiers else "carried" if "carried" in tiers else "native"
 
@@ -144,68 +144,69 @@ def _refusal(node: Node) -> str:
 
 
 def _differs(node: Node) -> str:
-    """What is different in the native tier although the results are right."""
+    """How the native tier differs from the kernel, with correct results."""
     spec = node.spec
     if isinstance(spec, WindowAggregate) and spec.allowed_lateness_us:
-        return f"a window comes once, {format_duration(spec.allowed_lateness_us)} after its end, with its late records"
+        wait = format_duration(spec.allowed_lateness_us)
+        return f"a window is emitted once, {wait} after its end, with its late records"
     return ""
 
 
 def _not_native(node: Node) -> str:
-    """Why an operator has no equal in Catalyst; empty if it has."""
+    """Why an operator has no equivalent in Catalyst; empty if it has one."""
     if kinds := [f"{field.name} {field.type}" for field in node.schema if not _is_plain(field.type)]:
-        return f"Spark has no equal type for {kinds[0]}"
+        return f"Spark has no type equivalent to {kinds[0]}"
     if any(item.tag is not None for item in node.inputs):
-        return "side outputs have no equal in Spark"
+        return "Spark has no side outputs"
     spec = node.spec
     if node.role == "source":
         return _source_not_native(node)
     if node.role == "sink":
         timed = isinstance(spec, CallbackSink) and spec.event_times
-        return "the sink takes event times, which Spark keeps in columns only" if timed else ""
+        return "the sink needs event times, which Spark keeps only in columns" if timed else ""
     if any(item.exchange == "custom" for item in node.inputs) or any(
         item.exchange == "broadcast" for item in node.inputs
     ):
-        return "the exchange is the workbench's own"
+        return "it needs the workbench's own exchange"
     if isinstance(spec, WindowAggregate):
         return _window_not_native(node, spec)
     if isinstance(spec, LookupJoin):
         keys = [node.inputs[0].schema.field(name).type for name in spec.columns.left_keys]
         others = [spec.table.schema.field(name).type for name in spec.columns.right_keys]
         if keys != others or not all(_is_key(kind) for kind in keys):
-            return "the join compares types for which Spark's equality may differ"
+            return "the join compares types for which equality may differ in Spark"
         if any(not _is_plain(field.type) for field in spec.table.schema):
             return "the table has a type that Spark does not have"
         return ""
     if isinstance(spec, _STATELESS):
         return ""
-    return _WHY.get(type(spec).__name__, "the operator is the workbench's own")
+    return _WHY.get(type(spec).__name__, "it needs the workbench's own operator")
 
 
 _WHY = {
-    "RollingAggregate": "Spark gives a row for each key and batch, not for each record",
-    "Reduce": "Spark gives a row for each key and batch, not for each record",
-    "Process": "the function, its state and its timers are the workbench's own",
-    "IntervalJoin": "Spark's outer rows come with other event times",
+    "RollingAggregate": "Spark emits a row for each key and batch, not for each record",
+    "Reduce": "Spark emits a row for each key and batch, not for each record",
+    "Process": "the function, its state and its timers need the workbench's own operator",
+    "IntervalJoin": "outer rows have different event times in Spark",
     "WindowJoin": "Spark joins streams by event time, not by window",
-    "WindowApply": "Spark has no functions of whole windows",
-    "AsyncLookup": "the calls are the workbench's own",
+    "WindowApply": "Spark has no functions over whole windows",
+    "AsyncLookup": "asynchronous calls need the workbench's own operator",
 }
 
 
 def _source_not_native(node: Node) -> str:
     spec, strategy = node.spec, node.watermarks
     if not isinstance(spec, ReplaySource | TableSource):
-        return "rows that only the workbench can read"
+        return "only the workbench can read this source"
     if strategy is None:
         return "" if spec.event_time is None else "event time is used without watermarks"
     if not isinstance(strategy.watermarks, Bounded):
-        return "the watermarks are not those of a bound on disorder"
+        return "the watermarks are not based on a bound on disorder"
     if strategy.idle_after_us is not None:
         return "Spark has no idle inputs"
     times = _event_range(spec)
     if times is not None and not 0 < times[0] <= times[1] < FAR_US:
-        return "event times before 1970 or after 9998 are late, or never end, for Spark"
+        return "in Spark, event times before 1970 are late, and windows after 9998 never end"
     return ""
 
 
@@ -225,21 +226,21 @@ def _event_range(spec: ReplaySource | TableSource) -> tuple[int, int] | None:
 def _window_not_native(node: Node, spec: WindowAggregate) -> str:
     window = spec.window
     if not isinstance(window, Tumbling | Sliding):
-        return f"{window.describe()} windows are the workbench's own"
+        return f"{window.describe()} windows need the workbench's own operator"
     if spec.time != "event" or spec.trigger != AT_END or spec.evictor is not None:
-        return "Spark has neither triggers nor evictors, nor windows of processing time"
+        return "Spark has no triggers, evictors or processing-time windows"
     lengths = (window.size_us, window.offset_us, getattr(window, "slide_us", 0))
     if any(length % _MILLISECOND for length in lengths):
-        return "Spark's watermark counts milliseconds"
+        return "Spark's watermark counts in milliseconds"
     if isinstance(window, Sliding) and window.size_us % window.slide_us:
-        return "Spark's slides divide the size of a window"
+        return "in Spark, the slide must divide the size of a window"
     if others := [item for _, item in spec.aggregates if not isinstance(item, Aggregation)]:
-        return f"{others[0].describe()} needs all values of a window, in their order"
+        return f"{others[0].describe()} needs all values of a window in order"
     schema = node.inputs[0].schema
     if bad := [name for name in spec.keys if not _is_key(schema.field(name).type)]:
-        return f"Spark may group the values of {bad[0]!r} otherwise"
+        return f"Spark may group the values of {bad[0]!r} differently"
     if _has_windows_before(node):
-        return "a window over the results of windows"
+        return "it aggregates the results of windows"
     return ""
 
 
@@ -254,7 +255,7 @@ def _above(node: Node) -> Iterator[Node]:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether a column of this type comes back from Spark as it was."""
+    """Whether a column of this type is unchanged after a round trip through Spark."""
     return bool(
         pa.types.is_signed_integer(kind)
         or kind in (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary(), pa.date32())

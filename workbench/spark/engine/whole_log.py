@@ -1,11 +1,12 @@
-"""Replay logs that Spark reads itself, whole, in the one batch of a query.
+"""Replay logs that Spark's own reader reads completely, in the only batch of a query.
 
-A watermark only decides what comes out before the end of the input. Where all records fit into one batch there is no
-such time: all windows come out at its end, and no record is late. So Spark's own Parquet reader reads the files, as in
-a program of PySpark, without a Python worker. A larger log is read in batches by a source of the workbench's own, see
-`native_source`, which releases rows by arrival over all channels.
+A watermark only decides what is emitted before the end of the input. If all records fit into one batch, nothing is
+emitted before the end: all windows are emitted then, and no record is late. So Spark's Parquet reader can read the
+files, as in a PySpark program, without a Python worker. A larger log is read in batches by `native_source`, which
+returns rows in order of arrival over all channels.
 
-The batch is written by the sinks or it is not: a run that continues has either everything to do, or nothing.
+The sinks write the batch completely or not at all, so a run that continues has either everything left to do, or
+nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession
 
 _SPECIAL = re.compile(r"[\\{}\[\]*?,^%:]")
-"""Characters of a path that Hadoop reads as a pattern, or as part of a URI."""
+"""Characters that Hadoop interprets as a pattern, or as part of a URI."""
 
 
 def is_read_whole(graph: LogicalGraph, most_rows: int) -> bool:
@@ -33,14 +34,14 @@ def is_read_whole(graph: LogicalGraph, most_rows: int) -> bool:
 
     Args:
         graph: of the pipeline.
-        most_rows: of the batch.
+        most_rows: the maximum number of rows in the batch.
     """
     windows = [node for node in graph.nodes if isinstance(node.spec, WindowAggregate)]
     sources = [node.spec for node in graph.nodes if node.role == "source"]
     logs = [spec.log for spec in sources if can_reread(spec)]
     return (
         len(logs) == len(sources)
-        and len(windows) <= 1  # Spark has several of them in append mode only, which needs a watermark
+        and len(windows) <= 1  # Spark supports several only in append mode, which needs a watermark
         and all(log.rows and _is_legible(log) for log in logs)
         and sum(log.rows for log in logs) <= most_rows
     )
@@ -51,8 +52,8 @@ def whole_log(spark: SparkSession, log: ReplayLog, columns: pa.Schema) -> DataFr
 
     Args:
         spark: the session of the query.
-        log: for which `is_read_whole` holds.
-        columns: that are read.
+        log: a log for which `is_read_whole` is true.
+        columns: the columns to read.
     """
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -71,7 +72,7 @@ def whole_log(spark: SparkSession, log: ReplayLog, columns: pa.Schema) -> DataFr
 
 
 def quoted(name: str) -> str:
-    """The name of a column in an expression of Spark.
+    """The name of a column in a Spark expression.
 
     Example:
         >>> quoted("a b")
