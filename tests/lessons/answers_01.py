@@ -61,10 +61,10 @@ WRONG = {
             tagged(lambda text: [{"tag": tag} for tag in {word["tag"] for word in words(text)}]),
             "the number of posts with the tag",
         ),
-        "the first tag": (tagged(lambda text: words(text)[:1]), "the first tag of each post only"),
+        "the first tag": (tagged(lambda text: words(text)[:1]), "only the first tag of each post"),
         "all words": (tagged(lambda text: [{"tag": word} for word in text.split()]), "counts all words"),
         "a sign within": (
-            tagged(lambda text: [{"tag": word} for word in text.split() if "#" in word]), "is no tag"
+            tagged(lambda text: [{"tag": word} for word in text.split() if "#" in word]), "is not a tag"
         ),
         "lower case": (tagged(lambda text: words(text.lower())), "as they are written"),
         "without the sign": (tagged(lambda text: [{"tag": w["tag"][1:]} for w in words(text)]), "begins with its `#`"),

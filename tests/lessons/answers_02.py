@@ -20,7 +20,7 @@ WRONG = {
         "only full buffers": (both("disabled", 64), SLOW),
         "a buffer of one": (both("15ms", 1), FEW),
         "a buffer of two": (both("15ms", 2), FEW),
-        "a text": ("15ms", "no dict of settings"),
+        "a text": ("15ms", "not a dict of settings"),
         "another setting": ({"parallelism": 4}, "'parallelism' is not a setting of this exercise"),
         "no unit": (both("fifteen"), "fifteen"),
         "nothing": ({}, "no settings yet"),

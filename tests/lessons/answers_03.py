@@ -46,7 +46,7 @@ RIGHT = {
 }
 WRONG = {
     "visits": {
-        "tumbling": (windowed(wb.tumbling("10min")), "windows of ten minutes of the clock"),
+        "tumbling": (windowed(wb.tumbling("10min")), "Your windows have ten minutes"),
         "sliding": (windowed(wb.sliding("10min", "5min")), "each click counts in two of them"),
         "by count": (windowed(wb.windows.count_tumbling(2)), "end after two clicks"),
         "never": (windowed(wb.windows.global_window()), "where does a visit end?"),
@@ -61,6 +61,6 @@ WRONG = {
             lambda clicks: clicks.key_by("user").window(wb.session("10min")), "a window needs an aggregate"
         ),
         "early": (windowed(wb.session("10min"), trigger=wb.triggers.on_count(1)), "clicks = 1 comes"),
-        "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "one click only"),
+        "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "only one click"),
     },
 }  # fmt: skip

@@ -89,11 +89,11 @@ WRONG = {
         "by amount": (
             ledger(lambda seen, n, account, cents: noted(seen, (account, cents))), "Two payments of the same amount"
         ),
-        "by account": (ledger(lambda seen, n, account, cents: noted(seen, account)), "for the first time, and was not"),
+        "by account": (ledger(lambda seen, n, account, cents: noted(seen, account)), "for the first time, but was not"),
         "increasing numbers": (
-            ledger(lambda seen, n, *_: n <= max(seen, default=-1) or noted(seen, n)), "came for the first time"
+            ledger(lambda seen, n, *_: n <= max(seen, default=-1) or noted(seen, n)), "delivered for the first time"
         ),
-        "nothing": (ledger(lambda *_: True), "came for the first time, and was not counted"),
+        "nothing": (ledger(lambda *_: True), "delivered for the first time, but was not counted"),
         "no deposits": (ledger(lambda seen, n, account, cents: cents > 0 or noted(seen, n)), "was not counted"),
         "unknown account": (OnlyKnown, "KeyError"),
         "a text": (Text, "a whole number of cents"),

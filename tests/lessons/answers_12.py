@@ -64,7 +64,7 @@ WRONG = {
     "move": {
         "a function": (by_function, "on Spark 'map' is carried"),
         "a function as a filter": (filtered_by_function, "on Spark 'filter' is carried"),
-        "windows over windows": (in_parts, "a window over the results of windows"),
+        "windows over windows": (in_parts, "it aggregates the results of windows"),
         "a slide of its size": (
             report(wb.sliding("10min", "10min"), trigger=wb.triggers.on_count(1)),
             "correct is trips = ",
@@ -74,8 +74,8 @@ WRONG = {
         "members pay": (report(due="cents"), "Members pay nothing"),
         "no members": (report(kept="seconds >= 60 AND NOT member"), "trips of members count"),
         "counted": (report(due="IF(member, NULL, cents)", trips=wb.count("due")), "correct is trips = "),
-        "5 min": (report(wb.tumbling("5min")), "windows of five minutes"),
-        "an hour": (report(wb.tumbling("1h")), "windows of an hour"),
+        "5 min": (report(wb.tumbling("5min")), "windows have five minutes"),
+        "an hour": (report(wb.tumbling("1h")), "windows have an hour"),
         "sliding": (report(wb.sliding("10min", "5min")), "These windows overlap"),
         "sessions": (report(wb.session("10min")), "rows are missing"),
         "by count": (report(wb.windows.count_tumbling(2)), "rows are missing"),

@@ -1,4 +1,4 @@
-"""The table of the course: which lessons there are, and where their questions and texts are."""
+"""The table of the course: its lessons, and where their questions and texts are."""
 
 from __future__ import annotations
 

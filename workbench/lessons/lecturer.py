@@ -15,7 +15,7 @@ from workbench.raised import described
 
 
 class Lecturer:
-    """What a lecturer does with a lesson; reached as ``lesson.lecturer``.
+    """The actions of a lecturer on a lesson; reached as ``lesson.lecturer``.
 
     Source: nbgrader and otter-grader, whose notebooks for teachers and learners have one source.
 
@@ -57,7 +57,7 @@ class Lecturer:
 
         Args:
             section: its number; the first one is 1.
-            namespace: where the cells run: ``globals()`` of the notebook.
+            namespace: in which the cells run: ``globals()`` of the notebook.
 
         Raises:
             SettingError: there is no such section.

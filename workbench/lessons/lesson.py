@@ -28,7 +28,7 @@ from workbench.packages import needed
 class Lesson:
     """A lesson of the course; made by `lesson`.
 
-    Source: D1 to D6 are what it teaches; Gossip Glomers, whose checker names the property that a program violates.
+    Source: it teaches D1 to D6; Gossip Glomers, whose checker names the property that a program violates.
 
     Example:
         >>> lesson = wb.lesson("01", progress=False)
@@ -39,7 +39,7 @@ class Lesson:
 
     def __init__(self, number: str, progress: Path | None, taught: bool = False) -> None:
         self._plan = plan_of(number)
-        self._taught = taught  # to a room, which need not predict
+        self._taught = taught  # to an audience, which need not predict
         self._file = None if progress is None else ProgressFile(progress)
         self._done = LessonProgress() if self._file is None else self._file.of(number)
         self._counterexample: Job | None = None
@@ -135,8 +135,8 @@ class Lesson:
     def counterexample(self) -> Job:
         """The run in which the last check found a violation, as a job to step through.
 
-        It stands at its end: ``lesson.counterexample.stepper.back(20)`` shows an earlier moment, and
-        ``lesson.counterexample.table()`` its result.
+        The run is at its end: ``lesson.counterexample.stepper.back(20)`` shows an earlier moment, and
+        ``lesson.counterexample.table()`` shows the result.
 
         Raises:
             JobError: no check has found a violation in a run.
@@ -151,8 +151,8 @@ class Lesson:
         """A picture of values that depend on a setting: one curve for each series.
 
         Args:
-            places: what stands below the points, from left to right.
-            series: the values at these places, by name.
+            places: the labels below the points, from left to right.
+            series: the values at these points, by name.
             x, y: the names of the axes, with units.
         """
         return curves(places, series, x, y)
@@ -168,7 +168,7 @@ class Lesson:
         Args:
             records: when each happened, when it was seen, both in seconds, and a short text.
             windows: of event time, from and to, in seconds.
-            watermark: (processing time, event time) in seconds, each from when on it holds.
+            watermark: (processing time, event time) in seconds; each is valid from that processing time on.
         """
         return times(records, windows, watermark)
 
@@ -176,7 +176,7 @@ class Lesson:
 
     @property
     def complete(self) -> bool:
-        """Whether everything is predicted and all checks have passed."""
+        """Whether all predictions are made and all checks have passed."""
         return all(done for _, done in self._steps())
 
     def progress(self) -> Said:
@@ -210,15 +210,15 @@ class Lesson:
         """The lesson as a lecture, for display in a cell: one step at a time fills the window, in large type, with its
         live picture and a caption.
 
-        The arrow keys go through the steps, digits to the sections. What a step shows runs when it is reached, in
-        a namespace of its own: no cell has to be run or written, and progress stays as it is. On a question, the letter
-        of an answer is the room's prediction. R runs a step again, so that the next record moves; C shows its program;
-        F fills the screen; Escape leaves, and L comes back.
+        The arrow keys move through the steps, digits jump to sections. The program of a step runs when you reach the
+        step, in a separate namespace: you need not run or write a cell, and your progress does not change. On a
+        question, the letter of an answer is the audience's prediction. R runs a step again, so that the next record
+        moves; C shows its program; F fills the screen; Escape leaves the lecture, and L returns to it.
 
-        Source: not in Flink; B, slides that were shown in this way.
+        Source: not in Flink; the slides of B, which were presented in this way.
 
         Args:
-            section: with which it begins; 0: with the title.
+            section: the section to begin with; 0: the title.
 
         Raises:
             SettingError: there is no such section.

@@ -1,4 +1,4 @@
-"""What a learner has done: one small JSON file beside the notebooks, to be downloaded and put back."""
+"""The progress of a learner: one small JSON file next to the notebooks, which can be downloaded and put back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BYTES_MAX = 1_000_000
 
 @dataclass
 class Prediction:
-    """A prediction, and what the run then measured.
+    """A prediction, and the measurement of the run.
 
     Attributes:
         right: None before the run.
@@ -38,7 +38,7 @@ class Checked:
 
 @dataclass
 class LessonProgress:
-    """What was done in one lesson: predictions, hints that were read, and checks, by name."""
+    """The progress in one lesson: predictions, hints that were read, and checks, by name."""
 
     predictions: dict[str, Prediction] = field(default_factory=dict)
     hints: dict[str, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class LessonProgress:
 
 @dataclass
 class Progress:
-    """What was done in all lessons, by their numbers."""
+    """The progress in all lessons, by their numbers."""
 
     version: int = VERSION
     lessons: dict[str, LessonProgress] = field(default_factory=dict)
@@ -60,10 +60,10 @@ class ProgressFile:
         path: of the file; it need not exist.
 
     Attributes:
-        found: what it holds.
+        found: its content.
 
     Raises:
-        SettingError: the file cannot be read, or is none of ours.
+        SettingError: the file cannot be read, or is not a progress file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -71,11 +71,11 @@ class ProgressFile:
         self.found = _read(path)
 
     def of(self, number: str) -> LessonProgress:
-        """What was done in a lesson."""
+        """The progress in a lesson."""
         return self.found.lessons.setdefault(number, LessonProgress())
 
     def reset(self, number: str) -> None:
-        """Forget what was done in a lesson."""
+        """Delete the progress in a lesson."""
         self.found.lessons.pop(number, None)
         self.save()
 
@@ -84,7 +84,7 @@ class ProgressFile:
         return json.dumps(asdict(self.found), indent=1, sort_keys=True) + "\n"
 
     def save(self) -> None:
-        """Write the file, so that either the old or the new content is there.
+        """Write the file atomically: it has either the old or the new content.
 
         Raises:
             SettingError: it cannot be written.

@@ -13,7 +13,7 @@ METADATA = {
     "language_info": {"name": "python"},
 }
 SOLVED = "solved"
-"""The folder of the notebooks with solutions, in that of those without."""
+"""The subfolder of the notebooks with solutions."""
 
 
 def notebook(source: str, prefix: str, *, solved: bool) -> str:
@@ -21,7 +21,7 @@ def notebook(source: str, prefix: str, *, solved: bool) -> str:
 
     Args:
         source: of the lesson.
-        prefix: of the ids of its cells.
+        prefix: of the IDs of its cells.
         solved: whether it has the solutions.
     """
     cells = [_cell(cell, f"{prefix}-{index:02}", solved) for index, cell in enumerate(cells_of(source))]
@@ -30,12 +30,12 @@ def notebook(source: str, prefix: str, *, solved: bool) -> str:
 
 
 def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
-    """Write both notebooks of each source; returns their paths.
+    """Write both notebooks of each source; return their paths.
 
     Args:
         sources: the folder of the sources, ``*.md``.
-        into: the folder of the notebooks; those with solutions go to a folder ``solved`` in it.
-        replace: False keeps a notebook that exists, because somebody may have worked in it.
+        into: the folder of the notebooks; those with solutions are written to its subfolder ``solved``.
+        replace: False keeps existing notebooks, because a learner may have worked in them.
     """
     written = []
     for source in sorted(sources.glob("*.md")):
@@ -50,7 +50,7 @@ def build(sources: Path, into: Path, *, replace: bool = True) -> list[Path]:
 
 
 def lecture(number: str) -> str:
-    """A notebook as text whose only cell begins the lecture of a lesson.
+    """A notebook, as text, whose only cell starts the lecture of a lesson.
 
     Args:
         number: of the lesson, with two digits.

@@ -1,9 +1,9 @@
 """Reads a lesson's source: Markdown, in which fenced Python blocks are cells.
 
-The words behind ```` ```python ```` are the tags of the cell, such as the IDs of what it shows.
+The words after ```` ```python ```` are the tags of the cell, such as the IDs of the ideas that it shows.
 
-A solution stands between ``# BEGIN SOLUTION`` and ``# END SOLUTION``. Its lines that begin with ``# BLANK`` are what
-the notebook for learners has in its place; without one, that is ``...``.
+A solution is placed between ``# BEGIN SOLUTION`` and ``# END SOLUTION``. In the notebook for learners, it is replaced by
+its lines that begin with ``# BLANK``, or by ``...`` if there are none.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class Cell:
 
     Attributes:
         kind: of Markdown or code.
-        text: with the marks of solutions.
-        section: the number of the section in which it stands, 0 before the first one.
-        tags: of a cell of code.
+        text: including the marks of solutions.
+        section: the number of its section, 0 before the first section.
+        tags: of a code cell.
     """
 
     kind: Literal["markdown", "code"]
@@ -91,7 +91,7 @@ def cells_of(source: str) -> list[Cell]:
 
 
 def _cut(text: str, *, solved: bool) -> str:
-    """The text with the solutions, or with what stands in their place."""
+    """The text with the solutions, or with their replacements."""
     kept: list[str] = []
     within: list[str] | None = None
     for line in text.splitlines():
@@ -121,6 +121,6 @@ def _gap(lines: list[str]) -> list[str]:
 
 
 def _uncommented(line: str) -> str:
-    """A line of a gap without its mark, with the indentation before it."""
+    """A replacement line without its mark, with its indentation."""
     indent, _, rest = line.partition(BLANK)
     return (indent + rest.removeprefix(" ")).rstrip()

@@ -17,14 +17,14 @@ class Called:
         answer: the class.
         arguments: of its constructor.
         kind: what it should be, such as ``"a ledger"``.
-        methods: that it needs, with their arguments, such as ``"balance(account)"``.
+        methods: the methods that it needs, with their arguments, such as ``"balance(account)"``.
 
     Raises:
         ViolatedError: it has no such method.
 
     Attributes:
         object: the object itself.
-        calls: what was done so far, as lines of a program.
+        calls: the calls so far, as lines of a program.
 
     Example:
         >>> numbers = Called(list)
@@ -60,7 +60,7 @@ class Called:
 
 
 def failing(error: Exception, calls: Sequence[str] = ()) -> ViolatedError:
-    """What to say of an answer that raises an error."""
+    """The violation by an answer that raises an error."""
     line = traceback.extract_tb(error.__traceback__)[-1]
     told = f"it raises an error: {described(error)}, in line {line.lineno}: {line.line}"
     return ViolatedError("a program that works", told, calls=calls)

@@ -1,4 +1,4 @@
-"""An exercise: what a learner writes, hints, and the judge that finds what is wrong with it."""
+"""An exercise: its task, its hints, and the judge that finds what is wrong with an answer."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class ViolatedError(Exception):
 
     Args:
         violated: the property in a few words, such as ``"no loss"``.
-        words: what happened, with an example, and what to think about.
+        words: what happened, with an example, and a question or advice.
         job: the stepping job in which it happened, if there is one.
-        calls: the lines of a program in which it happens, if it is no job.
+        calls: the lines of a program in which it happens, if there is no job.
     """
 
     def __init__(self, violated: str, words: str, job: Job | None = None, calls: Sequence[str] = ()) -> None:
@@ -45,7 +45,7 @@ class Exercise:
     Attributes:
         name: in the notebook.
         task: what to write, in one or two sentences.
-        hints: from the first push to nearly the solution.
+        hints: from a first idea to nearly the solution.
         judge: finds what an answer violates.
     """
 

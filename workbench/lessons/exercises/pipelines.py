@@ -25,7 +25,7 @@ RESULT = "answer"
 LEFT = "left_us"
 STEPS_MAX = 20_000
 ROUNDS = ((6, 0), (30, 0), (30, 2), (40, 3))
-"""For each run the rows of its input, and how many tasks fail: the smallest run that goes wrong is shown."""
+"""For each run, the number of input rows and of task failures: the smallest run that goes wrong is shown."""
 
 Tables = tuple[pa.Table, ...]
 Oracle = Callable[..., list[dict[str, Any]]]
@@ -38,10 +38,10 @@ class Run:
     Attributes:
         tables: its inputs.
         rows: its result, in the order in which it was committed.
-        job: the stepping job, over.
-        failed: the tasks that failed, in their order.
-        left_us: for each row the time after the begin of the run at which it left the answer, in microseconds of the
-            virtual clock; empty unless the check asks for it.
+        job: the stepping job, which has ended.
+        failed: the tasks that failed, in order.
+        left_us: for each row, the time after the start of the run at which the answer emitted it, in microseconds of
+            the virtual clock; empty unless the check asks for it.
     """
 
     tables: Tables
@@ -52,7 +52,7 @@ class Run:
 
 
 Property = Callable[[Run], tuple[str, str] | None]
-"""A further promise: the property and the words if a run breaks it."""
+"""A further property: returns its name and a sentence if a run violates it."""
 
 
 @dataclass(frozen=True)
@@ -61,15 +61,15 @@ class PipelineCheck:
 
     Attributes:
         inputs: draws the inputs: (random numbers, rows) -> a table for each stream.
-        streams: makes the streams of the tables.
-        oracle: the right rows for the tables, by code that shares nothing with the runtime.
+        streams: makes streams from the tables.
+        oracle: computes the right rows for the tables, with code that shares nothing with the runtime.
         keys: columns that identify a row of the result.
-        final: only the last row of each key counts, as in a rolling aggregate.
-        lookalikes: the results of typical mistakes, each with the sentence that explains it: (oracle, sentence).
-        properties: further promises.
+        final: whether only the last row of each key counts, as in a rolling aggregate.
+        lookalikes: typical mistakes: (oracle of the wrong result, sentence that explains the mistake).
+        properties: further properties.
         settings: of the runs.
         faults: whether tasks fail.
-        timed: whether a property needs the times at which rows left.
+        timed: whether a property needs the times at which rows were emitted.
     """
 
     inputs: Callable[[Random, int], Tables]
@@ -119,20 +119,20 @@ class PipelineCheck:
         return latest(run.rows, self.keys)
 
     def _alike(self, run: Run, among: Sequence[tuple[Oracle, str]]) -> list[tuple[Oracle, str]]:
-        """The mistakes that would give this result."""
+        """The sentences for the mistakes that would produce this result."""
         rows = self._counted(run)
         return [known for known in among if difference(known[0](*run.tables), rows, self.keys) is None]
 
     def _explained(self, words: str, run: Run, longer: Callable[[], Run]) -> str:
         told = f"{words}."
         alike = self._alike(run, self.lookalikes)
-        if alike:  # a short input may look so by chance
+        if alike:  # on a short input, the match may be a coincidence
             alike = self._alike(longer(), alike)
         if alike:
             return f"{told} {alike[0][1]}"
         if run.failed:
             told += (
-                f" This happened after {' and '.join(dict.fromkeys(run.failed))} failed; without a failure the "
+                f" This happened after {' and '.join(dict.fromkeys(run.failed))} failed; without a failure, the "
                 "result was correct. Everything that must survive a failure has to be state in checkpoints."
             )
         return told
@@ -148,11 +148,11 @@ def run(check: PipelineCheck, answer: Callable[..., Any], tables: Tables, chance
 
     Args:
         answer: of the learner.
-        chance: decides when which task fails.
-        failures: the number of tasks that fail.
+        chance: decides which tasks fail, and when.
+        failures: the number of failures.
 
     Raises:
-        ViolatedError: it makes no stream, or its job fails by itself or does not end.
+        ViolatedError: it returns no stream, or its job fails by itself or does not end.
         MissingAnswerError: it returns ``...``.
     """
     result = _called(answer, tuple(check.streams(*tables)))
@@ -176,7 +176,7 @@ def run(check: PipelineCheck, answer: Callable[..., Any], tables: Tables, chance
     with driver.unwatched():
         failed = _disturbed(job, chance, failures)
         driver.run_until(lambda: job.over, STEPS_MAX)
-    forget(job)  # else lists of jobs show one whose tasks fail
+    forget(job)  # lists of jobs should not show it
     if not job.over:
         raise ViolatedError("an end", f"the job has not ended after {driver.taken} steps", job)
     if job.state != "FINISHED":
@@ -186,7 +186,7 @@ def run(check: PipelineCheck, answer: Callable[..., Any], tables: Tables, chance
 
 
 class _Stamp(ProcessFunction):
-    """Adds the time at which a row comes."""
+    """Adds the time at which a row arrives."""
 
     def process(self, record: Any, state: Any, ctx: Any) -> Any:
         return {**record, LEFT: ctx.processing_time}
@@ -213,7 +213,7 @@ def _called(answer: Callable[..., Any], streams: tuple[Stream, ...]) -> Stream:
 
 
 def _disturbed(job: Job, chance: Random, failures: int) -> tuple[str, ...]:
-    """Let checkpoints be taken and tasks fail at random moments."""
+    """Take checkpoints and make tasks fail at random moments."""
     driver, failed = job.stepper.driver, []
     for _ in range(failures):
         driver.run_until(lambda: job.over, chance.randrange(8, 40))

@@ -1,4 +1,4 @@
-"""What one lesson asks: its title and promise, its questions and its exercises."""
+"""The plan of a lesson: its title, its promise, its questions and its exercises."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class LessonPlan:
         number: ``"04"``.
         title: of the lesson.
         promise: what a learner can explain afterwards, as one sentence.
-        questions: asked before runs, in the order of the text.
+        questions: asked before the runs, in the order of the text.
         exercises: in the order of the text.
     """
 

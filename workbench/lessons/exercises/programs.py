@@ -1,4 +1,4 @@
-"""Judges what is no pipeline: a class or function in plain Python, or values, by a property over many random trials."""
+"""Judges answers that are not pipelines (a class or function in plain Python, or values) in many random trials."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from workbench.lessons.exercises.calls import failing
 from workbench.lessons.exercises.exercise import Judge, MissingAnswerError, ViolatedError
 
 ENOUGH = 30
-"""Among so many trials that go wrong there is a short one."""
+"""The number of violating trials from which the shortest is chosen."""
 
 
 def program(judge: Callable[[Any, Random], None], trials: int, checked: str) -> Judge:
-    """The judge of an answer by many trials; of those in which it violates something, the shortest is shown.
+    """A judge that tries an answer many times; of the trials with a violation, the shortest is shown.
 
     Args:
-        judge: tries the answer once, and raises `ViolatedError` or `MissingAnswerError`; whatever else the answer
-            raises is told with its line.
-        trials: how many.
-        checked: what was checked, for an answer that is right.
+        judge: tries the answer once, and raises `ViolatedError` or `MissingAnswerError`; any other error of the answer
+            is reported with its line.
+        trials: the number of trials.
+        checked: a sentence about what was checked, shown for a right answer.
     """
 
     def judged(answer: object, seed: int) -> str:

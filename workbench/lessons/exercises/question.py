@@ -15,7 +15,7 @@ class Option:
 
     Attributes:
         text: the answer in words.
-        holds: whether a measured value says that this answer is right.
+        holds: whether this answer is right for a measured value.
     """
 
     text: str
@@ -24,13 +24,13 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A question with a few answers, named a, b, c in their order.
+    """A question with a few answers, named a, b, c in order.
 
     Attributes:
         name: of the question in the notebook.
         text: the question.
         options: its answers; for each possible measurement exactly one of them holds.
-        because: why, in one or two sentences; shown after the measurement.
+        because: the reason, in one or two sentences; shown after the measurement.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Choice:
         return str(answer).strip().lower()
 
     def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
-        """Whether an answer is right, and what was measured in words."""
+        """Return whether an answer is right, and the measurement in words."""
         right = next(
             letter for letter, option in zip(self.letters, self.options, strict=True) if option.holds(measured)
         )
@@ -101,7 +101,7 @@ class Number:
         return f"{answer:g}"
 
     def settle(self, answer: str | None, measured: object) -> tuple[bool, str]:
-        """Whether an answer is near enough, and what was measured in words."""
+        """Return whether an answer is near enough, and the measurement in words."""
         assert isinstance(measured, int | float)
         right = answer is not None and _near(float(answer), float(measured), self.factor)
         return right, f"Measured: {_shown(measured)} {self.unit}."

@@ -1,4 +1,4 @@
-"""Compares the rows of an answer with those of an oracle, and says which promise they break."""
+"""Compares the rows of an answer with the rows of an oracle, and says which property they violate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def latest(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
 
 
 def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str]) -> tuple[str, str] | None:
-    """The property that the found rows violate, and an example; None if they are the expected ones in any order.
+    """The property that the found rows violate, and an example; None if they are the expected rows in any order.
 
     Args:
         expected: the rows of the oracle; they say which columns count.
@@ -45,7 +45,8 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
         return "no loss", f"the result is empty; {_rows(len(expected))} expected, such as {_told(expected[0])}"
     if doubled:
         row, n = next(iter(doubled.items()))
-        return "no duplicate", f"{_told(dict(zip(columns, row, strict=True)))} comes {n} times instead of {wanted[row]}"
+        told = _told(dict(zip(columns, row, strict=True)))
+        return "no duplicate", f"{told} occurs {n} times instead of {wanted[row]}"
     for row in _by_keys(got - wanted, columns, keys):
         if (right := of_key.get(row[: len(keys)])) is not None:
             names = [*keys, *(column for column in columns if column not in keys)]
@@ -71,7 +72,7 @@ def difference(expected: Sequence[Row], found: Sequence[Row], keys: Sequence[str
 
 
 def no_column(name: str, row: Row, needed: Sequence[str]) -> str:
-    """What to say of a result that lacks a column."""
+    """A sentence about a result that lacks a column."""
     return f"the result has no column {name!r}, only {', '.join(row)}; it needs {', '.join(needed)}"
 
 

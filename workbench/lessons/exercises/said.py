@@ -1,4 +1,4 @@
-"""What a lesson says, as text for every front end and as a card for those that show HTML."""
+"""A message of a lesson, as text for every front end and as a card for those that show HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves over named places: what changes with a setting."""
+"""Curves over named points: values that change with a setting."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import pairwise
 from workbench.lessons.pictures.frame import DASHES, SERIES, Axis, Picture, across, framed, up
 
 LETTER = 8.0
-"""The width of a letter of a curve's name, at most."""
+"""The maximum width of a letter of a curve's name."""
 
 
 def curves(places: Sequence[object], series: Mapping[str, Sequence[float]], x: str, y: str) -> Picture:
     """Draw one curve for each series.
 
     Args:
-        places: what stands below the points, from left to right.
-        series: the values at these places, by name.
+        places: the labels below the points, from left to right.
+        series: the values at these points, by name.
         x, y: the names of the axes, with units.
 
     Example:
@@ -43,7 +43,7 @@ def curves(places: Sequence[object], series: Mapping[str, Sequence[float]], x: s
 
 
 def _highest(points: Sequence[tuple[float, float]], left: float) -> float:
-    """Where a curve is highest on the screen, from a place to its end: above it there is space for its name."""
+    """The highest position of a curve between a point and its end: there is space for its name above it."""
     tops = [top for x, top in points if x >= left]
     for (x1, top1), (x2, top2) in pairwise(points):
         if x1 < left < x2:

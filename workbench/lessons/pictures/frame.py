@@ -1,4 +1,4 @@
-"""The frame of a picture: two axes with their ticks, the colours, and the text for those who do not see it."""
+"""The frame of a picture: two axes with ticks, the colours, and the text alternative."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 WIDTH, HEIGHT = 640.0, 380.0
 LEFT, RIGHT, TOP, BOTTOM = 64.0, 20.0, 18.0, 52.0
 SERIES = ("#0a66c2", "#b35900", "#806080", "#c08080")
-"""Distinguishable to colour-blind people, and readable on white and on black; each series also has its own marks."""
+"""Distinguishable for colour-blind people, and readable on white and on black; each series also has its own dashes."""
 DASHES = ("", "7 4", "2 3", "10 3 2 3")
 
 _STYLE = """
@@ -20,7 +20,7 @@ _STYLE = """
 
 
 class Picture:
-    """A picture in a cell; as text, what it says."""
+    """A picture in a cell; as text, its description."""
 
     def __init__(self, svg: str, words: str) -> None:
         self.svg = svg
@@ -43,7 +43,7 @@ class Axis:
     high: float
 
     def part(self, value: float) -> float:
-        """The place of a value, 0 at the lower end and 1 at the upper one."""
+        """The position of a value in the range, 0 at the lower end and 1 at the upper end."""
         return (value - self.low) / ((self.high - self.low) or 1.0)
 
 

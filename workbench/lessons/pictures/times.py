@@ -17,13 +17,13 @@ def times(
     windows: Sequence[tuple[float, float]] = (),
     watermark: Sequence[tuple[float, float]] = (),
 ) -> Picture:
-    """Draw records as points: to the right is when they happened, upwards when they were seen.
+    """Draw records as points: the horizontal axis is when they happened, the vertical axis when they were seen.
 
     Args:
         records: see `Record`. On the dotted line nothing is late: a record is seen when it happens.
         windows: of event time, from and to, in seconds; drawn as columns.
-        watermark: (processing time, event time) in seconds, each from when on it holds. A record to the left of the
-            line is late.
+        watermark: (processing time, event time) in seconds; each is valid from that processing time on. A record to the
+            left of the line is late.
 
     Example:
         >>> times([(1, 1, "a"), (2, 5, "b")])

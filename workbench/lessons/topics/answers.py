@@ -33,7 +33,7 @@ def judge(answer: Any, chance: Random) -> None:
         if complete and left[root]:
             raise ViolatedError(
                 "not complete too early",
-                f"root {root} is said to be complete after {story}, but messages about it are on their way: "
+                f"root {root} is reported complete after {story}, but more messages about it are on their way: "
                 f"{left[root]}. "
                 "A failure now would lose records.",
                 calls=acker.calls,
@@ -41,22 +41,22 @@ def judge(answer: Any, chance: Random) -> None:
         if not complete and not left[root]:
             raise ViolatedError(
                 "complete at the end",
-                f"all records of root {root} are processed after {story}, and it is not complete: its source would send "
-                "it again, for nothing. Messages come in any order.",
+                f"all records of root {root} are processed after {story}, but it is not complete: its source would send "
+                "it again needlessly. Messages arrive in any order.",
                 calls=acker.calls,
             )
         pending = sum(1 for n in left.values() if n)
         if (kept := _numbers(getattr(acker.object, "__dict__", {}))) > NUMBERS_PER_ROOT * (pending + 2):
             raise ViolatedError(
                 "a few bytes for each root",
-                f"{kept} numbers are kept, and the number of roots that are not complete is {pending}. However many records are made of a "
-                "root, one number must do, and none when it is complete.",
+                f"{kept} numbers are kept for {pending} incomplete roots. However many records are derived from a root, "
+                "keep only one number for it, and none when it is complete.",
                 calls=acker.calls,
             )
 
 
 def _tree(chance: Random, root: int, size: int) -> list[Message]:
-    """The messages about a root from which records are made, from which records are made."""
+    """The messages about a root that produces records, which produce records themselves."""
     ids = [chance.getrandbits(62) + 1 for _ in range(size)]
     children: dict[int, list[int]] = {one: [] for one in ids}
     for index in range(1, size):
@@ -75,25 +75,27 @@ def _numbers(value: Any) -> int:
 LESSON = LessonPlan(
     number="08",
     title="Other answers",
-    promise="Afterwards you can compare the architectures of fault tolerance by what they save, cost and promise.",
+    promise="Afterwards you can compare fault-tolerance architectures by what they save, cost and guarantee.",
     questions=(
         Choice(
             "batches",
-            "A query counts the records of each 5 seconds; one record comes a second. It runs in micro-batches of 10 "
-            "seconds, as in Spark Streaming of 2015. What does it count?",
+            "A query counts the records of every 5 seconds; one record arrives per second. It runs in micro-batches of "
+            "10 seconds, as in Spark Streaming of 2015. What does it count?",
             (
                 Option("5: the window says so.", lambda n: n == 5),
                 Option("10: a window is as long as the batch.", lambda n: n == 10),
                 Option("2.5", lambda n: n == 2.5),
             ),
-            "There the batch interval is a part of the program. Change it for speed, and the results change.",
+            "In this architecture, the batch interval is part of the program: if you change it for speed, the results change.",
         ),
         Choice(
             "weakest",
             "One task dies. Which architectures end with the right counts?",
             (
                 Option("All of them.", lambda right: right == 6),
-                Option("All but those without a copy that fits to the positions.", lambda right: 3 <= right < 6),
+                Option(
+                    "Those whose copy of the state matches the positions of the sources.", lambda right: 3 <= right < 6
+                ),
                 Option("Snapshots only.", lambda right: right <= 1),
             ),
             "Snapshots, transactions and micro-batches are exact. Acknowledgements and logs without transactions are not.",
@@ -102,7 +104,7 @@ LESSON = LessonPlan(
             "stop",
             "A checkpoint is taken. What do the sources do under naive, stop-the-world checkpoints?",
             (
-                Option("They read on.", lambda read: read > 0),
+                Option("They continue to read.", lambda read: read > 0),
                 Option("They wait until the copy is complete.", lambda read: read == 0),
             ),
             "It is simple and exact, and the pause grows with the state.",
@@ -111,20 +113,20 @@ LESSON = LessonPlan(
     exercises=(
         Exercise(
             "acker",
-            "Write Storm's acker: a class with `begin(root, id)`, which tells that a source has sent a record, and "
-            "`update(root, processed, created)`, which tells that the record with the id `processed` is done and that "
-            "records with the ids in the list `created` were made of it. Both return True exactly when everything that was "
-            "made of the root is done. Messages come in any order, and only a few numbers may be kept for each root.",
+            "Write Storm's acker: a class with `begin(root, id)`, which is called when a source has sent a record, and "
+            "`update(root, processed, created)`, which is called when the record with the id `processed` is done and has "
+            "produced records with the ids in the list `created`. Both return True exactly when the root and everything "
+            "derived from it are done. Messages arrive in any order, and only a few numbers may be kept for each root.",
             (
-                "Each id comes twice: once as created (or begun), once as processed.",
-                "`a ^ b ^ a` is `b`: with XOR, what comes twice disappears, in any order.",
+                "Each id occurs twice: once as created (or begun), once as processed.",
+                "`a ^ b ^ a` is `b`: with XOR, what occurs twice disappears, in any order.",
                 "Keep one number for each root. XOR all ids of a message into it; if it is 0, the root is complete, and "
                 "you can forget it.",
             ),
             program(
                 judge,
                 150,
-                "150 sets of trees of records, with their messages in any order: no root too early, none late.",
+                "150 sets of record trees, with their messages in any order: no root was complete too early or too late.",
             ),
         ),
     ),

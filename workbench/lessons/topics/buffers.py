@@ -34,7 +34,7 @@ class Age(ProcessFunction):
 def judge(answer: Any, chance: Random) -> None:
     """Run orders at a rate that the notebook does not show, and look at the slowest and at the number of buffers."""
     if not isinstance(answer, dict):
-        raise ViolatedError("settings", "the answer is no dict of settings, such as {'buffer_timeout': '100ms'}")
+        raise ViolatedError("settings", "the answer is not a dict of settings, such as {'buffer_timeout': '100ms'}")
     if ... in answer.values() or not answer:
         raise MissingAnswerError("there are no settings yet")
     if foreign := [name for name in answer if name not in NAMES]:
@@ -58,15 +58,15 @@ def judge(answer: Any, chance: Random) -> None:
     if p99_ms > LATENCY_MS:
         raise ViolatedError(
             "latency below 20 ms",
-            f"at {rate} orders a second the 99th percentile is {p99_ms:.0f} ms. An order waits until its buffer is "
-            "full, or until the buffer timeout is over: one of the two is too much.",
+            f"at {rate} orders a second, the 99th percentile is {p99_ms:.0f} ms. An order waits until its buffer is "
+            "full or the buffer timeout expires: this takes too long.",
             job,
         )
     if buffers > ORDERS * BUFFERS_PER_RECORD:
         raise ViolatedError(
             "at most a buffer for four orders",
-            f"at {rate} orders a second {buffers} buffers were sent for {ORDERS} orders. Each buffer costs the same, "
-            "however little is in it: let an order wait a little for others.",
+            f"at {rate} orders a second, {buffers} buffers were sent for {ORDERS} orders. Each buffer costs the same, "
+            "however few orders it contains: let an order wait a little for others.",
             job,
         )
 
@@ -74,47 +74,48 @@ def judge(answer: Any, chance: Random) -> None:
 LESSON = LessonPlan(
     number="02",
     title="Latency, throughput and buffers",
-    promise="Afterwards you can say why a stream processor ships buffers, what a buffer timeout does, and why a slow "
+    promise="Afterwards you can explain why a stream processor sends buffers, what a buffer timeout does, and why a slow "
     "task slows down its source.",
     questions=(
         Choice(
             "rush-hour",
-            "A coffee shop makes a coffee in 3 minutes, one at a time. Guests come at random, 19 an hour on average. "
+            "A coffee shop makes a coffee in 3 minutes, one at a time. Guests arrive at random, 19 an hour on average. "
             "How long does a guest wait from entering to drinking, on average?",
             (
                 Option("About 3 minutes: the shop can make 20 an hour.", lambda minutes: minutes < 4),
                 Option("About 6 minutes.", lambda minutes: 4 <= minutes < 10),
                 Option("More than 10 minutes.", lambda minutes: minutes >= 10),
             ),
-            "Close to its peak throughput a system spends its time in queues. Latency is only low while there is room.",
+            "Close to the peak throughput of a system, requests spend their time in queues. Latency is low only while "
+            "there is spare capacity.",
         ),
         Number(
             "channels-of-four",
             "Four parallel senders and four parallel receivers, by key. How many channels, and so at least how many "
             "buffers?",
             "channels",
-            "One for each pair: the number grows with the square of the parallelism.",
+            "There is one for each pair: the number grows with the square of the parallelism.",
             factor=1.0,
         ),
         Choice(
             "timeout",
-            "Records come at 1,000 a second, and a buffer has room for 64. The buffer timeout is 10 ms. What is the "
+            "Records arrive at 1,000 a second, and a buffer has room for 64. The buffer timeout is 10 ms. What is the "
             "latency of the slowest records?",
             (
                 Option("About 0 ms: the timeout is the exception.", lambda ms: ms < 5),
                 Option("About 10 ms.", lambda ms: 5 <= ms <= 20),
                 Option("About 64 ms: the buffer has to be full.", lambda ms: ms > 20),
             ),
-            "In 10 ms only ten records come, so the timeout ships the buffer. The first record in it has waited 10 ms.",
+            "In 10 ms only ten records arrive, so the timeout sends the buffer. The first record in it has waited 10 ms.",
         ),
         Choice(
             "stalled",
-            "A sink takes nothing any more. The source could read 200 more records. How many does it read before it "
+            "A sink stops accepting records. The source could read 200 more records. How many does it read before it "
             "stops?",
             (
                 Option("All 200: they wait in the memory of the stalled task.", lambda read: read >= 200),
                 Option("As many as there are buffers between the source and the sink.", lambda read: 5 < read < 200),
-                Option("None: it stops at once.", lambda read: read <= 5),
+                Option("None: it stops immediately.", lambda read: read <= 5),
             ),
             "Buffers are bounded. Each task fills the pool of the next one, then its own, and then takes no input.",
         ),
@@ -126,8 +127,8 @@ LESSON = LessonPlan(
             "100 orders arrive within 20 ms, and at most one buffer is sent for four orders.",
             (
                 "Look at your curves: which timeouts keep the latency below 20 ms?",
-                "At 400 orders a second four orders need 10 ms. A shorter timeout sends buffers with too few.",
-                "A timeout between 12 and 18 ms does it, with a buffer that has room for more than four.",
+                "At 400 orders a second, four orders arrive in 10 ms. A shorter timeout sends buffers with too few orders.",
+                "A timeout between 12 and 18 ms works, with a buffer that has room for more than four orders.",
             ),
             program(
                 judge, 5, "Runs at several rates: 99 of 100 orders within 20 ms, and at most a buffer for four orders."

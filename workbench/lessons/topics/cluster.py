@@ -20,7 +20,7 @@ STATIONS = ("airport", "castle", "zoo")
 
 
 def trips(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Trips of bicycles, a little out of order."""
+    """Bicycle trips, slightly out of order."""
     now, found = 0, []
     for _ in range(rows):
         now += chance.choice((5, 40, 130, 290))
@@ -49,7 +49,7 @@ def paid(
     members_pay: bool = False,
     members_ride: bool = True,
 ) -> list[dict[str, Any]]:
-    """The trips of at least a minute and what was paid for them, by station and ten minutes.
+    """The number of trips of at least a minute, and the cents paid for them, by station and ten minutes.
 
     Args:
         least_s: the shortest trip that counts.
@@ -85,12 +85,12 @@ CHECK = PipelineCheck(
     paid,
     keys=("station", "window_start"),
     lookalikes=(
-        (lambda table: paid(table, least_s=0), "Trips of less than a minute are in it."),
+        (lambda table: paid(table, least_s=0), "Trips of less than a minute are included."),
         (lambda table: paid(table, least_s=61), "A trip of exactly 60 seconds counts."),
         (lambda table: paid(table, members_pay=True), "Members pay nothing."),
-        (lambda table: paid(table, members_ride=False), "The trips of members count, although nothing is paid."),
-        (lambda table: paid(table, window_s=300), "These are windows of five minutes."),
-        (lambda table: paid(table, window_s=3600), "These are windows of an hour."),
+        (lambda table: paid(table, members_ride=False), "The trips of members count, although members pay nothing."),
+        (lambda table: paid(table, window_s=300), "Your windows have five minutes."),
+        (lambda table: paid(table, window_s=3600), "Your windows have an hour."),
         (lambda table: paid(table, slide_s=300), "These windows overlap: each trip counts in two of them."),
     ),
 )
@@ -113,41 +113,41 @@ def judge(answer: Any, seed: int) -> str:
 LESSON = LessonPlan(
     number="12",
     title="From one machine to a cluster",
-    promise="Afterwards you can say what stays the same when a program moves, catches up and grows, and design one yourself.",
+    promise="Afterwards you can say what stays the same when a program moves, catches up and grows, and design your own.",
     questions=(
         Choice(
             "tiers",
-            "A source, a filter, a window and a sink: only the session window is not native. How many of the four run as "
-            "Spark's own operators?",
+            "A pipeline has a source, a filter, a window and a sink; only the session window is not native. How many of "
+            "the four run as Spark's own operators?",
             (
                 Option("Three: all but the window.", lambda native: native == 3),
                 Option("Two: the source and the filter, which come before the window.", lambda native: native == 2),
                 Option("None.", lambda native: native == 0),
             ),
-            "One query cannot have two kinds of event time, Spark's and the workbench's. So all operators are carried.",
+            "One query cannot combine Spark's event time with the workbench's. So all operators are carried.",
         ),
         Choice(
             "seam",
-            "The history ends at 8:35, and live data continue there. How many rows does a station have for the window "
-            "from 8:30 to 8:40?",
+            "The history ends at 8:35, and live data continues from there. How many rows does a station have for the "
+            "window from 8:30 to 8:40?",
             (
-                Option("Two: one of the history, and one of the live data.", lambda rows: rows == 2),
+                Option("Two: one from the history, and one from the live data.", lambda rows: rows == 2),
                 Option("One, with all trips of the window.", lambda rows: rows == 1),
                 Option("None: the window is cut in two.", lambda rows: rows == 0),
             ),
-            "State and watermarks go on from one source to the other. For the program it is one stream.",
+            "State and watermarks continue from one source to the other. For the program, it is one stream.",
         ),
         Number(
             "minutes",
-            "35 minutes of history, and 25 minutes of live data. How many minutes does the run take?",
+            "A job reads 35 minutes of history, then 25 minutes of live data. How many minutes does the run take?",
             "minutes",
-            "The past is read as fast as the machine can. The present cannot be hurried.",
+            "The past is read as fast as the machine can. The present takes its time.",
             factor=1.1,
         ),
         Number(
             "hot",
             "In the second city 70 % of the trips begin at the airport. Of eight subtasks, what percentage of all "
-            "records does the busiest one get?",
+            "records does the busiest one receive?",
             "percent",
             "All records of a key go to one subtask, however many subtasks there are.",
             factor=1.1,
@@ -161,7 +161,7 @@ LESSON = LessonPlan(
             "native.",
             (
                 "`print(revenue(stream).sink_to(wb.TableSink('x')).explain(engine='spark'))` says what is not native, and why.",
-                "A filter and a column, as expressions; then a key, a window, and two aggregates.",
+                "You need a filter and a column, both as expressions, then a key, a window, and two aggregates.",
                 "The column is `CASE WHEN member THEN 0 ELSE cents END`; its sum is `paid`.",
             ),
             judge,

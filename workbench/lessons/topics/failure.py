@@ -12,11 +12,11 @@ from workbench.lessons.exercises.programs import program
 from workbench.lessons.exercises.question import Choice, Option
 
 Payment = tuple[int, str, int]
-"""Its number, its account, and cents."""
+"""A payment: its number, its account, and cents."""
 
 
 def judge(answer: Any, chance: Random) -> None:
-    """Pay with deliveries that come again: after each failure, everything since the last checkpoint."""
+    """Deliver payments repeatedly: after each failure, all payments since the last checkpoint again."""
     ledger = Called(answer, kind="a ledger", methods=("pay(payment, account, cents)", "balance(account)"))
     payments = [
         (number, chance.choice(("ann", "bob")), chance.choice((100, 100, 250, -100)))
@@ -46,17 +46,17 @@ def _compare(ledger: Called, account: str, delivered: list[Payment]) -> None:
     if found == right:
         ledger.calls.pop()  # it belongs to no counterexample
         return
-    violated, why = "right values", "What tells a repeated payment from a new one?"
+    violated, why = "right values", "What distinguishes a repeated payment from a new one?"
     if not isinstance(found, int):
         why = "A balance is a whole number of cents."
     elif name == account and not is_new and found == right + cents:
-        violated, why = "no duplicate", f"Payment {number} came again, and was counted again."
+        violated, why = "no duplicate", f"Payment {number} was delivered again, and was counted again."
     elif name == account and is_new and found == right - cents:
         same = any(other[1:] == (name, cents) for other in delivered[:-1])
         more = " Two payments of the same amount are two payments." if same else ""
-        violated, why = "no loss", f"Payment {number} came for the first time, and was not counted.{more}"
+        violated, why = "no loss", f"Payment {number} was delivered for the first time, but was not counted.{more}"
     elif found == _sum(set(delivered)):
-        why = "That is the sum of all accounts."
+        why = "This is the sum of all accounts."
     told = f"after {len(delivered)} {'delivery' if len(delivered) == 1 else 'deliveries'} {account} has {found!r} cents; correct is {right}. {why}"
     raise ViolatedError(violated, told, calls=ledger.calls)
 
@@ -68,7 +68,7 @@ def _sum(payments: set[Payment]) -> int:
 LESSON = LessonPlan(
     number="06",
     title="Failure",
-    promise="Afterwards you can say what at most once, at least once and exactly once mean, and what they cost.",
+    promise="Afterwards you can explain what at most once, at least once and exactly once mean, and what they cost.",
     questions=(
         Choice(
             "where",
@@ -76,10 +76,10 @@ LESSON = LessonPlan(
             "starts again with empty state from the next record. What is lost?",
             (
                 Option("Only the result that was not emitted.", lambda lost: lost == "result"),
-                Option("That result, and everything that the state held.", lambda lost: lost == "state and result"),
+                Option("That result, and everything in the state.", lambda lost: lost == "state and result"),
                 Option("Nothing: the update was made.", lambda lost: lost == "nothing"),
             ),
-            "The state was in the memory of the task. Without a copy elsewhere it dies with the task.",
+            "The state was in the memory of the task. Without a copy elsewhere, it is lost with the task.",
         ),
         Choice(
             "acks",
@@ -90,33 +90,33 @@ LESSON = LessonPlan(
                 Option("They are right.", lambda more: more == 0),
                 Option("They are too large.", lambda more: more > 0),
             ),
-            "Nothing is lost. But a record whose effect was saved and whose acknowledgement was lost comes again.",
+            "Nothing is lost. But if the effect of a record was saved and its acknowledgement was lost, it is sent again.",
         ),
         Choice(
             "exactly-once",
             "With exactly once, does the failing task process each record exactly once?",
             (
-                Option("Yes, that is what the words say.", lambda again: again == 0),
+                Option("Yes, as the words say.", lambda again: again == 0),
                 Option("No: some records are processed twice, and take effect once.", lambda again: again > 0),
             ),
-            "After a failure the work since the checkpoint is done again, on the state of the checkpoint.",
+            "After a failure, the work since the checkpoint is done again, starting with the state in the checkpoint.",
         ),
     ),
     exercises=(
         Exercise(
             "ledger",
-            "Outside of the job nothing is reset after a failure. Write a class `Ledger` with `pay(payment, account, "
-            "cents)` and `balance(account)`, to which payments may be delivered again, in the old order or later, and whose "
-            "balance is right all the same. Payments are numbered; the numbers are in no order.",
+            "Outside the job, nothing is reset after a failure. Write a class `Ledger` with `pay(payment, account, "
+            "cents)` and `balance(account)`. Payments may be delivered again, in the same order or later, and the balance "
+            "must still be right. Each payment has a number; the numbers are not in order.",
             (
-                "Doing it twice must have the effect of doing it once: that is called idempotent.",
+                "Doing it twice must have the effect of doing it once: such an operation is called idempotent.",
                 "What identifies a payment? Its amount does not: two people may pay the same.",
                 "Keep the payments in a dictionary by their number. Writing one again changes nothing.",
             ),
             program(
                 judge,
                 40,
-                "40 series of payments, many of which were delivered again: all balances are right.",
+                "40 series of payments, many of them delivered repeatedly: all balances are right.",
             ),
         ),
     ),

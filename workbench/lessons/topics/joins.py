@@ -48,7 +48,7 @@ def matched(
     high_s: float = 10 * MINUTE_S,
     on: tuple[str, ...] = ("user", "item"),
 ) -> list[dict[str, Any]]:
-    """Pairs of a view and a purchase at most so long after it."""
+    """Pairs of a view and a purchase within some time after it."""
     pairs = []
     for view in views.to_pylist():
         for buy in buys.to_pylist():
@@ -59,7 +59,7 @@ def matched(
 
 
 def _same_window(views: pa.Table, buys: pa.Table, minutes: int = 10) -> list[dict[str, Any]]:
-    """Pairs of which both happened in the same window of the clock."""
+    """Pairs whose two events are in the same window."""
     at = {row["view"]: row["at"] for row in views.to_pylist()}, {row["buy"]: row["at"] for row in buys.to_pylist()}
     windows = [{n: time.timestamp() // (60 * minutes) for n, time in times.items()} for times in at]
     pairs = matched(views, buys, -60 * minutes, 60 * minutes)
@@ -67,7 +67,7 @@ def _same_window(views: pa.Table, buys: pa.Table, minutes: int = 10) -> list[dic
 
 
 def _with_rest(views: pa.Table, buys: pa.Table) -> list[dict[str, Any]]:
-    """Also the views after which nothing was bought."""
+    """The pairs, and the views without a purchase."""
     pairs = matched(views, buys)
     found = {pair["view"] for pair in pairs}
     rest = [row for row in views.to_pylist() if row["view"] not in found]
@@ -77,36 +77,37 @@ def _with_rest(views: pa.Table, buys: pa.Table) -> list[dict[str, Any]]:
 LESSON = LessonPlan(
     number="10",
     title="Joins, and asking services",
-    promise="Afterwards you can bring two streams together, and say what each kind of join has to remember.",
+    promise="Afterwards you can join two streams, and say what each kind of join has to remember.",
     questions=(
         Number(
             "window-join",
-            "A view at minute 9 and the purchase at minute 11. They are joined if they are in the same window of ten "
-            "minutes. How many pairs are found?",
+            "A view happens at minute 9, and the purchase at minute 11. They are joined if they are in the same window of "
+            "ten minutes. How many pairs are found?",
             "pairs",
-            "The windows are cut at minute 10, between the two. What belongs together does not know the clock's lines.",
+            "One window ends at minute 10, between the two. Events that belong together do not respect the limits of "
+            "windows.",
             factor=1.0,
         ),
         Choice(
             "state",
             "A join waits for purchases until ten minutes after a view. How long is a view remembered?",
             (
-                Option("For ever: the purchase may be late.", lambda rows: rows > 20),
+                Option("Forever: the purchase may be late.", lambda rows: rows > 20),
                 Option("Until the watermark is ten minutes past the view.", lambda rows: 0 < rows <= 20),
-                Option("Until its first purchase comes.", lambda rows: rows == 0),
+                Option("Until its first purchase arrives.", lambda rows: rows == 0),
             ),
-            "The bound on event time is what makes a join of endless streams finite.",
+            "The bound on event time keeps the state of a join of endless streams finite.",
         ),
         Choice(
             "service",
             "A service needs 20 ms for an answer. A stream has 400 records with 40 different keys. Roughly how long do the "
-            "questions take with 16 at a time?",
+            "requests take, with 16 at a time?",
             (
                 Option("8 s: 400 times 20 ms.", lambda ms: ms > 4_000),
-                Option("Some 50 ms to a second: 40 keys, 16 at a time.", lambda ms: 40 <= ms <= 4_000),
+                Option("Between 50 ms and a second: 40 keys, 16 at a time.", lambda ms: 40 <= ms <= 4_000),
                 Option("20 ms.", lambda ms: ms < 40),
             ),
-            "Ask once for each key, and do not wait for one answer before the next question.",
+            "Send one request for each key, and do not wait for an answer before the next request.",
         ),
     ),
     exercises=(
@@ -116,9 +117,9 @@ LESSON = LessonPlan(
             "`at`) make a row for each purchase of the same user and item up to ten minutes after the view, with at least "
             "`view`, `buy` and `user`.",
             (
-                "Which of the joins has no lines of the clock?",
-                "`views.join(buys, on=[...], between=(...))`: the bounds say when the right record may come.",
-                "The keys are user and item; the purchase comes between 0 and 10 minutes after the view.",
+                "Which of the joins does not cut time into windows?",
+                "`views.join(buys, on=[...], between=(...))`: the bounds say when the right record may happen.",
+                "The keys are user and item; the purchase happens between 0 and 10 minutes after the view.",
             ),
             PipelineCheck(
                 views_and_buys,
@@ -129,23 +130,23 @@ LESSON = LessonPlan(
                 matched,
                 keys=("view", "buy"),
                 lookalikes=(
-                    (lambda v, b: matched(v, b, -600, 600), "Purchases before the view are in it."),
-                    (lambda v, b: matched(v, b, -600, 0), "These purchases came before the view."),
-                    (lambda v, b: matched(v, b, 0, 300), "These are five minutes only."),
+                    (lambda v, b: matched(v, b, -600, 600), "Purchases before the view are included."),
+                    (lambda v, b: matched(v, b, -600, 0), "These purchases happened before the view."),
+                    (lambda v, b: matched(v, b, 0, 300), "Your bound is only five minutes."),
                     (
                         _same_window,
-                        "These pairs are in the same ten minutes of the clock: time that has passed is asked for.",
+                        "These pairs are in the same window of ten minutes: the time between two events counts instead.",
                     ),
                     (
                         lambda v, b: _same_window(v, b, 60),
-                        "These pairs are in the same hour of the clock: time that has passed is asked for.",
+                        "These pairs are in the same window of an hour: the time between two events counts instead.",
                     ),
-                    (_with_rest, "Views after which nothing was bought are in it."),
-                    (lambda v, b: matched(v, b, 0, 1200), "These are twenty minutes."),
-                    (lambda v, b: matched(v, b, 0, 3600), "This is an hour."),
-                    (lambda v, b: matched(v, b, on=("user",)), "Somebody bought another item than the one viewed."),
-                    (lambda v, b: matched(v, b, on=("item",)), "Somebody else bought it."),
-                    (lambda v, b: matched(v, b, 0.001), "A purchase at the very time of the view counts, too."),
+                    (_with_rest, "Views without a purchase are included."),
+                    (lambda v, b: matched(v, b, 0, 1200), "Your bound is twenty minutes."),
+                    (lambda v, b: matched(v, b, 0, 3600), "Your bound is an hour."),
+                    (lambda v, b: matched(v, b, on=("user",)), "Some purchases are of a different item."),
+                    (lambda v, b: matched(v, b, on=("item",)), "Some purchases are by a different user."),
+                    (lambda v, b: matched(v, b, 0.001), "A purchase at exactly the time of the view counts, too."),
                     (lambda v, b: matched(v, b, 0, 599.9), "A purchase after exactly ten minutes counts, too."),
                 ),
             ),

@@ -27,7 +27,7 @@ FIRST, SECOND = "lesson-check-first", "lesson-check"
 
 
 def first_version(orders: Stream) -> Stream:
-    """The program that runs: it counts cancelled orders, too."""
+    """The running program: it counts cancelled orders, too."""
     return orders.key_by("shop").aggregate(revenue=sum_of("cents")).uid("revenue")
 
 
@@ -96,21 +96,21 @@ def _compare(job: Job, rows: list[tuple[str, int, bool]], read: int) -> None:
         cancelled = everything - before - after
         if found.get(shop) == after:
             raise ViolatedError(
-                "state that is taken over", f"{told} The sums so far are lost: what names the state?", job
+                "state that is taken over", f"{told} The sums so far are lost: what identifies the state?", job
             )
         if found.get(shop) == everything:
             raise ViolatedError("the fix", f"{told} Cancelled orders still count.", job)
         if found.get(shop) == before + cancelled:
             told += " Only the cancelled orders were counted."
         elif found.get(shop) == before - (everything - before):
-            told += " What is subtracted had never been added."
+            told += " Amounts were subtracted that had never been added."
         raise ViolatedError("right values", told, job)
 
 
 LESSON = LessonPlan(
     number="09",
     title="Operations",
-    promise="Afterwards you can change, move, fix and multiply a program that never stops.",
+    promise="Afterwards you can change, move, fix and rescale a program that never stops.",
     questions=(
         Choice(
             "uid",
@@ -121,42 +121,42 @@ LESSON = LessonPlan(
                 Option("By the operators' names, their uids.", lambda kept: kept == "uid"),
                 Option("It does not: state is lost when a program changes.", lambda kept: kept is None),
             ),
-            "A uid is a promise to your later self. Everything else about the program may change.",
+            "A uid identifies the state of an operator. Everything else in the program may change.",
         ),
         Choice(
             "rescale",
-            "A job of two subtasks goes on with three. What becomes of its keyed state?",
+            "A job with two subtasks continues with three. What happens to its keyed state?",
             (
                 Option("It is copied to all three.", lambda tasks: tasks == "copied"),
                 Option(
-                    "Key groups are dealt out again: each key is in exactly one place.", lambda tasks: tasks == "once"
+                    "Key groups are redistributed: each key is in exactly one place.", lambda tasks: tasks == "once"
                 ),
-                Option("It stays where it is, and the third has none.", lambda tasks: tasks == "stays"),
+                Option("It stays where it is, and the third subtask has none.", lambda tasks: tasks == "stays"),
             ),
-            "Keys belong to key groups, and subtasks own ranges of groups. Ranges move, with their state.",
+            "Keys belong to key groups, and subtasks own ranges of groups. Groups move with their state.",
         ),
         Choice(
             "coordinator",
-            "The JobManager itself dies: the one that knows the graph, the checkpoints and the tasks. What is left?",
+            "The JobManager, which knows the graph, the checkpoints and the tasks, dies. What is left?",
             (
                 Option("Nothing: start again.", lambda state: state == "FAILED"),
-                Option("A standby takes over, from what is in durable storage.", lambda state: state == "FINISHED"),
+                Option("A standby takes over, using what is in durable storage.", lambda state: state == "FINISHED"),
             ),
-            "The program, the checkpoints, and a pointer to the latest one are outside of it.",
+            "The program, the checkpoints, and a pointer to the latest one are stored outside the JobManager.",
         ),
     ),
     exercises=(
         Exercise(
             "fix",
             "The first version of a program sums the cents of orders by shop, and counts cancelled orders, too. Write "
-            "`fixed(orders)`, the second version: from its savepoint on, orders with `cancelled` do not count, and the "
-            "sums so far are kept. The result has `shop` and `revenue`.",
+            "`fixed(orders)`, the second version: from the savepoint on, orders with `cancelled` do not count, and the "
+            "sums so far are kept. The result has the columns `shop` and `revenue`.",
             (
-                "Which operator holds the sums? The second version needs one with the same name.",
-                "A filter has no state. It may be put before the key, and nobody misses its state.",
-                "Begin with the first version, filter `NOT cancelled` first, and keep `.uid('revenue')`.",
+                "Which operator holds the sums? The second version needs an operator with the same uid.",
+                "A filter has no state, so you can add one before `key_by`.",
+                "Take the first version, put a filter `NOT cancelled` before it, and keep `.uid('revenue')`.",
             ),
-            program(judge, 3, "Savepoints of three runs, continued at other parallelisms: all sums are right."),
+            program(judge, 3, "Savepoints of three runs, continued with other parallelisms: all sums are right."),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Lesson 11: SQL on streams (D4, and what the documents say is coming: SQL, patterns)."""
+"""Lesson 11: SQL on streams (D4, and two features that the documents announce: SQL and patterns)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MINUTE_US = 60_000_000
 
 
 def bids(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Bids for a few auctions, a little out of order."""
+    """Bids for a few auctions, slightly out of order."""
     now, found = 0, []
     for _ in range(rows):
         now += chance.choice((10, 60, 150, 300))
@@ -37,7 +37,7 @@ def bids(chance: Random, rows: int) -> tuple[pa.Table]:
 def highest(
     table: pa.Table, minutes: int = 10, least: int = 2, best: Any = max, slide: int | None = None
 ) -> list[dict[str, Any]]:
-    """The highest bid and the number of bids of each auction in each ten minutes, where there are at least two.
+    """The highest bid and the number of bids of each auction in windows of ten minutes with at least two bids.
 
     Args:
         minutes: the size of the windows.
@@ -65,14 +65,14 @@ CHECK = PipelineCheck(
     highest,
     keys=("auction", "bids"),
     lookalikes=(
-        (lambda table: highest(table, least=1), "Auctions with one bid only are in it: `HAVING` chooses among groups."),
+        (lambda table: highest(table, least=1), "Auctions with only one bid are included: `HAVING` filters groups."),
         (lambda table: highest(table, least=3), "Two bids are enough."),
-        (lambda table: highest(table, minutes=5), "These are windows of five minutes."),
-        (lambda table: highest(table, minutes=20), "These are windows of twenty minutes."),
-        (lambda table: highest(table, minutes=60), "These are windows of an hour."),
+        (lambda table: highest(table, minutes=5), "Your windows have five minutes."),
+        (lambda table: highest(table, minutes=20), "Your windows have twenty minutes."),
+        (lambda table: highest(table, minutes=60), "Your windows have an hour."),
         (lambda table: highest(table, slide=5), "These windows overlap: each bid counts in two of them."),
-        (lambda table: highest(table, best=min), "That is the lowest bid."),
-        (lambda table: highest(table, best=sum), "That is the sum of the bids."),
+        (lambda table: highest(table, best=min), "This is the lowest bid."),
+        (lambda table: highest(table, best=sum), "This is the sum of the bids."),
     ),
 )
 
@@ -84,7 +84,7 @@ def judge(answer: Any, seed: int) -> str:
     if not isinstance(answer, str):
         raise ViolatedError("a query", f"the answer is {type(answer).__name__}: write the query as text")
     if "select" not in answer.lower():
-        raise ViolatedError("a query", f"{answer.strip()!r} is none: it begins with SELECT")
+        raise ViolatedError("a query", f"{answer.strip()!r} is not a query: begin with SELECT")
     return CHECK(lambda bid: sql(answer, bid=bid), seed)
 
 
@@ -97,19 +97,19 @@ LESSON = LessonPlan(
     questions=(
         Choice(
             "when",
-            "`SELECT auction, COUNT(*) ... GROUP BY auction, window_start, window_end` over a stream: when does a row "
-            "of the result come?",
+            "`SELECT auction, COUNT(*) ... GROUP BY auction, window_start, window_end` runs on a stream. When is a row of "
+            "the result emitted?",
             (
                 Option("With each bid: the count so far.", lambda rows: rows > 3),
                 Option("Once, when the watermark has passed the end of its window.", lambda rows: rows == 3),
                 Option("At the end of the stream.", lambda rows: rows == 0),
             ),
-            "A group of a window becomes complete, and then it is final. That is what event time is for.",
+            "A group in a window becomes complete, and is then final. This is the purpose of event time.",
         ),
         Choice(
             "changes",
-            "The same without a window: `SELECT auction, COUNT(*) AS n FROM bid GROUP BY auction`. There are 8 bids "
-            "for 3 auctions. How many rows does the stream of results have?",
+            "The same query runs without a window: `SELECT auction, COUNT(*) AS n FROM bid GROUP BY auction`. There are "
+            "8 bids for 3 auctions. How many rows does the stream of results have?",
             (
                 Option("3: one for each auction.", lambda rows: rows == 3),
                 Option("More: a group is never complete, so its row changes.", lambda rows: rows > 3),
@@ -126,7 +126,7 @@ LESSON = LessonPlan(
             (
                 "`FROM TUMBLE(bid, ts, INTERVAL '10' MINUTE)` gives each row its window.",
                 "Group by the auction and `window_start, window_end`.",
-                "`HAVING COUNT(*) >= 2` keeps groups; `WHERE` would keep rows.",
+                "`HAVING COUNT(*) >= 2` filters groups; `WHERE` would filter rows.",
             ),
             JUDGE,
         ),

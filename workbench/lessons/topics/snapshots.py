@@ -55,8 +55,8 @@ def judge(answer: Any, chance: Random) -> None:
     if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no loss",
-            f"at the end `total` is {getattr(task.object, 'total', None)}; all records together are {right}, after {_shown(told)}. "
-            "What waited during the alignment has to be processed afterwards.",
+            f"at the end, `total` is {getattr(task.object, 'total', None)} after {_shown(told)}; the sum of all records is "
+            f"{right}. Records that waited during the alignment have to be processed afterwards.",
             calls=[*task.calls, "it.total"],
         )
 
@@ -71,15 +71,15 @@ def _number(call: str) -> list[int]:
 
 
 def _held_back(task: Called, passed: list[int], index: int, done: int, told: list[str]) -> None:
-    """Records of channels that are not blocked are processed at once."""
+    """Check that records of channels that are not blocked are processed immediately."""
     if passed[index] > done or any(n > done for n in passed):
         return
     right = sum(n for call in told for n in _number(call))
     if getattr(task.object, "total", None) != right:
         raise ViolatedError(
             "no needless waiting",
-            f"after {_shown(told)} `total` is {getattr(task.object, 'total', None)}; no barrier is waited for, so it should be "
-            f"{right}: a record is added at once, or, if it had to wait, after the alignment.",
+            f"after {_shown(told)}, `total` is {getattr(task.object, 'total', None)}, but should be {right}, because no "
+            "barrier is missing: a record is added immediately or, if it had to wait, after the alignment.",
             calls=[*task.calls, "it.total"],
         )
 
@@ -89,21 +89,24 @@ def _compare(found: Any, right: int, complete: bool, told: list[str], task: Call
         if found is not None:
             raise ViolatedError(
                 "a consistent cut",
-                f"after {_shown(told)} there is a snapshot, {found}, although not all channels have sent their barrier. "
-                "Return None until the last one.",
+                f"after {_shown(told)}, the snapshot {found} is returned, although not all channels have sent their barrier. "
+                "Return None before the last barrier.",
                 calls=task.calls,
             )
         return
     if found is None:
         raise ViolatedError(
-            "progress", f"after {_shown(told)} all barriers are there, and no snapshot was returned.", calls=task.calls
+            "progress",
+            f"after {_shown(told)}, all barriers have arrived, but no snapshot is returned.",
+            calls=task.calls,
         )
     if found != right:
         more = "It contains records from behind a barrier: their channel has to wait." if found > right else ""
-        less = "It lacks records that came before the barriers." if found < right else ""
+        less = "It lacks records that arrived before the barriers." if found < right else ""
         raise ViolatedError(
             "a consistent cut",
-            f"after {_shown(told)} the snapshot is {found}; the records before the barriers are {right}. {more}{less}",
+            f"after {_shown(told)}, the snapshot is {found}; the sum of the records before the barriers is {right}. "
+            f"{more}{less}",
             calls=task.calls,
         )
 
@@ -115,33 +118,33 @@ def _shown(told: list[str]) -> str:
 LESSON = LessonPlan(
     number="07",
     title="Snapshots",
-    promise="Afterwards you can take a consistent snapshot of a running system by hand, and say why it is one.",
+    promise="Afterwards you can take a consistent snapshot of a running system by hand, and explain why it is consistent.",
     questions=(
         Number(
             "offset",
             "A source counts 1, 2, 3, ... One task sums the even numbers, another the odd ones. The odd sum has just become "
-            "9. What is the offset of the source that belongs to it?",
+            "9. Which offset of the source matches this state?",
             "numbers read",
             "1 + 3 + 5 = 9, and the 6 has not been read: five numbers.",
             factor=1.0,
         ),
         Choice(
             "behind",
-            "A task has two inputs. The barrier has come on one and not on the other. What does the task do with records "
-            "that come behind the barrier?",
+            "A task has two inputs. The barrier has arrived on one and not on the other. What does the task do with "
+            "records that arrive behind the barrier?",
             (
-                Option("It processes them: they are there.", lambda what: what == "processed"),
-                Option("They wait until the other barrier comes.", lambda what: what == "blocked"),
+                Option("It processes them immediately.", lambda what: what == "processed"),
+                Option("They wait until the other barrier arrives.", lambda what: what == "blocked"),
                 Option("It sends them back.", lambda what: what == "returned"),
             ),
-            "They do not belong to the snapshot. If they were processed before it is taken, they would be in it.",
+            "They do not belong to the snapshot. If they were processed before it is taken, it would contain them.",
         ),
         Number(
             "careless",
-            "The same without waiting (at least once). Each source sends the numbers 1 to 8. At the snapshot the 5, 6, 7 "
-            "and 8 of one source are already in the sums. Then there is a failure. The even sum should be 40. What is it?",
+            "Now the task does not wait (at least once). Each source sends the numbers 1 to 8. At the snapshot, 5, 6, 7 and "
+            "8 of one source are already in the sums. Then a task fails. The even sum should be 40. What is it?",
             "even sum",
-            "The source goes back to behind the 4 and sends 6 and 8 again, and they were in the snapshot already.",
+            "The source goes back to the position after 4 and sends 6 and 8 again, which are already in the snapshot.",
             factor=1.0,
         ),
         Choice(
@@ -149,22 +152,22 @@ LESSON = LessonPlan(
             "You take a snapshot ten times as often. What changes in the results?",
             (
                 Option("Nothing.", lambda same: same is True),
-                Option("They come earlier, and differ a little.", lambda same: same is False),
+                Option("They are emitted earlier, and differ a little.", lambda same: same is False),
             ),
-            "Checkpoints are invisible to the program. (To micro-batches the interval is visible: lesson 8.)",
+            "Checkpoints do not affect the results. (With micro-batches, the interval can: see lesson 8.)",
         ),
     ),
     exercises=(
         Exercise(
             "alignment",
-            "Write the alignment yourself: a class `Task(channels)` with `record(channel, n)`, which adds n to `total`, and "
-            "`barrier(channel)`, which returns a snapshot of the total, a number, when the barriers of all channels have "
-            "come, and None before. A second checkpoint may follow. Both calls return None otherwise.",
+            "Write the alignment: a class `Task(channels)` with two methods. `record(channel, n)` adds n to `total` and "
+            "returns None. `barrier(channel)` returns None until the barriers of all channels have arrived, and then a "
+            "snapshot of the total, a number. A second checkpoint may follow.",
             (
-                "Keep the set of channels whose barrier has come, and a list of records that have to wait.",
-                "`record`: if the channel is in the set, put n on the list; else add it to the total.",
+                "Keep the set of channels whose barrier has arrived, and a list of records that have to wait.",
+                "`record`: if the channel is in the set, append n to the list; else add it to the total.",
                 "`barrier`: add the channel to the set; if it has all channels, copy the total, clear the set, add the "
-                "records of the list to the total, and return the copy.",
+                "records in the list to the total, clear the list, and return the copy.",
             ),
             program(
                 judge, 200, "200 orders of records and barriers on two and three channels: each snapshot is consistent."

@@ -34,7 +34,7 @@ Rule = Callable[[list[int], int], bool]
 
 
 def alarms(table: pa.Table, rule: Rule = lambda earlier, now: bool(earlier) and now - earlier[-1] > RISE) -> Any:
-    """The readings that are more than 5 degrees above the one before of the same sensor."""
+    """The readings that are more than 5 degrees above the previous one of the same sensor."""
     earlier: dict[str, list[int]] = {}
     found = []
     for row in table.to_pylist():
@@ -60,45 +60,46 @@ def _quiet(table: pa.Table) -> Any:
 LESSON = LessonPlan(
     number="05",
     title="State",
-    promise="Afterwards you can say where a stream processor keeps what it remembers, and how it forgets.",
+    promise="Afterwards you can explain where a stream processor keeps its state, and how it limits it.",
     questions=(
         Choice(
             "where",
-            "Two subtasks count words by key. The word `fish` comes 10 times. Which subtask knows how often?",
+            "Two subtasks count words by key. The word `fish` occurs 10 times. Which subtask has its count?",
             (
                 Option("Both: they share a dictionary.", lambda holders: holders == 2),
                 Option("One of them, always the same.", lambda holders: holders == 1),
-                Option("Each knows a part; a third task adds them up.", lambda holders: holders == 0),
+                Option("Each has a part; a third task adds the parts up.", lambda holders: holders == 0),
             ),
-            "A key belongs to one subtask. That is why no locks are needed, and why records are sent by key.",
+            "A key belongs to one subtask. So records are sent by key, and no locks are needed.",
         ),
         Number(
             "forget",
-            "200 visitors come, each once, one a second. Their state lives for 60 seconds. How many visitors are "
-            "remembered at the end?",
+            "200 visitors arrive, each of them once, one per second. Their state has a time to live of 60 seconds. How many "
+            "visitors are remembered at the end?",
             "visitors",
-            "With a time to live the state is bounded by how fast keys come, not by how many ever came.",
+            "With a time to live, the size of the state depends on how fast keys arrive, not on how many have ever arrived.",
             factor=1.2,
         ),
         Choice(
             "look",
-            "Somebody asks for the count of `fish` while the job runs. What happens to the job?",
+            "You query the count of `fish` while the job runs. What happens to the job?",
             (
                 Option("It stops until the answer is there.", lambda state: state == "stopped"),
-                Option("It goes on: a task answers between two records.", lambda state: state == "RUNNING"),
-                Option("That is not possible; results leave by a sink only.", lambda state: state is None),
+                Option("It continues: a task answers between two records.", lambda state: state == "RUNNING"),
+                Option("This is not possible: results leave only through a sink.", lambda state: state is None),
             ),
-            "The question is put into the mailbox of the task that owns the key.",
+            "The query is put into the mailbox of the task that owns the key.",
         ),
     ),
     exercises=(
         Exercise(
             "alarms",
-            "Write `alarms(readings)`: from readings with `sensor`, `number` and `celsius` keep those that are more "
-            "than 5 degrees above the reading before of the same sensor, with the same three columns.",
+            "Write `alarms(readings)`: of the readings with `sensor`, `number` and `celsius`, keep those that are more "
+            "than 5 degrees above the previous reading of the same sensor, with the same three columns.",
             (
-                "You have to remember one number for each sensor: what is that in the words of this lesson?",
-                "`readings.key_by('sensor').process(function, schema, state={'last': pa.int64()})`; first it is None.",
+                "You have to remember one number for each sensor: what does this lesson call that?",
+                "`readings.key_by('sensor').process(function, schema, state={'last': pa.int64()})`; `state.last` is None at "
+                "first.",
                 "Compare `record['celsius']` with `state.last`, then always write `state.last`, and return the "
                 "record if it is an alarm.",
             ),
@@ -109,7 +110,7 @@ LESSON = LessonPlan(
                 keys=("sensor", "number"),
                 lookalikes=(
                     (lambda table: alarms(table, lambda earlier, now: True), "These are all readings."),
-                    (_quiet, "After an alarm its reading is the one before: it has to be kept, too."),
+                    (_quiet, "The reading of an alarm is the previous one of the next reading: remember it, too."),
                     (
                         lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[-1] >= RISE),
                         "Exactly 5 degrees are not more than 5.",
@@ -118,19 +119,19 @@ LESSON = LessonPlan(
                         lambda table: alarms(
                             table, lambda earlier, now: bool(earlier) and abs(now - earlier[-1]) > RISE
                         ),
-                        "A fall is no alarm.",
+                        "A fall is not an alarm.",
                     ),
                     (
                         lambda table: alarms(table, lambda earlier, now: now - (earlier or [0])[-1] > RISE),
-                        "The first reading of a sensor has none before it, so it is no alarm.",
+                        "The first reading of a sensor has no previous one, so it is not an alarm.",
                     ),
                     (
                         lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - min(earlier) > RISE),
-                        "That compares with the lowest reading so far, not with the one before.",
+                        "This compares with the lowest reading so far, not with the previous one.",
                     ),
                     (
                         lambda table: alarms(table, lambda earlier, now: bool(earlier) and now - earlier[0] > RISE),
-                        "That compares with the first reading, not with the one before.",
+                        "This compares with the first reading, not with the previous one.",
                     ),
                 ),
             ),

@@ -19,7 +19,7 @@ TAGS = ("#flink", "#spark", "#Storm", "#beam", "#x")
 
 
 def posts(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Short texts, some with no tag, some with one twice."""
+    """Short texts, some without a tag, some with the same tag twice."""
     texts = []
     for _ in range(rows):
         words = [*chance.choices(WORDS, k=chance.randrange(4)), *chance.choices(TAGS, k=chance.choice((0, 1, 1, 2, 3)))]
@@ -31,7 +31,7 @@ def posts(chance: Random, rows: int) -> tuple[pa.Table]:
 
 
 def tag_counts(table: pa.Table) -> list[dict[str, Any]]:
-    """How often each tag stands in the texts."""
+    """How often each tag occurs in the texts."""
     return _counted(word for text in table["text"].to_pylist() for word in text.split() if word.startswith("#"))
 
 
@@ -67,16 +67,16 @@ def _counted(tags: Any) -> list[dict[str, Any]]:
 LESSON = LessonPlan(
     number="01",
     title="A table in motion",
-    promise="Afterwards you can say what a stream is, what a dataflow graph is, and what runs when you start one.",
+    promise="Afterwards you can say what a stream and a dataflow graph are, and what runs when you start one.",
     questions=(
         Choice(
             "same",
             "The same query counts records per key over a table, and over the same rows as a stream. When the stream "
-            "has ended, how does its last count of each key compare with the table's?",
+            "has ended, how do its last counts of each key compare with the table's?",
             (
-                Option("It is the same.", lambda equal: equal is True),
-                Option("It is smaller: a stream sees each record once only.", lambda equal: equal == "smaller"),
-                Option("It depends on the order of the rows.", lambda equal: equal is False),
+                Option("They are the same.", lambda equal: equal is True),
+                Option("They are smaller: a stream sees each record only once.", lambda equal: equal == "smaller"),
+                Option("They depend on the order of the rows.", lambda equal: equal is False),
             ),
             "A bounded table is a stream that ends. Counting does not depend on the order, so both agree.",
         ),
@@ -84,7 +84,7 @@ LESSON = LessonPlan(
             "channels",
             "Two parallel sources send to two parallel counts, by key. How many channels connect them?",
             "channels",
-            "Every sender may have a record for every receiver: 2 x 2. At a parallelism of 100 it is 10,000.",
+            "Every sender may have a record for every receiver: 2 x 2. At a parallelism of 100, there are 10,000.",
             factor=1.0,
         ),
         Choice(
@@ -101,11 +101,11 @@ LESSON = LessonPlan(
     exercises=(
         Exercise(
             "hashtags",
-            "Write `hashtags(posts)`: from a stream of posts with a column `text` make a stream with the columns `tag` "
-            "and `n`, that counts each word that begins with `#`, as often as it comes.",
+            "Write `hashtags(posts)`: from a stream of posts with a column `text`, make a stream with the columns `tag` "
+            "and `n` that counts every occurrence of each word that begins with `#`.",
             (
                 "One post becomes several records: which operator can do that? `filter` and `map` cannot.",
-                "`posts.flat_map(function, schema)` calls the function with a record and takes a list of records.",
+                "`posts.flat_map(function, schema)` calls the function with a record and emits the records that it returns.",
                 "Split the text at spaces, keep the words that begin with `#`, and return one record for each. Then "
                 "`key_by` the tag, and `aggregate(n=wb.count())`.",
             ),
@@ -116,11 +116,14 @@ LESSON = LessonPlan(
                 keys=("tag",),
                 final=True,
                 lookalikes=(
-                    (_posts_with_tag, "That is the number of posts with the tag: a tag that comes twice counts twice."),
-                    (_first_tags, "That counts the first tag of each post only."),
-                    (_all_words, "That counts all words, not only tags."),
-                    (_with_inner, "A word with `#` inside it, such as `a#b`, is no tag."),
-                    (_bare, "A tag begins with its `#`, in the result too."),
+                    (
+                        _posts_with_tag,
+                        "This is the number of posts with the tag: a tag that occurs twice counts twice.",
+                    ),
+                    (_first_tags, "This counts only the first tag of each post."),
+                    (_all_words, "This counts all words, not only tags."),
+                    (_with_inner, "A word with `#` inside it, such as `a#b`, is not a tag."),
+                    (_bare, "A tag begins with its `#`, also in the result."),
                     (_lower, "Tags are counted as they are written: `#Storm` is not `#storm`."),
                 ),
             ),

@@ -53,7 +53,7 @@ def scores(table: pa.Table, time: str = "played", keep: Any = None) -> list[dict
 
 
 def _in_time(table: pa.Table, wait_s: int = 0) -> list[dict[str, Any]]:
-    """What is left if stragglers are dropped: those that come when the watermark is past their minute."""
+    """The result if stragglers are dropped, which arrive when the watermark has passed their minute."""
     highest, kept = 0.0, []
     for at in table["played"].to_pylist():
         kept.append(at.replace(second=0).timestamp() + 60 > highest - wait_s)
@@ -62,7 +62,7 @@ def _in_time(table: pa.Table, wait_s: int = 0) -> list[dict[str, Any]]:
 
 
 def _folded(table: pa.Table, fold: Callable[[list[int]], int]) -> list[dict[str, Any]]:
-    """Something else than the sum of the points."""
+    """The points of each player and minute, combined by another function than the sum."""
     found: dict[tuple[str, Any], list[int]] = {}
     for row in table.to_pylist():
         found.setdefault((row["player"], row["played"].replace(second=0)), []).append(row["points"])
@@ -70,7 +70,7 @@ def _folded(table: pa.Table, fold: Callable[[list[int]], int]) -> list[dict[str,
 
 
 def _overlapping(table: pa.Table) -> list[dict[str, Any]]:
-    """The points in minutes that begin every half minute."""
+    """The points in windows of a minute that begin every half minute."""
     found: dict[tuple[str, Any], int] = {}
     for row in table.to_pylist():
         last = row["played"].replace(second=row["played"].second // 30 * 30)
@@ -85,7 +85,7 @@ def _hours(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _patient(run: Run) -> tuple[str, str] | None:
-    """The first result of a window leaves when a tap two minutes after its end has been seen, at the latest."""
+    """Check that the first result of a window is emitted when a tap two minutes after its end is seen, or earlier."""
     if run.failed:
         return None
     played = [at.timestamp() for at in run.tables[0]["played"].to_pylist()]
@@ -96,8 +96,8 @@ def _patient(run: Run) -> tuple[str, str] | None:
         due = next((n for n, at in enumerate(played) if at >= start.timestamp() + 60 + PATIENCE_S), None)
         if due is not None and left_us > (due + 2) * SECOND_US:
             return "results within two minutes", (
-                f"the points of {player} in the minute from {start:%H:%M} came when record {left_us // SECOND_US} was "
-                f"read; record {due} was already two minutes past the end of that minute. Waiting loses nothing, but "
+                f"the points of {player} in the minute from {start:%H:%M} were emitted when record {left_us // SECOND_US} "
+                f"was read; record {due} was already two minutes past the end of that minute. Waiting loses nothing, but "
                 "somebody waits."
             )
     return None
@@ -110,12 +110,12 @@ def _streams(table: pa.Table) -> tuple[Stream]:
 LESSON = LessonPlan(
     number="04",
     title="Time",
-    promise="Afterwards you can say what a watermark is, what it costs to wait, and what late means.",
+    promise="Afterwards you can explain what a watermark is, what waiting costs, and what late means.",
     questions=(
         Choice(
             "tunnel",
             "Alice plays in the subway. She taps 5 times in the first minute; 2 of the taps arrive when the train has "
-            "left the tunnel, 40 seconds later. How many taps does a window over the arrival count for that minute?",
+            "left the tunnel, 40 seconds later. How many taps does a window over the arrival time count for that minute?",
             (
                 Option("5", lambda n: n == 5),
                 Option("3", lambda n: n == 3),
@@ -125,8 +125,8 @@ LESSON = LessonPlan(
         ),
         Number(
             "eager",
-            "The same taps by the time at which they were played, and a watermark that trusts the order completely "
-            "(out_of_orderness 0). How many of the five taps are counted?",
+            "Now the window uses the time at which the taps were played, and a watermark that assumes that they arrive in "
+            "order (out_of_orderness 0). How many of the five taps are counted?",
             "taps",
             "The watermark passes the end of the minute with the first tap of the next one. The stragglers are late.",
             factor=1.0,
@@ -140,28 +140,29 @@ LESSON = LessonPlan(
                 Option("12: the mean.", lambda w: w == 12),
                 Option("4: the smallest.", lambda w: w == 4),
             ),
-            "A watermark promises that nothing older comes. The task can only promise what all its inputs promise.",
+            "A watermark promises that nothing older will arrive. A task can only promise what all its inputs promise.",
         ),
         Choice(
             "idle",
             "One of two sources has no records for a while. What does that do to the windows?",
             (
                 Option("Nothing: no records, no effect.", lambda results: results == "same"),
-                Option("None of them ends until that source says something, or is declared idle.", lambda r: r == 0),
+                Option("None of them ends until that source sends something, or is declared idle.", lambda r: r == 0),
                 Option("They end earlier.", lambda results: isinstance(results, int) and results > 0),
             ),
-            "The silent source holds its old watermark, and with it that of everybody behind. Idleness takes it out.",
+            "The silent source keeps its old watermark, which holds back all tasks downstream. An idle source is ignored.",
         ),
     ),
     exercises=(
         Exercise(
             "scores",
-            "Write `scores(taps)`: the points of each player in each minute in which they were played, not seen. Taps arrive "
-            "up to 90 seconds late, and all of them count. A minute's first result may be at most two minutes late.",
+            "Write `scores(taps)`: the points of each player in each minute, by the time at which taps were played, not "
+            "seen. Taps arrive up to 90 seconds late, and all of them count. A minute's first result may be at most two "
+            "minutes late.",
             (
                 "The stream has no event time yet: `taps.assign_timestamps('played', ...)` gives it one.",
                 "`out_of_orderness` says how long to wait for stragglers: at least 90 s, at most 120 s.",
-                "Instead of waiting you can correct: a smaller `out_of_orderness`, and `allowed_lateness`.",
+                "Instead of waiting, you can correct results: use a smaller `out_of_orderness`, and `allowed_lateness`.",
             ),
             PipelineCheck(
                 taps,
@@ -171,7 +172,7 @@ LESSON = LessonPlan(
                 final=True,
                 timed=True,
                 lookalikes=(
-                    (_in_time, "The stragglers are missing: the watermark was past their minute when they came."),
+                    (_in_time, "The stragglers are missing: the watermark had passed their minute when they arrived."),
                     *(
                         (
                             partial(_in_time, wait_s=wait_s),
@@ -181,7 +182,7 @@ LESSON = LessonPlan(
                     ),
                     (_overlapping, "These windows overlap: each tap counts in two of them."),
                     (_hours, "These are the points of each hour."),
-                    (lambda table: _folded(table, len), "That is the number of taps."),
+                    (lambda table: _folded(table, len), "This is the number of taps."),
                     (lambda table: _folded(table, max), "These are the points of the best tap."),
                     (lambda table: scores(table, "seen"), "These are the minutes in which taps arrived."),
                 ),

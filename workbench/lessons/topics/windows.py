@@ -19,7 +19,7 @@ SECOND_US = 1_000_000
 
 
 def visits(chance: Random, rows: int) -> tuple[pa.Table]:
-    """Clicks of a few users, a little out of order; some follow the one before after exactly ten minutes."""
+    """Clicks of a few users, slightly out of order; some follow the previous one after exactly ten minutes."""
     users, at = ("ann", "bob", "cleo"), dict.fromkeys(("ann", "bob", "cleo"), 0)
     clicks = []
     for _ in range(rows):
@@ -87,7 +87,7 @@ def _ones(table: pa.Table) -> list[dict[str, Any]]:
 LESSON = LessonPlan(
     number="03",
     title="Windows",
-    promise="Afterwards you can cut an endless stream into finite pieces in the way that your question needs.",
+    promise="Afterwards you can cut an endless stream into the finite pieces that your question needs.",
     questions=(
         Number(
             "sliding",
@@ -104,27 +104,28 @@ LESSON = LessonPlan(
                 Option("3", lambda n: n == 3),
                 Option("6", lambda n: n == 6),
             ),
-            "A session lasts until 5 seconds after its last click. The one that begins at 8 touches the one before, "
-            "which ends at 8, and sessions that touch are one.",
+            "A session lasts until 5 seconds after its last click. The session that begins at 8 touches the previous one, "
+            "which ends at 8, and sessions that touch are merged.",
         ),
         Choice(
             "colours",
-            "Count windows of two records, by colour. Red, blue, blue, red, red come in. How many are complete?",
+            "There are count windows of two records for each colour. Red, blue, blue, red, red arrive. How many windows "
+            "are complete?",
             (
-                Option("One: the first two records are red and blue, so they are no pair.", lambda n: n == 1),
+                Option("One: the first two records, red and blue, do not match.", lambda n: n == 1),
                 Option("Two: one red, one blue.", lambda n: n == 2),
                 Option("Two and a half.", lambda n: n > 2),
             ),
-            "Each key has windows of its own. The third red waits for a fourth.",
+            "Each key has its own windows. The third red record waits for a fourth.",
         ),
         Choice(
             "median",
-            "A window keeps a sum in 8 bytes, however many records come. What does it need for a median?",
+            "A window keeps a sum in 8 bytes, however many records arrive. What does it need for a median?",
             (
                 Option("Two numbers.", lambda values: values <= 2),
                 Option("All values in the window.", lambda values: values > 2),
             ),
-            "A median is a holistic aggregate: no summary of bounded size gives it exactly.",
+            "A median is a holistic aggregate: no summary of limited size is enough to compute it exactly.",
         ),
     ),
     exercises=(
@@ -135,7 +136,7 @@ LESSON = LessonPlan(
             "minutes.",
             (
                 "Which of the windows of this lesson ends with silence?",
-                "Users are silent each for themselves: `key_by` comes first.",
+                "Each user is silent at different times: start with `key_by`.",
                 "`clicks.key_by('user').window(wb.session('10min')).aggregate(clicks=wb.count())`",
             ),
             PipelineCheck(
@@ -144,20 +145,20 @@ LESSON = LessonPlan(
                 visits_of,
                 keys=("user",),
                 lookalikes=(
-                    (_totals, "That is one number for each user: where does a visit end?"),
-                    (lambda table: visits_of(table, GAP_US // 2), "These visits end after five minutes."),
-                    (lambda table: visits_of(table, GAP_US * 2), "These visits end after twenty minutes."),
+                    (_totals, "This is one number for each user: where does a visit end?"),
+                    (lambda table: visits_of(table, GAP_US // 2), "Your visits end after five minutes of silence."),
+                    (lambda table: visits_of(table, GAP_US * 2), "Your visits end after twenty minutes of silence."),
                     (
                         lambda table: visits_of(table, strict=True),
                         "A click after exactly ten minutes still belongs to the visit.",
                     ),
-                    (_by_the_clock, "These are windows of ten minutes of the clock, whether users are silent or not."),
+                    (_by_the_clock, "Your windows have ten minutes, whether users are silent or not."),
                     (
                         lambda table: _by_the_clock(table, GAP_US // 2),
                         "These windows overlap: each click counts in two of them.",
                     ),
                     (_pairs, "These windows end after two clicks. A visit ends with silence."),
-                    (_ones, "Each visit has one click only."),
+                    (_ones, "Your visits have only one click."),
                 ),
             ),
         ),
