@@ -2,8 +2,8 @@
 
 The words after ```` ```python ```` are the tags of the cell, such as the IDs of the ideas that it shows.
 
-A solution is placed between ``# BEGIN SOLUTION`` and ``# END SOLUTION``. In the notebook for learners, it is replaced by
-its lines that begin with ``# BLANK``, or by ``...`` if there are none.
+A solution is placed between ``# BEGIN SOLUTION`` and ``# END SOLUTION``. In the notebook for learners, its lines that
+begin with ``# BLANK`` replace it, or ``...`` if there are none.
 """
 
 from __future__ import annotations

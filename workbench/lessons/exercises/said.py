@@ -16,12 +16,12 @@ _COLOURS: dict[Tone, str] = {
 
 
 class Said:
-    """A heading and some lines; shown in a cell, and printed where there is no HTML.
+    """A heading and some lines, shown in a cell, or printed if the front end does not show HTML.
 
     Args:
         head: one short sentence.
-        lines: further lines of text; nothing in them is HTML.
-        tone: decides the colour of the card's edge. The head says the same in words.
+        lines: further lines of text, without HTML.
+        tone: decides the colour of the card's edge, which has the same meaning as the head.
         code: shown as a program below the lines.
 
     Example:
