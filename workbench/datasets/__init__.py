@@ -1,6 +1,6 @@
-"""Real data for learning and testing: the flights out of New York City in 2013, and the weather at its airports.
+"""Data for learning and testing: flights out of New York City in 2013, the weather at its airports, an access log.
 
-The data comes from a Python package.
+The flights and the weather are real data from a Python package; the access log is synthetic.
 
 Belongs here: preparing the data that comes with the workbench.
 Does not: how a history is written and read (``spark``, ``connectors/replay``).

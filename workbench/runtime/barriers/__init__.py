@@ -1,5 +1,6 @@
 """How a task handles checkpoint barriers: the fault-tolerance policies.
 
-Belongs here: aligned, at-least-once and unaligned barriers, and the snapshots taken for them.
-Does not: the coordinator, which triggers checkpoints.
+Belongs here: the checkpoint modes and the other fault-tolerance architectures as values, and the snapshots that tasks
+take. Does not: the coordinator, which triggers checkpoints, and the tasks of an architecture (``acking``, ``batches``,
+``transactions``).
 """

@@ -1,5 +1,5 @@
-"""Event time: watermarks, what holds them back, late records.
+"""The views of event time: watermarks, what holds them back, late records, and event time against processing time.
 
-Belongs here: the views of event time.
-Does not: other views.
+Belongs here: everything that draws event times.
+Does not: sampling them (``telemetry/event_time``).
 """
