@@ -42,7 +42,7 @@ demo: install  ## install everything, then open the first notebook in JupyterLab
 	@echo "Opening JupyterLab on notebooks/01_first_stream.ipynb; Ctrl-C here ends it."
 	@$(BIN)/workbench demo $(ARGS)
 
-test: install-dev  ## run the tests of every module in about six minutes; installs everything first
+test: install-dev  ## run the tests of every module in about five minutes; installs everything first
 	@echo "Running the tests. 'make test-all' also runs the slow ones (ARGS=\"-k magics\" narrows both down)."
 	@$(BIN)/python -m pytest --numprocesses auto -m "not slow" $(ARGS)
 
@@ -50,7 +50,7 @@ test-slow: install-dev  ## run the tests that 'make test' leaves out: browsers, 
 	@echo "Running the slow tests."
 	@$(BIN)/python -m pytest --numprocesses auto -m slow $(ARGS)
 
-test-all: install-dev  ## run all tests, in about 25 minutes
+test-all: install-dev  ## run all tests, in about 19 minutes
 	@echo "Running all tests."
 	@$(BIN)/python -m pytest --numprocesses auto $(ARGS)
 
