@@ -238,7 +238,7 @@ def test_a_generator_is_carried_and_gives_its_rows(gate: threading.Semaphore) ->
     numbers = wb.Stream.from_generator(squares, {"n": pa.int64()}, event_time="n", limit=250)
     made = numbers.sink_to(wb.TableSink("out"))
     plan = made.explain(engine="spark")
-    assert (plan.operators[0].tier, plan.operators[0].reason) == ("carried", "rows that only the workbench can read")
+    assert (plan.operators[0].tier, plan.operators[0].reason) == ("carried", "only the workbench can read this source")
     job = made.run("squares", engine="spark")
     gate.release(ALL)
     assert job.wait("120s") == "FINISHED"

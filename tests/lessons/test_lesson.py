@@ -27,11 +27,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_question_is_asked_and_settled_by_what_is_measured(here: Path) -> None:
     lesson = wb.lesson("01")
-    assert "a: It is the same." in repr(lesson.predict("same"))
+    assert "a: They are the same." in repr(lesson.predict("same"))
     assert repr(lesson.predict("same", "x")).startswith("'x' is not one of 'a', 'b', 'c'.")
     assert "You made no prediction" in repr(lesson.measured("same", True))
     assert repr(lesson.predict("same", "B")).startswith("You predict b.")
-    assert repr(lesson.measured("same", True)).startswith("Your prediction was b.\n  The run shows a: It is the same.")
+    assert repr(lesson.measured("same", True)).startswith("Your prediction was b.\n  The run shows a: They are the same.")
     lesson.predict("same", "a")
     assert repr(lesson.measured("same", True)).startswith("Your prediction, a, was right.")
     assert repr(lesson.predict("channels", "four")).startswith("'four' is not a number of channels.")

@@ -61,8 +61,8 @@ def test_what_is_lost_is_told(start: Starts) -> None:
     assert job.stepper.scene().scene.facts == facts
     job.faults.fail("aggregate[0]")
     assert words_until(job, "Lost").endswith(
-        "Lost for good: 1 record on the way, the state of 3 keys, and rows not flushed. Sources will go on with the "
-        "next record."
+        "Lost for good: 1 record on the way, the state of 3 keys, and rows not flushed. Sources will continue with "
+        "the next record."
     )
     words_until(job, "aggregate[0] took record")
     assert len(job.stepper.scene().scene.task("aggregate[0]").state) == 2  # one key, and what is committed
