@@ -33,9 +33,7 @@ class TextCodes:
 
     @cached_property
     def _index(self) -> KeyIndex:
-        return KeyIndex(
-            [_TEXT], pa.schema([pa.field(_TEXT, pa.string())])
-        )  # late: arrays import pandas
+        return KeyIndex([_TEXT], pa.schema([pa.field(_TEXT, pa.string())]))  # late: arrays import pandas
 
     def constant(self, text: str | None) -> int:
         """The code of a constant; all constants come before the first rows."""
