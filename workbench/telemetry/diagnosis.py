@@ -25,7 +25,7 @@ QUIET_MS, READ_MS = 2_000, 1_000
 UNEVEN = 1.5
 """A subtask that receives this many times its share is reported."""
 LEAST_PER_SECOND = 10
-"""Records: of fewer the shares say nothing."""
+"""Records per second: with fewer, the shares mean nothing."""
 _NO_OUTAGES: Mapping[str, OutageFrame] = MappingProxyType({})
 
 
@@ -104,7 +104,7 @@ def idle_split(tasks: Sequence[TaskFrame]) -> str:
 
 
 def cut_off(tasks: Sequence[TaskFrame], awaited: Mapping[str, OutageFrame] = _NO_OUTAGES) -> str:
-    """Says that tasks have had no connection to their servers for a while; else empty.
+    """A sentence if tasks have had no connection to their servers for a while; else empty.
 
     Args:
         tasks: of the job.
