@@ -20,9 +20,9 @@ from workbench.drivers.live.looking import BUSY_SHARE, LONGEST_US, SHORTEST_US, 
 from workbench.drivers.live.slot_threads import Crew, SlotThread
 from workbench.elements import CheckpointBarrier, LatencyMarker, Records, Watermark
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.deployment.deploying import deploy
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Outcome

@@ -16,10 +16,10 @@ from workbench.drivers.contract.turns import Turnstile
 from workbench.drivers.live.looking import Looking
 from workbench.drivers.live.slot_threads import Crew, SlotThread
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.deployment.deploying import deploy
 from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.operator_task import OperatorTask
 from workbench.runtime.tasks.task import Outcome

@@ -18,10 +18,10 @@ from workbench.drivers.live.looking import Looking
 from workbench.drivers.live.slot_threads import Bell, Crew, SlotThread
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.deployment.deploying import deploy
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.messages.messages import Pause, Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import JobServices, Slot
 from workbench.runtime.tasks.kept_markers import KeptMarkers, spread
 from workbench.runtime.tasks.source_task import SourceTask

@@ -17,9 +17,9 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.tables.tables import Tables
 from workbench.plan.physical import build_physical_graph
+from workbench.runtime.deployment.deploying import deploy
 from workbench.runtime.messages.messages import Report
 from workbench.runtime.settings.settings import Settings
-from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import JobServices
 from workbench.runtime.tasks.task import Outcome
 from workbench.telemetry.latency import RECENT_US, latency_frames

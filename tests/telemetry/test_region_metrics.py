@@ -9,7 +9,7 @@ import pytest
 
 import workbench as wb
 from workbench.clock import VirtualClock
-from workbench.runtime.tasks.task import Load
+from workbench.runtime.tasks.load import Load
 from workbench.telemetry.frames import Frame
 from workbench.telemetry.tasks import TaskSampler
 

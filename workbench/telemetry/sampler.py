@@ -200,7 +200,7 @@ class Sampler(JobObserver):
         tasks = () if execution is None else execution.tasks
         flows = [
             (task.root.counters.numRecordsIn, task.rows_sent, task.links[-1].watermark_us, task.load.held_back,
-             task.finished, task.settings, isinstance(task, SourceTask) and task.idle)
+             task.finished, task.settings, isinstance(task, SourceTask) and task.event_time.idle)
             for task in tasks
         ]  # fmt: skip
         written = sum(len(record.acknowledgements) for record in coordinator.in_progress.values())

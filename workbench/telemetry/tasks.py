@@ -134,7 +134,7 @@ class TaskSampler:
         elif isinstance(task, SourceTask):
             metrics["pendingRecords"] = _pending(task)
             progress = _progress_of(task, now_us)
-            times = task.splits.copy()
+            times = task.event_time.splits.copy()
             for split, time in times.items():
                 splits[split] = None if time.idle else _time(time.watermark_us)
             told = [(value, split) for split, value in splits.items() if value is not None]

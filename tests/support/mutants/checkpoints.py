@@ -75,7 +75,7 @@ def checkpoint_without_the_last_state(patch: Patch) -> None:
 def no_checkpoint_at_the_end(patch: Patch) -> None:
     def drain(self: SourceTask) -> None:
         self.drained = True
-        self._emit_watermark(2**63 - 1)
+        self.root.on_watermark(2**63 - 1)
         self._finish()
 
     patch.setattr(SourceTask, "_drain", drain)

@@ -17,6 +17,7 @@ from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.exchange.segments import Spreader
 from workbench.runtime.tasks.source_task import SourceTask
+from workbench.runtime.tasks.source_time import SourceTime, SplitTime
 from workbench.runtime.tasks.task import Outcome
 from workbench.state.key_groups import KeyPartitioner
 
@@ -113,16 +114,16 @@ def rebalance_forgets_the_remainder(patch: Patch) -> None:
 
 
 def source_forgets_how_far_event_time_was(patch: Patch) -> None:
-    observe = SourceTask._observe
+    observe = SourceTime.observe
 
-    def forgetful(self: SourceTask, records: Records, split: str, now_us: int) -> Marks:
-        marks = observe(self, records, split, now_us)
+    def forgetful(self: SourceTime, records: Records, time: SplitTime, now_us: int) -> Marks:
+        marks = observe(self, records, time, now_us)
         if records.timestamps is not None:  # as if nulls and disorder were never there
-            generator: Any = self.splits[split].generator
+            generator: Any = time.generator
             generator.largest_us = max(generator.largest_us, int(records.timestamps[0]) + 10**6)
         return marks
 
-    patch.setattr(SourceTask, "_observe", forgetful)
+    patch.setattr(SourceTime, "observe", forgetful)
 
 
 def idle_inputs_hold_event_time(patch: Patch) -> None:
@@ -170,20 +171,21 @@ def a_source_that_waits_for_room_is_marked_idle(patch: Patch) -> None:
 
     def impatient(self: SourceTask, now_us: int) -> Outcome:
         outcome = advance(self, now_us)
-        idle_after_us = None if self.watermarks is None else self.watermarks.idle_after_us
-        if outcome is Outcome.NO_CREDIT and idle_after_us is not None and not self.idle:
-            silent = [now_us - time.active_us >= idle_after_us for time in self._times]
+        event_time = self.event_time
+        idle_after_us = None if event_time.strategy is None else event_time.strategy.idle_after_us
+        if outcome is Outcome.NO_CREDIT and idle_after_us is not None and not event_time.idle:
+            silent = [now_us - time.active_us >= idle_after_us for time in event_time.splits.values()]
             if silent and all(silent):
-                for time in self._times:
+                for time in event_time.splits.values():
                     time.idle = True
-                self._set_idle(True)
+                event_time._set_idle(True)
         return outcome
 
     patch.setattr(SourceTask, "_advance", impatient)
 
 
 def backpressure_counts_as_silence(patch: Patch) -> None:
-    patch.setattr(SourceTask, "_stay_active", lambda self, now_us: None)
+    patch.setattr(SourceTime, "stay_active", lambda self, now_us: None)
 
 
 class _Roomy:

@@ -17,10 +17,10 @@ from workbench.errors import CorruptCheckpointError
 from workbench.operators.process import process_logic
 from workbench.operators.windows import tumbling as window_tumbling
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.deployment import deploying
 from workbench.runtime.storage import DirectoryStorage, files, reading
 from workbench.runtime.storage.files import LocalFiles
 from workbench.runtime.storage.reading import CheckpointReader
-from workbench.runtime.tasks import deployment
 from workbench.runtime.tasks.source_task import SourceTask
 
 Patch = pytest.MonkeyPatch
@@ -81,16 +81,16 @@ def the_oldest_checkpoint_is_resumed(patch: Patch) -> None:
 
 
 def in_flight_records_are_not_sent_again(patch: Patch) -> None:
-    patch.setattr(deployment, "sends_of", lambda vertex, links, outputs, pieces: [])
+    patch.setattr(deploying, "sends_of", lambda vertex, links, outputs, pieces: [])
 
 
 def in_flight_records_of_the_first_subtask_are_lost(patch: Patch) -> None:
-    plan = deployment.plan_resends
+    plan = deploying.plan_resends
 
     def careless(graph: Any, pieces: Any) -> Any:
         return plan(graph, [piece for piece in pieces if piece.flow.sender != 0])
 
-    patch.setattr(deployment, "plan_resends", careless)
+    patch.setattr(deploying, "plan_resends", careless)
 
 
 def timers_are_not_restored(patch: Patch) -> None:

@@ -38,17 +38,18 @@ class Idleness(Invariant):
 
     def after_step(self, task: Task) -> None:
         assert isinstance(task, SourceTask)
-        if task.watermarks is None or task.watermarks.idle_after_us is None:
+        strategy = task.event_time.strategy
+        if strategy is None or strategy.idle_after_us is None:
             return
         actor = task.name
         now_us = self._now_us()
         if actor in self._full:  # since its step before this one
             self._kept_until_us[actor] = now_us
         before = self._idle.get(actor, set())
-        idle = self._idle[actor] = {split for split, time in task.splits.items() if time.idle}
+        idle = self._idle[actor] = {split for split, time in task.event_time.splits.items() if time.idle}
         if new := idle - before:
             free_us = now_us - self._kept_until_us.get(actor, 0)
-            if free_us < task.watermarks.idle_after_us:
+            if free_us < strategy.idle_after_us:
                 self.violated("I5", f"{actor}: {min(new)} is idle, and {free_us} us ago nothing could be read from it")
         if task.pool.has_room:
             self._full.discard(actor)

@@ -58,7 +58,7 @@ class RestoredState(Invariant):
                 state = held[task.root.uid][-1] = task.source_state()
                 told = state[WATERMARKS]
                 assert isinstance(told, dict)
-                state[WATERMARKS] = {split: told.get(split) for split in task.splits}
+                state[WATERMARKS] = {split: told.get(split) for split in task.event_time.splits}
         lossy = not self.model.master.settings.policy.replays
         for uid, snapshots in held.items():
             before = _as_many(read.get(uid, []), len(snapshots))

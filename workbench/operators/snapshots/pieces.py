@@ -2,7 +2,7 @@
 
 A checkpoint's checksums detect damage, but do not tell who wrote the data. So types, nulls and ranges are checked
 before a piece reaches an operator or a compiled loop. A missing piece or column is a KeyError: another operator wrote
-it. Anything else is a ValueError, which becomes a `CorruptCheckpointError` (``runtime/tasks/deployment.py``).
+it. Anything else is a ValueError, which becomes a `CorruptCheckpointError` (``runtime/tasks/states.py``).
 """
 
 from __future__ import annotations

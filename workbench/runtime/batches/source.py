@@ -218,10 +218,9 @@ class BatchSourceTask(SourceTask):
             return True
         if self.pool.backlogged:
             return False
-        if self.watermarks is not None and not self.drained:
+        if self.event_time.strategy is not None and not self.drained:
             self._follow_splits(now_us)
-            self._told_at_us = now_us
-            self._tell_event_time(now_us)
+            self.event_time.tell(now_us, room=self.pool.has_room)
         assert batch.barrier is not None
         self._position = batch.position
         self._barriers.on_trigger(batch.barrier, now_us)
@@ -251,7 +250,7 @@ class BatchSourceTask(SourceTask):
     def _advance(self, now_us: int) -> Outcome:
         worked = False
         if self._closed or self._open.items:
-            self._stay_active(now_us)  # a split whose records wait for their batch is not silent
+            self.event_time.stay_active(now_us)  # a split whose records wait for their batch is not silent
         if self._collects and self._wait_until_us is not None and self._wait_until_us <= now_us:
             worked = self._collect(now_us)
         if not self._sends:

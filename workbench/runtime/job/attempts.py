@@ -15,12 +15,12 @@ from workbench.plan.regions import Region, regions_of
 from workbench.runtime.checkpoints.audit import Audit
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord, Restore
 from workbench.runtime.checkpoints.coordinator import CheckpointCoordinator
+from workbench.runtime.deployment.deploying import deploy
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.job.source_control import SourceControl
 from workbench.runtime.messages.messages import Collected, Complete, Report
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import CheckpointStorage, Manifest
-from workbench.runtime.tasks.deployment import deploy
 from workbench.runtime.tasks.execution import Execution, JobServices
 from workbench.runtime.tasks.stage import Stage
 from workbench.runtime.tasks.states import States, read_states

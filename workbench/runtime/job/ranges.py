@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from workbench.operators.contract.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region
+from workbench.runtime.deployment.deploying import deploy_again
+from workbench.runtime.deployment.edge_channels import channels_of
 from workbench.runtime.job.attempts import Attempts
 from workbench.runtime.messages.messages import Abort
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import Manifest
-from workbench.runtime.tasks.deployment import channels_of, deploy_again
 from workbench.runtime.tasks.execution import Execution, Slot
 from workbench.runtime.tasks.source_drift import align, take_places
 from workbench.runtime.tasks.source_task import SourceTask

@@ -13,6 +13,7 @@ from workbench.connectors.contract.base import Guarantee
 from workbench.durations import MAX_TIME, format_duration, parse_duration
 from workbench.errors import SettingError, unknown
 from workbench.operators.aggregates.local_aggregate import WORTHWHILE, Worthwhile
+from workbench.operators.event_time.watermarks import WATERMARK_INTERVAL_US
 from workbench.plan.guarantee import STRENGTHS
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
@@ -257,7 +258,7 @@ class Settings:
     buffer_debloat_target_us: int | None = 15_000
     buffers_per_channel: int = 2
     floating_buffers: int = 4
-    watermark_interval_us: int = 100_000
+    watermark_interval_us: int = WATERMARK_INTERVAL_US
     latency_interval_us: int = 20_000
     slowed: tuple[tuple[str, int], ...] = ()
     stalled: tuple[str, ...] = ()

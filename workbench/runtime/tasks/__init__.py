@@ -1,5 +1,5 @@
 """Tasks, which a driver steps.
 
-Belongs here: source and operator tasks, how they are deployed and restored.
-Does not: stepping them.
+Belongs here: source and operator tasks, and what they resume from.
+Does not: building them (``deployment``), and stepping them.
 """

@@ -148,7 +148,7 @@ class OperatorTask(Task):
                 return self._take_records(channel, element)
             case Watermark(timestamp_us):
                 if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
-                    self._emit_watermark(watermark_us)
+                    self.root.on_watermark(watermark_us)
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
             case LatencyMarker():
@@ -222,6 +222,6 @@ class OperatorTask(Task):
         was_idle = self.valve.idle
         watermark_us = self.valve.advance() if silenced is None else self.valve.silence(silenced)
         if watermark_us is not None:
-            self._emit_watermark(watermark_us)
+            self.root.on_watermark(watermark_us)
         if self.valve.idle != was_idle and self.gate.open_channels:
             self.root.on_idle(self.valve.idle)

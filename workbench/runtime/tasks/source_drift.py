@@ -109,7 +109,7 @@ def align(sources: Iterable[SourceTask], tasks: Sequence[Task], graph: PhysicalG
     named: dict[str, list[SourceTask]] = {}
     unnamed: list[SourceTask] = []
     for source in sources:
-        strategy = source.watermarks
+        strategy = source.event_time.strategy
         if strategy is not None and strategy.align is not None:
             named.setdefault(strategy.align, []).append(source)
         elif strategy is not None and strategy.aligned and not strategy.by_ingestion:
@@ -125,18 +125,19 @@ def align(sources: Iterable[SourceTask], tasks: Sequence[Task], graph: PhysicalG
 def take_places(sources: Iterable[SourceTask], predecessors: Iterable[SourceTask]) -> None:
     """Put sources that were deployed again into the groups of those that they replace, which no thread steps any
     more."""
-    places = {source.name: source.alignment for source in predecessors}
+    places = {source.name: source.event_time.alignment for source in predecessors}
     for source in sources:
         place = places.get(source.name)
-        source.alignment = None if place is None else place.successor()
+        source.event_time.alignment = None if place is None else place.successor()
 
 
 def _join(members: Sequence[SourceTask], drift_us: int | None, *, asked_for: bool = True) -> None:
     reached_us = [NO_TIME] * len(members)
     for place, member in enumerate(members):
-        assert member.watermarks is not None
-        own_us = member.watermarks.max_drift_us
-        member.alignment = Alignment(reached_us, place, drift_us if own_us is None else own_us, asked_for=asked_for)
+        time = member.event_time
+        assert time.strategy is not None
+        own_us = time.strategy.max_drift_us
+        time.alignment = Alignment(reached_us, place, drift_us if own_us is None else own_us, asked_for=asked_for)
 
 
 def _uses_event_time(tasks: Sequence[Task], region: Region) -> bool:

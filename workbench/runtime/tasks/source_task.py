@@ -1,4 +1,4 @@
-"""A task that reads a source, and derives event time from its records."""
+"""A task that reads a source."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.live.hybrid_source import rated
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME
 from workbench.elements import Records
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.contract.positions import Reading
-from workbench.operators.event_time.watermarks import IngestionGenerator, Marks, WatermarkGenerator, note_times
+from workbench.operators.event_time.watermarks import IngestionGenerator, note_times
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
@@ -22,8 +22,7 @@ from workbench.runtime.messages.messages import Command, Drained, Trigger
 from workbench.runtime.tasks.kept_markers import FEW, markers_after
 from workbench.runtime.tasks.marker_schedule import MarkerSchedule
 from workbench.runtime.tasks.read_size import ReadSize
-from workbench.runtime.tasks.source_drift import Alignment
-from workbench.runtime.tasks.split_time import SplitTime, distinct, followed, restore_times, saved_times
+from workbench.runtime.tasks.source_time import SourceTime
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
@@ -45,6 +44,9 @@ class SourceTask(Task):
         schema: of the records.
         watermarks: how it derives event time; None: not at all.
         reading: informs the operators of its chain of the position of the records that they process.
+
+    Attributes:
+        event_time: of what it reads.
     """
 
     takes_records = False
@@ -65,22 +67,14 @@ class SourceTask(Task):
         self._kept = False  # from reading, since the last step or earlier
         self._released = False
         self.reader = reader
-        self.watermarks = watermarks
-        self.alignment: Alignment | None = None
         self.paused = False
         self.drained = False
         self._read = ReadSize()
         self._reading = reading
-        self.idle = False
-        self.splits: dict[str, SplitTime] = {}
         self.split_rows: dict[str, int] = {}
-        self._times: tuple[SplitTime, ...] = ()
         self._live: tuple[str, ...] | None = None  # the reader's splits, if it reports changes of them
-        self._schema = schema
-        self._told_us = NO_TIME
         now = self._now_us()
-        self._told_at_us = now - self.settings.watermark_interval_us
-        self._watermark_due_us = now
+        self.event_time = SourceTime(watermarks, schema, self.root, now, self.settings.watermark_interval_us)
         self._follow_splits(now)
         self._wait_until_us: int | None = now
         self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
@@ -97,13 +91,10 @@ class SourceTask(Task):
         saved: dict[str, tuple[int, Json]] = {}
         for snapshot in snapshots:
             saved.update(value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]]))
-        restore_times(self.splits, saved)
+        self.event_time.restore(saved)
 
     def source_state(self) -> Snapshot:
-        now_us = self._now_us()
-        for time in self._times:
-            time.reach(time.generator.ask(now_us))
-        return {**self.reader.snapshot(), WATERMARKS: saved_times(self.splits)}
+        return {**self.reader.snapshot(), WATERMARKS: self.event_time.snapshot(self._now_us())}
 
     def look_every(self, us: int, from_us: int = 0) -> None:
         """Poll for due records at this interval, counted from `from_us`, where the source keeps to a rate, and rest
@@ -177,8 +168,8 @@ class SourceTask(Task):
     def _tells_alone(self, first_us: int) -> bool:
         """Whether a watermark needs a step of its own before `first_us`, because it would not merely wait in a buffer
         that is due shortly after it."""
-        due_us = self._watermark_due_us
-        if self.watermarks is None or due_us >= first_us:
+        due_us = self.event_time.due_us
+        if self.event_time.strategy is None or due_us >= first_us:
             return False
         return not (
             self._ship_after_us and self._ships_between(due_us, due_us + self.settings.watermark_interval_us // 2)
@@ -211,7 +202,7 @@ class SourceTask(Task):
         if self._wait_until_us is not None and self._wait_until_us < first_us:
             first_us = self._wait_until_us
         if self._tells_alone(first_us):
-            first_us = self._watermark_due_us
+            first_us = self.event_time.due_us
         return None if first_us == MAX_TIME else first_us
 
     def close(self) -> None:
@@ -248,13 +239,14 @@ class SourceTask(Task):
             return Outcome.WAITING if self.paused or resting else Outcome.NO_CREDIT
         if self._kept:  # until now: while nothing can be read there are few steps to measure the time in
             self._kept = False
-            self._stay_active(now_us)
+            self.event_time.stay_active(now_us)
         worked = False
         read, large, sent_before, found = self._read, False, 0, 0
         fetched: Fetched | WaitUntil | Exhausted
-        alignment = self.alignment
+        event_time = self.event_time
+        alignment = event_time.alignment
         if alignment is not None and alignment.ahead:
-            self._stay_active(now_us)
+            event_time.stay_active(now_us)
             fetched = WaitUntil(now_us + alignment.look_again_us)
             alignment = None  # it waits for others, which may now wait for it
         else:
@@ -298,19 +290,17 @@ class SourceTask(Task):
             output.arrived_us = 0
         if alignment is not None and not alignment.asked_for:
             if type(fetched) is Fetched and fetched.next_us <= now_us:
-                alignment.has_read(self._reached_us(now_us))
+                alignment.has_read(event_time.reached_us(now_us))
             else:
                 alignment.leave()
-        aligned = self.alignment is not None and self.alignment.asked_for
+        aligned = event_time.alignment is not None and event_time.alignment.asked_for
         rested = self._unread_us > 0
         along = (rested or self._is_crowded) and self._ships_between(0, now_us)  # not soon after the buffer, alone
-        told_by_us = now_us if along else self._watermark_due_us
+        told_by_us = now_us if along else event_time.due_us
         if rested and self._wait_until_us is not None and self._wait_until_us <= now_us:  # more has become due by now
-            told_by_us = self._told_at_us + 2 * self.settings.watermark_interval_us
-        if self.watermarks is not None and (now_us >= told_by_us or aligned):
-            self._told_at_us, self._watermark_due_us = now_us, self._event_time_moves_us(now_us)
-            if self._tell_event_time(now_us):
-                worked = True
+            told_by_us = event_time.told_at_us + 2 * self.settings.watermark_interval_us
+        if event_time.strategy is not None and (now_us >= told_by_us or aligned):
+            worked |= event_time.tell(now_us, room=self.pool.has_room)
         if self._ship_after_us:
             self._rest_with_buffers(found, now_us, self._ship_after_us)
         else:  # no record waits for a time
@@ -327,54 +317,34 @@ class SourceTask(Task):
             return False
         return self._wait_until_us <= self.load.last_us
 
-    # splits ------------------------------------------------------------------------------------------------------
+    # records -----------------------------------------------------------------------------------------------------
 
     def _follow_splits(self, now_us: int) -> None:
-        """Forget splits that have ended, which hold nothing back any more; and start event time for new ones.
-
-        A split may end with its last record or because a seek skipped the rest.
-        """
+        """Derive event time from the splits that there are now; one may end with its last record, or by a seek."""
         live = self._splits()
-        if live is self._live:
-            return
-        self._live = live if isinstance(live, tuple) else None
-        if list(self.splits) == list(live):
-            return
-        self._event_time_moved()
-        self.splits = followed(
-            self.splits, live, lambda: SplitTime(self._new_generator(), now_us), shared=self.reader.shares_event_time
-        )
-        self._times = distinct(self.splits)
+        if live is not self._live:
+            self._live = live if isinstance(live, tuple) else None
+            self.event_time.follow(live, now_us, shared=self.reader.shares_event_time)
 
     def _splits(self) -> Sequence[str]:
         """The splits that hold event time back."""
         return self.reader.splits()
 
-    def _new_generator(self) -> WatermarkGenerator:
-        return (self.watermarks or WatermarkStrategy()).watermarks.create(self._schema)
-
-    def _stay_active(self, now_us: int) -> None:
-        """Backpressure, a pause and alignment do not count as silence of the source: no split becomes idle because of
-        them."""
-        for time in self._times:
-            time.active_us = now_us
-
-    # event time --------------------------------------------------------------------------------------------------
-
     def _take(self, records: Records, split: str, now_us: int) -> None:
         """Send records, with the watermarks that they cause."""
-        if split not in self.splits:
+        event_time = self.event_time
+        if split not in event_time.splits:
             self._follow_splits(now_us)  # the reader started it in this poll
-        time = self.splits[split]
+        time = event_time.splits[split]
         if isinstance(time.generator, IngestionGenerator):
             records = time.generator.stamp(records.batch, now_us)
         note_times(time.generator, records, self.root.counters.event_times, now_us)
         done = self._reading.first = 0
-        for place, watermark_us in self._observe(records, split, now_us):
+        for place, watermark_us in event_time.observe(records, time, now_us):
             self._send(records.slice(done, place - done))
             done = self._reading.first = place
             time.reach(watermark_us)
-            self._send_watermark()
+            event_time.send()
         if not done:
             self._send(records)
         elif done < len(records):
@@ -384,83 +354,9 @@ class SourceTask(Task):
         """Pass some of the records that were read to the chain."""
         self.root.receive(records)
 
-    def _observe(self, records: Records, split: str, now_us: int) -> Marks:
-        time = self.splits[split]
-        time.active_us = now_us
-        time.idle = False
-        self._event_time_moved()
-        if self.idle:
-            self._set_idle(False)
-        return time.generator.observe(records)
-
-    def _tell_event_time(self, now_us: int) -> bool:
-        """Send the watermark if it has grown, and detect idle splits; returns whether anything was sent."""
-        strategy = self.watermarks
-        assert strategy is not None
-        active = False
-        room = self.pool.has_room  # without room no split becomes idle, and the change could not be sent either
-        idle_after_us = strategy.idle_after_us if room else None
-        for time in self._times:
-            time.reach(time.generator.ask(now_us))
-            if idle_after_us is not None and now_us - time.active_us >= idle_after_us:
-                time.idle = True
-            active |= not time.idle
-        sent = self._send_watermark()
-        if not active and not self.idle and self._times and room:
-            self._set_idle(True)
-            sent = True
-        return sent
-
-    def _event_time_moved(self) -> None:
-        """Records have come, or splits have ended: there may be a watermark to send."""
-        self._watermark_due_us = min(self._watermark_due_us, self._told_at_us + self.settings.watermark_interval_us)
-
-    def _event_time_moves_us(self, now_us: int) -> int:
-        """When event time may move next although no record comes: with the clock, or as a split falls silent."""
-        assert self.watermarks is not None
-        if any(time.generator.asks_clock for time in self._times):
-            return now_us + self.settings.watermark_interval_us
-        idle_after_us = self.watermarks.idle_after_us
-        if idle_after_us is None:
-            return MAX_TIME
-        silent_us = min((time.active_us for time in self._times if not time.idle), default=MAX_TIME) + idle_after_us
-        return max(silent_us, now_us + self.settings.watermark_interval_us)
-
-    def _reached_us(self, now_us: int) -> int:
-        """Event time reached, sent or not; a generator that reads the clock is not asked."""
-        speaking = [time for time in self._times if not time.idle]
-        for time in speaking:
-            if not time.generator.asks_clock:
-                time.reach(time.generator.ask(now_us))
-        return max(min((time.watermark_us for time in speaking), default=NO_TIME), self._told_us)
-
-    def _send_watermark(self) -> bool:
-        """Send the minimum over the active splits if it has grown; returns whether it has."""
-        speaking = [time.watermark_us for time in self._times if not time.idle]
-        if not speaking:
-            return False
-        watermark_us = min(speaking)
-        if self.alignment is not None and self.alignment.asked_for:
-            self.alignment.report(max(watermark_us, self._told_us))
-        if watermark_us <= self._told_us:
-            return False
-        self._told_us = watermark_us
-        self._emit_watermark(watermark_us)
-        return True
-
-    def _set_idle(self, idle: bool) -> None:
-        self.idle = idle
-        if idle and self.alignment is not None:
-            self.alignment.leave()
-        self.root.on_idle(idle)
-
     def _drain(self) -> None:
         self.drained = True
-        if self.idle:
-            self._set_idle(False)
-        if self.alignment is not None:
-            self.alignment.leave()
-        self._emit_watermark(MAX_TIME)
+        self.event_time.end()
         for output in self.outputs:
             output.ship_all()
         self.host.report(Drained(self.name))

@@ -209,12 +209,12 @@ class TransactionalSourceTask(SourceTask):
 
     def facts(self) -> Mapping[str, Json]:
         """The event time reached, and the next ids."""
-        return {"told": self._told_us, "idle": self.idle, **_common(self)}
+        return {"told": self.event_time.told_us, "idle": self.event_time.idle, **_common(self)}
 
     def take_over(self, row: Row, latest: int) -> None:
         """Continue where the last transaction of the range has ended."""
         told: Any = row.facts.get("told", NO_TIME)
-        self._told_us, self.idle = told, bool(row.facts.get("idle", False))
+        self.event_time.told_us, self.event_time.idle = told, bool(row.facts.get("idle", False))
         _take_over(self, self.transaction, row, latest)
 
     def _advance(self, now_us: int) -> Outcome:
