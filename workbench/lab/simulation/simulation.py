@@ -13,7 +13,6 @@ reproduces a violation::
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -25,25 +24,24 @@ from workbench.clock import VirtualClock
 from workbench.compiled import warm_up
 from workbench.connectors.contract.collector import collector_at_rest
 from workbench.drivers.contract.probes import ProbedStorage, ProbedTables
-from workbench.drivers.faults.faults import FaultInjector, FaultPlan, Killed, PowerFailed, faults_named
+from workbench.drivers.faults.faults import FaultInjector, Killed, PowerFailed, faults_named
 from workbench.drivers.faults.faulty_disk import ProbedDisk
 from workbench.drivers.stepped.simulation import SimulationDriver, trace_hash
 from workbench.durable.disk import DISK
 from workbench.errors import CheckpointError, SettingError, WorkbenchError, unknown
 from workbench.lab.invariants import Checker
 from workbench.lab.invariants.transactions import TransactionChecker
-from workbench.lab.pipelines.checkpointing import draw_architecture, draw_store, verify_rows
+from workbench.lab.pipelines.checkpointing import verify_rows
 from workbench.lab.pipelines.collector import untie
 from workbench.lab.pipelines.committed import committed
-from workbench.lab.pipelines.comparing import Outputs
-from workbench.lab.pipelines.drawing import describe, draw_aggregation, draw_settings
-from workbench.lab.pipelines.inputs import Chance
+from workbench.lab.pipelines.comparing import Outputs, taken_back
+from workbench.lab.pipelines.drawing import describe
 from workbench.lab.pipelines.plans import Plans
 from workbench.lab.pipelines.run_folder import make_run_folder, remove_run_folder
-from workbench.lab.pipelines.topologies import TOPOLOGIES, Trial
+from workbench.lab.pipelines.topologies import TOPOLOGIES
 from workbench.lab.simulation.damage import Damage, damage
 from workbench.lab.simulation.failures import FailureLog, injected
-from workbench.lab.simulation.person import Person, draw_actions
+from workbench.lab.simulation.person import Person
 from workbench.lab.simulation.result import SimulationResult
 from workbench.lab.simulation.scenario import Scenario
 from workbench.lab.simulation.whole_checkpoints import lacking
@@ -57,8 +55,6 @@ PROCESSES_MAX = 16
 STORY_LINES = 40
 SILENCE_US_MAX = 60_000_000
 """Longer than any wait in a simulation, except for a time-out after everything else has stopped."""
-_DURABLE = 0.3
-"""The share of trials with checkpoints on disk; those whose sinks write files always have them there."""
 
 
 def simulate(seed: int, *, pipelines: Sequence[str] | None = None) -> SimulationResult:
@@ -95,6 +91,7 @@ class Simulation:
     """One run, step by step; a context manager, because it has a folder.
 
     Attributes:
+        drawn: what it consists of.
         driver: of the process that runs now, or ran last.
         violations: those found so far.
     """
@@ -105,30 +102,13 @@ class Simulation:
             faults_named(scenario.only)  # rejects unknown names before anything is written
         self.scenario = scenario
         self.folder = make_run_folder()
-        drawn = Chance(f"{scenario.seed} input", scenario.rows_max, long=scenario.long)
-        self.name = drawn.choice(sorted(scenario.pipelines))
-        self.trial: Trial = scenario.pipelines[self.name](drawn, self.folder)
+        self.drawn = drawn = scenario.draw(self.folder)
+        self.trial, self.settings, self.durable = drawn.trial, drawn.settings, drawn.durable
         self.logical = self.trial.pipeline.logical_graph()
-        plan = scenario.chance("plan")
-        lasting = plan.random() < _DURABLE if scenario.durable is None else scenario.durable
-        self.durable = bool(self.trial.folders or self.trial.outside) or lasting
-        aggregation = draw_aggregation(scenario.chance("aggregation"))
-        fixed = {**self.trial.settings, "local_aggregation": aggregation}
-        settings = draw_settings(plan, self.durable, fixed)
-        self.settings = settings if scenario.settings is None else scenario.settings
-        if scenario.architecture:
-            drawn_from = scenario.chance("architecture")
-            self.settings = draw_architecture(drawn_from, self.settings, scenario.architecture)
-            if self.durable:
-                self.settings = draw_store(drawn_from, self.settings, self.folder)
-        faults = FaultPlan.draw(plan, kills=self.durable, only=scenario.only)
-        actions = draw_actions(plan, may_stop=self.durable)
-        self.plan = faults if scenario.faults is None else scenario.faults
-        self.actions = actions if scenario.actions is None else scenario.actions
-        self.faults = FaultInjector(self.plan, census=scenario.census)
-        self._disk = ProbedDisk(self.faults, scenario.chance("power") if self.plan.has("power") else None)
+        self.faults = FaultInjector(drawn.faults, census=scenario.census)
+        self._disk = ProbedDisk(self.faults, scenario.chance("power") if drawn.faults.has("power") else None)
         self._plans = Plans(self.logical, scenario.chance("key groups"), self.settings.ackers)
-        self.person = Person(self.actions, self.trial.parallelisms, self._plans.at)
+        self.person = Person(drawn.actions, self.trial.parallelisms, self._plans.at)
         # What a job counts twice may be late when it is repeated.
         on_time = self.trial.on_time and self.settings.policy.guarantee != "at-least-once"
         self.checker: Checker | TransactionChecker = Checker(on_time=on_time, folders=dict(self.trial.folders))
@@ -182,12 +162,12 @@ class Simulation:
         """The result so far."""
         return SimulationResult(
             seed=self.scenario.seed,
-            pipeline=self.name,
+            pipeline=self.drawn.name,
             settings=describe(self.settings, self.durable),
             steps=len(self.trace),
             tasks=max((graph.number_of_tasks for graph in self._plans.made.values()), default=0),
-            plan=self.plan,
-            actions=self.actions,
+            plan=self.drawn.faults,
+            actions=self.drawn.actions,
             faults=tuple(map(str, self.faults.fired)),
             restarts=self.restarts,
             rescaled=self.person.rescaled,
@@ -404,7 +384,4 @@ class Simulation:
         if self.master.state != "RUNNING" or not self.visible:
             return
         now = committed(self.master.services.tables, self.trial)
-        for sink, rows in sorted(self.visible.items()):
-            gone = rows - now.get(sink, Counter())
-            if gone and sink not in self.trial.upserts:
-                self.violations.append(f"I7: {sink}: {gone.total()} visible rows were taken back")
+        self.violations += [f"I7: {text}" for text in taken_back(self.visible, now, self.trial.upserts)]
