@@ -185,7 +185,7 @@ def test_there_is_a_marker_for_records_that_wait_and_one_for_those_that_have_fil
     """Of what has become due during a rest, a part has been shipped, and the others wait for the next buffer."""
     edge, _ = output(1, size=10)
     edge.route(records(*range(first)))
-    edge.begin_rest(0)
+    edge.markers.begin_rest(0)
     edge.route(records(*range(later)))
     edge.emit_marker(LatencyMarker(1_000, "a[0]", 800, 400), 0)
     edge.ship_due(1_100)

@@ -20,17 +20,12 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.operators.aggregates.local_aggregate import LocalAggregate
 from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.marker_route import MarkerRoute
 from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.exchange.pending_buffer import PendingBuffer, first_size
 from workbench.runtime.exchange.segments import Spreader
 from workbench.runtime.exchange.splitters import Splitter
 from workbench.state.key_groups import KeyPartitioner
-
-_AFTER_REST = 6
-"""So many markers may follow one rest."""
-_TURN = 1_146
-"""Thousandths of a channel from one marker to the next: each channel is skipped now and then, so that every other
-marker goes to another one of two channels at times, and at times to the same."""
 
 Route = Callable[[Records], None]
 
@@ -49,6 +44,7 @@ class EdgeOutput:
 
     Attributes:
         arrived_us: arrival time of the records that are sent now, if they arrived before this moment; else 0.
+        markers: where its latency markers go.
         marks: of each channel, 1 where its pending buffer may hold something.
         travelled: rows that were sent, if they may be fewer than the records emitted; else None.
     """
@@ -59,11 +55,11 @@ class EdgeOutput:
         "_next",
         "_now_us",
         "_partitioner",
-        "_rest",
         "_spreader",
         "arrived_us",
         "channels",
         "debloat_target_us",
+        "markers",
         "marks",
         "pending",
         "pool",
@@ -89,6 +85,7 @@ class EdgeOutput:
         size, now = first_size(buffer_size, debloat_target_us), now_us()
         self.pending = tuple(PendingBuffer(channel, target, size, now) for target, channel in enumerate(channels))
         self.marks = bytearray(len(self.channels))
+        self.markers = MarkerRoute(self.pending)
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
@@ -96,7 +93,6 @@ class EdgeOutput:
         self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
-        self._rest: dict[int, int] = {}  # by the turn of a marker, the rows of its channel before the rest
         self._spreader: Spreader | None = None
         self._partitioner: KeyPartitioner | None = None
         self._columns = None if columns is None else list(columns)
@@ -367,33 +363,19 @@ class EdgeOutput:
             else:
                 pending.channel.push(watermark)
 
-    def begin_rest(self, turn: int) -> None:
-        """The source rests; the markers from that `turn` on will tell of the records that become due meanwhile."""
-        self._rest = {each: self._channel_of(each).rows_ever for each in range(turn, turn + _AFTER_REST)}
-
-    def _channel_of(self, turn: int) -> PendingBuffer:
-        """Where the latency marker of this turn goes."""
-        return self.pending[turn * _TURN // 1_000 % len(self.pending)]
-
     def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
-        """Send a latency marker to one channel, chosen by `turn`.
-
-        The records that became due while the source rested may have filled a buffer, which is shipped, and the others
-        wait for the next one. Then there is a marker for the ones and another one for the others.
-        """
-        pending = self._channel_of(turn)
-        added = pending.rows_ever - self._rest.get(turn, pending.rows_ever)
-        if marker.rested_us and added > pending.rows:
-            shipped, marker = _cut(marker, pending.rows / added)
+        """Send a latency marker to one channel, chosen by `turn`."""
+        pending, shipped, waiting = self.markers.of(marker, turn)
+        if shipped is not None:
             pending.channel.push(shipped)
-            if not pending.rows:
-                return
+        if waiting is None:
+            return
         if pending.rows or self.ship_after_us:
-            pending.follow(marker)  # it waits as a record that arrives now would
+            pending.follow(waiting)  # as a record that arrives now would
             self.marks[pending.target] = 1
             pending.since_us = pending.since_us or self.arrived_us or self._now_us() or 1
         else:
-            pending.channel.push(marker)
+            pending.channel.push(waiting)
 
     def emit_event(self, element: Element) -> None:
         """Ship everything, then send an element that must not wait (a barrier, idleness, the end) to every channel."""
@@ -455,15 +437,6 @@ def _earliest_us(records: Records) -> int:
     """The earliest event time of some rows; NO_TIME where they have none."""
     times = records.timestamps
     return NO_TIME if times is None else int(times.min(initial=MAX_TIME))
-
-
-def _cut(marker: LatencyMarker, waits: float) -> tuple[LatencyMarker, LatencyMarker]:
-    """A marker for the records that came first, and one for the share of them that came last and waits."""
-    later_us, covers_us = int(marker.rested_us * waits), int(marker.covers_us * waits)
-    first = LatencyMarker(
-        marker.marked_us - later_us, marker.source, marker.rested_us - later_us, marker.covers_us - covers_us
-    )
-    return first, replace(marker, rested_us=later_us, covers_us=covers_us)
 
 
 def _nowhere(records: Records) -> None:

@@ -139,7 +139,7 @@ class SourceTask(Task):
             self._wait_until_us, self._unread_us = due_us, wait_us
             self._crowds = wait_us < now_us + 2 * self._look_us
             for output in self.outputs:
-                output.begin_rest(self._marker_turn + 1)
+                output.markers.begin_rest(self._marker_turn + 1)
 
     @property
     def _is_crowded(self) -> bool:
