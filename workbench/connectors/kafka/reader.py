@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.collector import collector_at_rest
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.kafka.cluster import exceptions, kafka_error, kafka_package, place_of
-from workbench.connectors.kafka.contacts import INTERVAL_MS, contacts
+from workbench.connectors.kafka.contacts import INTERVAL_MS
+from workbench.connectors.kafka.delivery import Delivery
+from workbench.connectors.kafka.known_ends import KnownEnds
 from workbench.connectors.kafka.places import Partition
 from workbench.connectors.kafka.run import Run, runs_of
 from workbench.connectors.kafka.topics import Topics
-from workbench.connectors.messages.sorting import REFUSED, Sorted, letters_of, sorted_out
 from workbench.durations import MAX_TIME
-from workbench.elements import event_times
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
@@ -52,10 +50,9 @@ class KafkaReader(SourceReader):
         self._positions: dict[Partition, tuple[int, int]] = {}
         self._ends: dict[Partition, int] = {}
         self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position after they are delivered
-        self._highs: dict[Partition, tuple[int, int]] = {}  # the last ends reported by the brokers, and their time
+        self._known = KnownEnds()
         self._own: list[Partition] = []
         self._located = False
-        self._heard: dict[Partition, int] = {}  # when its broker was last heard of, from the client's statistics
         self._late_ones_are_new = False
         self._down: Any = None
         self._retries = Retries(source.retries, server=str(source.cluster))
@@ -71,9 +68,10 @@ class KafkaReader(SourceReader):
             self._note,
             group_id=self._source.group or "workbench",
             statistics_interval_ms=INTERVAL_MS,
-            stats_cb=self._take_statistics,
+            stats_cb=lambda text: self._known.hear(text, self._clock.now_us()),
         )
         self._topics = Topics(self._source, self._consumer)
+        self._delivery = Delivery(self._source, context)
 
     def splits(self) -> Sequence[str]:
         if self._splits is None:
@@ -89,8 +87,8 @@ class KafkaReader(SourceReader):
         for partition in self._own:  # another thread asks for it, so the client is not called
             position = self._positions[partition][0]
             end, told_us = self._ends.get(partition), None  # which does not move
-            if end is None and partition in self._highs:
-                end, told_us = self._highs[partition]
+            if end is None and (known := self._known.of(partition)) is not None:
+                end, told_us = known
             lag = None if end is None else max(end - position, 0)
             found[str(partition)] = SplitProgress(str(position), lag, told_us)
         return found
@@ -158,13 +156,6 @@ class KafkaReader(SourceReader):
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._AUTHENTICATION) or error.fatal():
             self._down = error
 
-    def _take_statistics(self, text: str) -> None:
-        """Called by the client, within its calls."""
-        self._heard |= contacts(text, self._clock.now_us())  # others are as old as they were
-        for partition, told_us in self._heard.items():
-            if (known := self._highs.get(partition)) is not None:  # the client also knows ends of brokers that are away
-                self._highs[partition] = known[0], min(known[1], told_us)
-
     def _locate(self) -> None:
         """Determine the partitions, their ends and where to start, when the brokers answer for the first time."""
         found = self._found_partitions()
@@ -188,7 +179,7 @@ class KafkaReader(SourceReader):
     def _begin(self, partition: Partition, *, is_new: bool) -> None:
         """Determine where to start and stop reading a partition."""
         low, high = self._topics.bounds(partition)
-        self._highs[partition] = high, self._clock.now_us()
+        self._known.report(partition, high, self._clock.now_us())
         restored = self._positions.get(partition)
         if restored is not None and restored[0] < low:
             raise self._expired(partition, restored[0], f"its first message is now {low}")
@@ -222,7 +213,7 @@ class KafkaReader(SourceReader):
         """Keep the ends of partitions from the last answers of connected brokers."""
         for partition in partitions:
             if (end := self._topics.known_end(partition)) is not None:
-                self._highs[partition] = end, self._heard.get(partition, now_us)
+                self._known.report(partition, end, now_us, cached=True)
 
     def _take(self, count: int) -> bool:
         """Take messages from the client, if it has any."""
@@ -284,8 +275,7 @@ class KafkaReader(SourceReader):
 
     def _probe(self, now_us: int) -> None:
         """Ask whether a broker answers, if the client has lost all of them, or has heard of none for a while."""
-        heard_us = max(self._heard.values(), default=now_us)
-        is_silent = now_us > max(heard_us, self._probed_us) + _SILENT_US
+        is_silent = now_us > max(self._known.heard_us(now_us), self._probed_us) + _SILENT_US
         if self._down is None and not is_silent:
             return
         if self._down is not None and (self._down.fatal() or not self._cluster.may_return(self._down)):
@@ -303,49 +293,26 @@ class KafkaReader(SourceReader):
         if self._source.rows.format.several:
             return self._deliver_rows(run, after, count)
         taken = run.fitting(count)
-        here, rest = run.part(0, taken), run.part(taken, len(run))
-        self._keep_rest(rest, after)
-        source, rows = self._source, self._source.rows
-        place = self._place_in(here)
-        letters = letters_of(here.values, place, source)
-        result = sorted_out(len(here), lambda begin, end: rows.decode(here.part(begin, end)), letters, source)
-        return result.fetched(source, str(partition), place, self._context)
+        self._keep_rest(run.part(taken, len(run)), after)
+        return self._delivery.records(run.part(0, taken))
 
     def _deliver_rows(self, run: Run, after: int, count: int) -> Fetched | None:
         """Deliver rows of the first message, which holds several."""
         partition, offset = run.partition, run.offsets[0]
-        first = run.part(0, 1)
-        place = self._place_in(first)
-        try:
-            batch = self._source.rows.decode(first)
-            if self._source.event_time is not None:
-                event_times(batch.column(self._source.event_time), self._source.event_time)
-        except REFUSED as error:
-            self._keep_rest(run.part(1, len(run)), after)
-            dead = letters_of(first.values, place, self._source)(0, error)
-            nothing = pa.RecordBatch.from_pylist([], schema=self._source.schema)
-            return Sorted(nothing, [], [dead]).fetched(self._source, str(partition), place, self._context)
         at, done = self._positions[partition]
-        begin = done if offset == at else 0
-        part = batch.slice(begin, count)
-        if begin + part.num_rows < batch.num_rows:
-            self._fetched[partition] = run, after  # after the others
-            self._move(partition, offset, begin + part.num_rows)
-        else:
+        fetched, delivered = self._delivery.part(run.part(0, 1), done if offset == at else 0, count)
+        if delivered is None:
             self._keep_rest(run.part(1, len(run)), after)
-        if not part.num_rows:
-            return None
-        return Sorted(part, [0] * part.num_rows, ()).fetched(self._source, str(partition), place, self._context)
+        else:
+            self._fetched[partition] = run, after  # after the others
+            self._move(partition, offset, delivered)
+        return fetched
 
     def _keep_rest(self, rest: Run, after: int) -> None:
         """Keep messages whose predecessors are delivered; the other partitions are next."""
         if len(rest):
             self._fetched[rest.partition] = rest, after
         self._move(rest.partition, rest.offsets[0] if len(rest) else after, 0)
-
-    def _place_in(self, run: Run) -> Callable[[int], str]:
-        where = f"{run.partition.topic} of {self._cluster}, partition {run.partition.number}, offset"
-        return lambda at: f"{where} {run.offsets[at]}"
 
     def _move(self, partition: Partition, offset: int, row: int) -> None:
         self._positions[partition] = (offset, row)
