@@ -92,7 +92,8 @@ def test_a_slow_sink_fills_the_pools_and_nothing_more(job: Job, request: pytest.
             if not fires:  # what one step has too much waits in the task that made it
                 assert records_in_flight(execution) <= most * SIZE
         assert peak <= most
-        ahead = {task.name for task in execution.sources if task.alignment is not None and task.alignment.ahead}
+        groups = {task.name: task.event_time.alignment for task in execution.sources}
+        ahead = {name for name, alignment in groups.items() if alignment is not None and alignment.ahead}
         assert {outcomes[name] for name in sources if name not in ahead} == {Outcome.NO_CREDIT}
         peaks.append(peak)
         for name in sinks:

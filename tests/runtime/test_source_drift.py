@@ -106,6 +106,7 @@ def test_only_sources_that_meet_before_an_operator_of_event_time_are_aligned(tim
     keyed = bids.key_by("auction")
     counted = (keyed.window(wb.tumbling("1s")) if time == "event" else keyed).aggregate(n=wb.count())
     job = counted.sink_to(wb.TableSink("n")).run("who", driver="stepping", parallelism=2)
-    found = [task.alignment is not None for task in job.stepper.driver.execution.tasks if task.name.startswith("table")]
+    tasks = job.stepper.driver.execution.tasks
+    found = [task.event_time.alignment is not None for task in tasks if task.name.startswith("table")]
     assert found == [time == "event"] * 2
     job.cancel()
