@@ -83,7 +83,8 @@ def test_a_refused_login_of_postgresql(postgresql: postgresql_server.PostgresPro
     url = postgresql.url.replace("wb:pa55word", "ann:gue55ed")
     (reader,) = readers(wb.SqlSource(url, "rows", SCHEMA), 1)
     with pytest.raises(
-        SourceError, match=r"cannot read 'rows' of postgresql://\*\*\*@.*password authentication failed"
+        SourceError,
+        match=r"cannot read 'rows' of postgresql://\*\*\*@.*password auth.*; check the user",
     ):
         until(lambda: reader.poll(1) is None)
     with pytest.raises(SinkError, match="password authentication failed") as raised:

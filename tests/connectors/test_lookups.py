@@ -159,7 +159,10 @@ def test_what_cannot_be_looked_up_is_a_sentence(
     redis: redis_server.RedisProcess, postgresql: postgresql_server.PostgresProcess
 ) -> None:
     for lookup, message in (
-        (wb.SqlLookup(postgresql.url, "nowhere", NAMES), r"cannot look up rows in 'nowhere' of .*: .*does not exist"),
+        (
+            wb.SqlLookup(postgresql.url, "nowhere", NAMES),
+            r"cannot look up rows in 'nowhere' of .*exist; check its name",
+        ),
         (
             wb.SqlLookup(postgresql.url, "ads", {"name": pa.int64()}, key="ad"),
             "rows of 'ads' do not have these columns",
@@ -186,7 +189,7 @@ def test_an_address_without_a_server_is_named(name: str, monkeypatch: pytest.Mon
         "sql": lambda: wb.SqlLookup("postgresql://127.0.0.1:1/d", "ads", NAMES, key="ad"),
     }
     rows = made[name]().open()
-    with pytest.raises(SourceError, match=r"(no connection to redis|cannot look up rows in 'ads' of).*127.*refused"):
+    with pytest.raises(SourceError, match=r"(no connection to redis|rows in 'ads' of).*127.*refused.*; start"):
         rows.find(7)
     rows.close()
 

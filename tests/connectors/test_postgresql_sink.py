@@ -100,7 +100,10 @@ def test_a_table_that_exists_keeps_its_types_and_rows_are_converted(server: Post
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        ("", r"write to the table 'numbers' of postgresql://\*\*\*@.*: relation \"numbers\" does not exist; fix this"),
+        (
+            "",
+            r"to the table 'numbers' of postgresql://\*\*\*@.*: relation \"numbers\" does not exist; check its name",
+        ),
         ("CREATE TABLE numbers (key BIGINT)", 'column "value" .*does not exist'),
         ("CREATE TABLE numbers (key BIGINT, value BOOLEAN)", "type boolean but expression is of type bigint"),
     ],

@@ -97,7 +97,11 @@ def test_a_server_that_comes_back_is_read_on(server: PostgresProcess) -> None:
 
 def test_what_cannot_be_read_is_named(server: PostgresProcess) -> None:
     for schema, table, message in (
-        (SCHEMA, "nowhere", r"cannot read 'nowhere' of postgresql://\*\*\*@/postgres\S*: relation .*does not exist"),
+        (
+            SCHEMA,
+            "nowhere",
+            r"cannot read 'nowhere' of postgresql://\*\*\*@/postgres\S*: .*exist; check its name",
+        ),
         ({"id": pa.int64(), "city": pa.int64()}, "orders", "do not have these columns: .*; declare other types"),
     ):
         (reader,) = readers(wb.SqlSource(server.url, table, schema), 1)

@@ -65,7 +65,7 @@ class MqttSource(FeedSource):
         super().__post_init__()
 
     def describe(self) -> str:
-        return f"{super().describe()} {self.topic}"
+        return f"{self.server} {self.topic}"
 
     def link(self) -> Link:
         needed("paho.mqtt.client", "reading MQTT")

@@ -38,6 +38,8 @@ class Feed(Protocol):
     def retries(self) -> int: ...
     @property
     def message_format(self) -> MessageFormat: ...
+    @property
+    def server(self) -> str: ...
     def describe(self) -> str: ...
 
 
@@ -58,7 +60,7 @@ class FeedReader(SourceReader):
         self._begun_us = self._told_us = 0
         self._waiting: deque[FeedMessage] = deque()
         self._position = self._received = ""
-        self._retries = Retries(feed.retries, keeps=False, server=feed.describe())
+        self._retries = Retries(feed.retries, keeps=False, server=feed.server)
         self._looks = Looks()
         self._is_own = False
         self._count = 0

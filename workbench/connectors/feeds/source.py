@@ -97,9 +97,14 @@ class FeedSource(Source):
         """Create a connection without opening it."""
         raise NotImplementedError  # abstract
 
-    def describe(self) -> str:
+    @property
+    def server(self) -> str:
+        """Its URL without secrets, for messages."""
         parts = urlsplit(self.url)
         return redacted(f"{parts.scheme}://{parts.netloc}{parts.path}")
+
+    def describe(self) -> str:
+        return self.server
 
     def create(self) -> SourceReader:
         feed: Any = self

@@ -139,6 +139,8 @@ class KafkaCluster:
     def outage(self, error: Any) -> str:
         """The reason why a cluster is temporarily unreachable, for displays."""
         kinds = kafka_package().KafkaError
+        if error.code() == kinds._RESOLVE:
+            return f"the host is unknown ({self.fact(error)}): check its name"
         silent = error.code() in (kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT)
         return f"it does not answer ({self.fact(error)})" if silent else self.fact(error)
 

@@ -110,6 +110,7 @@ class Outgoing:
         self._attempts = topic.attempts
         self._failed: Any = None
         self._down = False
+        self._unknown: Any = None
         self._acknowledged = 0
         self._silent_s = 0.0
         self.reached: dict[int, int] = {}
@@ -193,6 +194,8 @@ class Outgoing:
         if error.fatal() or error.code() == kinds._AUTHENTICATION:
             self._failed = self._failed or error
         self._down = self._down or error.code() == kinds._ALL_BROKERS_DOWN
+        if error.code() == kinds._RESOLVE:
+            self._unknown = error
 
     def _look(self, waited_s: float) -> None:
         """After a wait for acknowledgements: where none has come for long, ask whether the brokers are there."""
@@ -209,17 +212,17 @@ class Outgoing:
             except exceptions() as error:
                 fault = kafka_error(error)
                 if not self._topic.cluster.may_return(fault) or not self._again(fault):
-                    raise self._error(fault) from error
+                    raise self._error(self._unknown or fault) from error
             else:
                 self._heard()
 
     def _heard(self) -> None:
         """The brokers have answered."""
         self._attempts.succeeded()
-        self._down, self._silent_s = False, 0.0
+        self._down, self._silent_s, self._unknown = False, 0.0, None
 
     def _again(self, fault: Any) -> bool:
-        return self._attempts.again(self._topic.cluster.outage(fault))
+        return self._attempts.again(self._topic.cluster.outage(self._unknown or fault))
 
     def _check(self) -> None:
         if self._failed is not None:

@@ -55,6 +55,7 @@ class KafkaReader(SourceReader):
         self._located = False
         self._late_ones_are_new = False
         self._down: Any = None
+        self._unknown: Any = None
         self._retries = Retries(source.retries, server=str(source.cluster))
         self._looks = Looks()
         self._discover_us = MAX_TIME
@@ -155,6 +156,8 @@ class KafkaReader(SourceReader):
         kinds = kafka_package().KafkaError
         if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._AUTHENTICATION) or error.fatal():
             self._down = error
+        if error.code() == kinds._RESOLVE:
+            self._unknown = error
 
     def _locate(self) -> None:
         """Determine the partitions, their ends and where to start, when the brokers answer for the first time."""
@@ -342,6 +345,8 @@ class KafkaReader(SourceReader):
             self._consumer.consume(1, 0)  # this subtask has no partition, but polling calls `_note`
         if self._down is not None and not cluster.may_return(self._down):
             error = self._down  # the client keeps retrying, and reports only that a call takes too long
+        if self._unknown is not None and cluster.may_return(error):
+            error, self._unknown = self._unknown, None  # the other one says only that no broker answers
         retry_us = self._retries.failed(now_us, cluster.outage(error)) if cluster.may_return(error) else None
         if retry_us is None:
             raise cluster.error(error, f"read {', '.join(self._source.topics)}", SourceError)

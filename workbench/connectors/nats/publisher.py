@@ -24,6 +24,9 @@ _TURN_S = 0.002
 _ANSWER_S = 5.0
 """The maximum silence of the server while answers are pending."""
 _BUSY = 503
+_NOWHERE = "it has no JetStream now, or no stream that takes the subject"
+_CREATE = "; check the subject, or create the stream first"
+_START = "; start the server, or check host and port"
 _LATER = (500, _BUSY)
 
 
@@ -133,7 +136,8 @@ class Requests:
                     self._attempts.succeeded()
                 fact = redacted(hidden(str(error), self._server.url))
                 if error.fatal or not self._attempts.again(fact):
-                    raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}") from error
+                    fix = "" if error.fatal else _CREATE if _NOWHERE in fact else _START
+                    raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}{fix}") from error
 
     def close(self) -> None:
         """Close the connection."""
@@ -179,7 +183,7 @@ def _answer(message: Delivered) -> dict[str, Any] | Failure:
         LinkError: JetStream is not available.
     """
     if message.status == _BUSY:
-        raise LinkError("it has no JetStream now, or no stream that takes the subject")
+        raise LinkError(_NOWHERE)
     try:
         told = made(dict[str, Any], parsed(message.value), "the answer")
         if "error" not in told:

@@ -21,11 +21,10 @@ import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
 from workbench.connectors.contract.attempts import Attempts
-from workbench.connectors.contract.secrets import hidden
 from workbench.connectors.parts.part_files import make_folder, take_folder
+from workbench.connectors.sql.session import fact_of, fixed
 from workbench.durable.kind import kind_of
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
-from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 WAIT_S = 10.0
@@ -147,6 +146,9 @@ class Database(Protocol):
         """
 
 
+_FIX = "fix this and resume"
+
+
 @contextmanager
 def told(engine: Engine, purpose: str, url: str, address: str = "") -> Iterator[None]:
     """Convert a database's exceptions to errors for the user.
@@ -160,10 +162,10 @@ def told(engine: Engine, purpose: str, url: str, address: str = "") -> Iterator[
     try:
         yield
     except engine.errors as error:
-        fact = redacted(hidden(first_line_of(error), address))  # DuckDB adds the statement below it,
-        fact = fact.partition("ERROR: ")[2].lstrip() or fact  # and PostgreSQL's driver its own words before
+        fact = fact_of(error, address)  # without the statement that DuckDB adds below it
+        explained = fixed(fact, _FIX) if address else f"{fact}; {_FIX}"
         kind = UnfitTableError if engine.is_unfit(error) else SinkError
-        raise kind(f"cannot {purpose} of {url}: {fact}; fix this and resume") from error
+        raise kind(f"cannot {purpose} of {url}: {explained}") from error
 
 
 @dataclass(frozen=True)

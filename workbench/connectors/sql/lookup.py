@@ -17,7 +17,7 @@ from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
 from workbench.connectors.sql.duckdb import DuckDB
 from workbench.connectors.sql.postgresql import PostgreSQL
-from workbench.connectors.sql.session import Session, fact_of, may_return, numbered
+from workbench.connectors.sql.session import Session, fact_of, fixed, may_return, numbered
 from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
@@ -232,4 +232,4 @@ def _row(lookup: SqlLookup, found: pa.Table, key: Sequence[Any]) -> Mapping[str,
 
 def _error(lookup: SqlLookup, error: Exception) -> SourceError:
     fact = fact_of(error, lookup.url)
-    return SourceError(f"cannot look up rows in {lookup.table!r} of {lookup.database.url}: {fact}")
+    return SourceError(f"cannot look up rows in {lookup.table!r} of {lookup.database.url}: {fixed(fact)}")

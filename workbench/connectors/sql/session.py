@@ -32,6 +32,18 @@ _SILENT_S = 3.0
 _TURN_S = 0.25
 _WORDS = ("[libpq] Failed to connect:", "ERROR: ")
 """The driver's own, or PostgreSQL's, before what is the matter."""
+_FIXES = {
+    "could not translate host name": "check the host in the URL",
+    "refused": "start the server, or check host and port",
+    "timeout expired": "start the server, or check host and port",
+    "does not answer": "find out whether the server hangs, or restart it",
+    "password": "check the user and the password in the URL",
+    "permission denied": "grant the user this permission",
+    "does not exist": "check its name, or create it first",
+    "no such table": "check its name, or create it first",
+    'on socket "': "start the server, or check host and port",
+}
+"""Fixes by words of a fact, the most specific first."""
 _PLACE = re.compile(r"\?")
 T = TypeVar("T")
 
@@ -206,6 +218,21 @@ def fact_of(error: BaseException, url: str) -> str:
     for words in _WORDS:
         fact = fact.partition(words)[2].lstrip() or fact
     return fact
+
+
+def fixed(fact: str, fix: str = "") -> str:
+    """A fact with the likely fix.
+
+    Args:
+        fact: as of `fact_of`.
+        fix: of a fact without known words; empty: none.
+
+    Example:
+        >>> fixed('relation "orders" does not exist')
+        'relation "orders" does not exist; check its name, or create it first'
+    """
+    fix = next((each for words, each in _FIXES.items() if words in fact), fix)
+    return f"{fact}; {fix}" if fix else fact
 
 
 def limited(url: str, **limits: int) -> str:

@@ -19,7 +19,7 @@ from workbench.connectors.sql.database import quoted, quoted_list
 from workbench.connectors.sql.notices import Notices
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
-from workbench.connectors.sql.session import Session, fact_of, may_return
+from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
 from workbench.durations import Duration, parse_duration
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SourceError, unknown
@@ -277,5 +277,5 @@ class SqlReader(SourceReader):
         fact = fact_of(error, source.url)
         retry_us = self._retries.failed(now_us, fact) if may_return(error) else None
         if retry_us is None:
-            raise SourceError(f"cannot read {source.table!r} of {source.server.url}: {fact}") from error
+            raise SourceError(f"cannot read {source.table!r} of {source.server.url}: {fixed(fact)}") from error
         return WaitUntil(retry_us)

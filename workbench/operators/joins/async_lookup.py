@@ -22,7 +22,7 @@ import pyarrow as pa
 from workbench.arguments import true_or_false, whole_number
 from workbench.durations import MAX_TIME, format_duration
 from workbench.elements import Int64s, Mask, Records
-from workbench.errors import PlanError, SettingError
+from workbench.errors import PlanError, RecordError, SettingError, WorkbenchError, sentence_of
 from workbench.operators.contract.base import EventTimeOutput, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.contract.executor import Answer, Inline
 from workbench.operators.contract.outage import Outage
@@ -256,6 +256,9 @@ class _AsyncLookup(Operator):
         except PASSING:
             raise
         except BaseException as error:
+            if self._table is not None and isinstance(error, WorkbenchError):
+                text = f"lookup_async {self._about(call)}: {sentence_of(error)}"
+                raise RecordError(text, origin=self._spec.origin) from error
             raise self._user.raised(error, self._about(call)) from error
         names = self._added.names
         if answer is not None and not (isinstance(answer, Mapping) and answer.keys() == set(names)):
