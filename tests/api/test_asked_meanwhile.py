@@ -1,4 +1,4 @@
-"""What is asked of a job while its coordinator changes, its writer is busy, or somebody interrupts the asking."""
+"""Requests to a job while its coordinator changes or its writer is busy, and requests that are interrupted."""
 
 from __future__ import annotations
 

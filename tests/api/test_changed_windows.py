@@ -1,4 +1,4 @@
-"""Windows of a changed program: half a window is taken over by windows that are cut in the same way, or by none."""
+"""Windows of a changed program: windows with the same bounds take over their state, all others refuse it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`col` goes wherever a column's name goes; aggregates take expressions; streams can be looked at while one writes."""
+"""`col` is accepted wherever a column name is; aggregates take expressions; streams can be inspected while they are
+written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live jobs of one pipeline side by side: started together or not at all, and told apart in words."""
+"""Live jobs of one pipeline side by side: all start or none does, and the differences are described in words."""
 
 from __future__ import annotations
 

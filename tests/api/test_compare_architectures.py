@@ -1,4 +1,4 @@
-"""Architectures side by side: the same faults at the same records, and what they did to results, to the record."""
+"""Architectures side by side: the same faults at the same records, and their effects on results, to the record."""
 
 from __future__ import annotations
 

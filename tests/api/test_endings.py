@@ -1,4 +1,4 @@
-"""`stop` and `cancel` wait for the end: the job's name and directory are free then, unless the job waits for it."""
+"""`stop` and `cancel` wait for the end: afterwards the job's name and directory are free, unless the job waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two jobs that begin with one savepoint never lose or mix rows in silence, whatever sink they write to."""
+"""Two jobs that start from one savepoint never lose or mix rows silently, whichever sink they write to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that outlive their process: found in their directories, offered to the next kernel, and continued from there."""
+"""Jobs that survive their process: they are found in their directories, offered to the next kernel, and continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that cannot go back to a savepoint runs on: all of it is read before the job is stopped."""
+"""A job that cannot return to a savepoint continues: the whole savepoint is read before the job is stopped."""
 
 from __future__ import annotations
 

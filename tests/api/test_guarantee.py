@@ -1,4 +1,4 @@
-"""What a pipeline can promise is what its weakest end can."""
+"""The guarantee of a pipeline is that of its weakest end."""
 
 from __future__ import annotations
 

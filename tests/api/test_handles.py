@@ -1,4 +1,4 @@
-"""Handles of jobs: one for a name, of this process alone."""
+"""Handles of jobs: one for each name, only for jobs of this process."""
 
 from __future__ import annotations
 

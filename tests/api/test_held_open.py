@@ -1,4 +1,4 @@
-"""A job that stays open when its sources have read everything: it recovers, and ends when it is told to."""
+"""A job that stays open after its sources have been read to the end: it recovers, and ends on request."""
 
 from __future__ import annotations
 

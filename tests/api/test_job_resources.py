@@ -1,4 +1,4 @@
-"""What a running job holds besides its tasks: taken at the start, kept by a heartbeat, given free at the end."""
+"""Resources of a running job besides its tasks: acquired at the start, kept by a heartbeat, released at the end."""
 
 from __future__ import annotations
 

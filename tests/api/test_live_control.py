@@ -1,4 +1,4 @@
-"""What a person does to a running job: rates, buffers, intervals, failed TaskManagers, guarantees."""
+"""Actions of a user on a running job: rates, buffers, intervals, failed TaskManagers, guarantees."""
 
 from __future__ import annotations
 

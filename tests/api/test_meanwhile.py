@@ -1,4 +1,4 @@
-"""What somebody asks of a job holds, or is refused, also when something fails at that very moment."""
+"""A request to a job takes effect or is refused, even if something fails at the same moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `Job.metrics` tells of each task, and how such tables show themselves."""
+"""The metrics of each task in `Job.metrics`, and how such tables are displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running operator holds for a key, asked for from outside."""
+"""Queries for the state of a key in a running operator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings: what was seen of a run is the same when it is read again, and a report needs nothing but itself."""
+"""Recordings: reading one gives the same frames that were shown during the run, and a report is self-contained."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``job.record``: what a running job reads from now on is kept, and replayed later."""
+"""``job.record``: the records that a running job reads from then on are recorded, and can be replayed later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job in the place of a running one: what refuses it is told before the running one is stopped."""
+"""A job that replaces a running one: every reason to refuse it is reported before the running one is stopped."""
 
 from __future__ import annotations
 

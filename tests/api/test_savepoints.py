@@ -1,4 +1,4 @@
-"""Savepoints hold all that they need: programs change, fork, move and rescale from them (E10)."""
+"""Savepoints are self-contained: programs change, fork, move and rescale from them (E10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A seek holds whatever the job does meanwhile: a checkpoint of a paused source, a rescaling, a restart."""
+"""A seek takes effect whatever the job does meanwhile: a checkpoint of a paused source, a rescaling, a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One table of settings: whatever takes, offers or describes a setting is derived from it, and agrees with it."""
+"""One table of settings: everything that accepts, offers or describes a setting is derived from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Masters that a session can be made for, and what is shown of executors; no JVM is started."""
+"""Valid masters of a session, and how executors are displayed; no JVM is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tier of each operator on Spark is told before anything runs; needs no Java."""
+"""The tier of each operator on Spark is known before anything runs; needs no Java."""
 
 from __future__ import annotations
 

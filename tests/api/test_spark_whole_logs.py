@@ -1,4 +1,4 @@
-"""Which pipelines Spark reads whole, in one batch, and what a run that continues finds; needs no Java."""
+"""The pipelines whose sources Spark reads in one batch, and continuing such a run; needs no Java."""
 
 from __future__ import annotations
 

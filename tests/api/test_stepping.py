@@ -1,4 +1,4 @@
-"""Jobs that go on one step at a time."""
+"""Jobs that advance one step at a time."""
 
 from __future__ import annotations
 

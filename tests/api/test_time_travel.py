@@ -1,4 +1,4 @@
-"""Stepping jobs go on until something happens, back to any earlier step, and aside into another run."""
+"""Stepping jobs run until something happens, return to any earlier step, and fork into another run."""
 
 from __future__ import annotations
 

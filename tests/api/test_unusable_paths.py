@@ -1,4 +1,4 @@
-"""Paths that the system refuses: every call that takes one raises a sentence that names it, never a raw OSError."""
+"""Paths that the system refuses: every call that takes a path raises an error that names it, never a raw OSError."""
 
 from __future__ import annotations
 

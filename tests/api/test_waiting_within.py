@@ -1,4 +1,4 @@
-"""What waits for a job cannot be called by the job's own functions: each would wait for the other, or lose records."""
+"""Methods that wait for a job cannot be called by the job's own functions, which would deadlock or lose records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watched query of Spark shows, from progress reports as Spark writes them; needs no Java."""
+"""The display of a watched Spark query, from progress reports as Spark writes them; needs no Java."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relative paths mean the places that they meant when they were written, also when the working directory changes."""
+"""Relative paths keep their meaning when the working directory changes."""
 
 from __future__ import annotations
 

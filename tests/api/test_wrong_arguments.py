@@ -1,4 +1,4 @@
-"""Arguments of a wrong kind, as beginners pass them: each is one sentence with the value and the fix."""
+"""Arguments of a wrong kind, as beginners pass them: each raises one sentence with the value and the fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The tabs of the checkpoints in a real browser: they turn without a kernel, rows are chosen by mouse and by key."""
+"""The tabs of the checkpoints view in a real browser: they switch without a kernel, rows are chosen by mouse and
+keyboard."""
 
 from __future__ import annotations
 

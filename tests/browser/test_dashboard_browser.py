@@ -1,4 +1,4 @@
-"""The dashboard in a real JupyterLab, with a real job and no network: it moves, and it moves the job."""
+"""The dashboard in a real JupyterLab with a real job and no network: it updates, and its controls act on the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two live jobs side by side on a served page: one page, common axes, and controls of their own."""
+"""Two live jobs side by side on a served page: one page, common axes, and separate controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How the dashboard is laid out in a real browser: what it opens with, what a button shows, and that nothing is cut."""
+"""The layout of the dashboard in a real browser: its first views, the views behind buttons, and that nothing is cut
+off."""
 
 from __future__ import annotations
 

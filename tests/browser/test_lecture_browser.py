@@ -1,4 +1,5 @@
-"""Lecture mode in a real browser: keys go through the scenes, nothing is cut off, and the dashboard is as it was."""
+"""Lecture mode in a real browser: keys move through the scenes, nothing is cut off, and leaving it restores the
+dashboard."""
 
 from __future__ import annotations
 

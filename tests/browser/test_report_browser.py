@@ -1,4 +1,4 @@
-"""A report in a real browser, without a kernel and without a network: its slider goes through the run, both ways."""
+"""A report in a real browser, without a kernel or a network: its slider moves through the run in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``workbench demo`` as people start and end it: the URL that it prints opens the notebook, one Ctrl-C ends it."""
+"""``workbench demo``: the printed URL opens the notebook, and one Ctrl-C ends the server."""
 
 from __future__ import annotations
 

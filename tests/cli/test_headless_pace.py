@@ -1,4 +1,4 @@
-"""The last line of ``workbench demo --headless``: what the job itself did, and how that was counted."""
+"""The last line of ``workbench demo --headless``: the speed of the job itself, and how it is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that are interrupted or terminated: the exit code tells it, no traceback does, and nothing stays behind."""
+"""Interrupted or terminated commands: the exit code shows it, there is no traceback, and nothing is left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels against the same thing said plainly in Python."""
+"""Kernels, compared with plain Python."""
 
 from __future__ import annotations
 

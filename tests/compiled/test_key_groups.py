@@ -1,4 +1,4 @@
-"""The hash exchange: who owns a key, and splitting batches by owner."""
+"""The hash exchange: the owner of a key, and splitting batches by owner."""
 
 from __future__ import annotations
 

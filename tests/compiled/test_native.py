@@ -1,5 +1,5 @@
-"""Kernels that were compiled ahead of time: they give what numba's give, refuse what they cannot take, and are left
-aside where they do not fit."""
+"""Precompiled kernels: they give the same results as numba's, reject the same input, and are ignored if they do not
+fit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making kernels ready: from the cache on disk wherever it can be, and with a bar where somebody has to wait."""
+"""The preparation of kernels: from the cache on disk if possible, and with a progress bar if a user has to wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel of the hash exchange against the same thing said plainly in Python, moved singly and packed."""
+"""The kernel of the hash exchange, compared with plain Python, for single and packed columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replay log that grows: all or nothing, beside its readers, and with offsets that stay."""
+"""A replay log that grows: appending is atomic, concurrent readers are not disturbed, and offsets stay valid."""
 
 from __future__ import annotations
 

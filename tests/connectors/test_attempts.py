@@ -1,4 +1,4 @@
-"""A sink that waits for its server tells so as a source does, and waits no longer when its job ends."""
+"""A sink that waits for its server reports this like a source, and stops waiting when its job ends."""
 
 from __future__ import annotations
 

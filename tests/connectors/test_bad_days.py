@@ -1,5 +1,5 @@
-"""What goes wrong at the servers of connectors: they are away for half a minute, refuse a login, have a full disk, or
-change a schema. Each is a sentence, and nothing is lost or doubled."""
+"""Problems of servers: they are unreachable for half a minute, refuse a login, have a full disk, or change a schema.
+Each gives one sentence, and nothing is lost or duplicated."""
 
 from __future__ import annotations
 

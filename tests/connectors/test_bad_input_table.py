@@ -1,4 +1,4 @@
-"""Which test shows what each connector does with each kind of bad input; no connector is forgotten."""
+"""The table of tests for each connector and each kind of bad input is complete."""
 
 from __future__ import annotations
 

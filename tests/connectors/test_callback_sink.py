@@ -1,4 +1,4 @@
-"""CallbackSink, DiscardSink and PrintSink: sinks without a memory."""
+"""CallbackSink, DiscardSink and PrintSink: sinks without stored data."""
 
 from __future__ import annotations
 

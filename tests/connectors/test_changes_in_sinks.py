@@ -1,4 +1,4 @@
-"""Sinks that follow changelogs: rows of a key are replaced, and deleted when they are taken back."""
+"""Sinks for changelogs: rows are replaced by key, and deleted when they are retracted."""
 
 from __future__ import annotations
 

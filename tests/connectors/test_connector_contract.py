@@ -1,4 +1,4 @@
-"""Each connector and the example of the docs pass the contract of their kind, which finds planted bugs."""
+"""Each connector and the example in the docs pass the contract of their kind, and the contract finds planted bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live feeds, from real servers: messages become records, lost connections are tried again, refusals are sentences."""
+"""Live feeds from real servers: messages become records, lost connections are retried, refusals are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as a source: every row once, in every format, from every position, and clear words about broken files."""
+"""Files as a source: every row once, in every format, from every position, and clear errors about broken files."""
 
 from __future__ import annotations
 

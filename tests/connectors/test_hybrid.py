@@ -1,4 +1,4 @@
-"""From the past into the present with one program; and Alice, whose phone goes offline in the subway."""
+"""Hybrid sources: history, then live data, in one program; and Alice, whose phone is offline in the subway."""
 
 from __future__ import annotations
 

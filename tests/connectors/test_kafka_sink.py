@@ -1,4 +1,4 @@
-"""KafkaSink, against a broker: at least once, exactly once by headers, and in transactions, whatever crashes."""
+"""KafkaSink with a real broker: at least once, exactly once by headers, and in transactions, under crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KafkaSource, against a broker: every message once, whatever crashes, is away, has expired or is no record."""
+"""KafkaSource with a real broker: every message once, under crashes, outages, expired offsets and invalid messages."""
 
 from __future__ import annotations
 

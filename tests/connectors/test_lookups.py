@@ -1,4 +1,4 @@
-"""Streams that look rows up in PostgreSQL and Redis: real servers, which may be away for a while."""
+"""Look-ups in PostgreSQL and Redis: real servers, which may be unreachable for a while."""
 
 from __future__ import annotations
 

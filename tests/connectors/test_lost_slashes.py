@@ -1,5 +1,5 @@
-"""A URI that was made a ``Path`` of has lost a slash: nobody takes it for a folder of this machine, into whose name a
-secret would go, and nobody shows the secret."""
+"""A URI that was converted to a ``Path`` has lost a slash: it is not used as a local folder, whose name would contain a
+secret, and the secret is not displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connectors by name: options become arguments, wrong ones are named, and secrets stay references."""
+"""Connectors by name: options become arguments, wrong options are named in errors, and secrets remain references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NatsSink, to a real server: each guarantee under crashes, whatever is away, full or refused."""
+"""NatsSink with a real server: each delivery guarantee under crashes, outages, full streams and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NatsSource, from a real server: exactly once by sequence numbers, whatever is away, removed or refused."""
+"""NatsSource with a real server: exactly once by sequence numbers, under outages, removed messages and refusals."""
 
 from __future__ import annotations
 

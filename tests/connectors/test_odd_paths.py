@@ -1,4 +1,4 @@
-"""Paths whose bytes are no UTF-8, and folders that may not be looked into: they work, or a sentence names them."""
+"""Paths that are not UTF-8, and folders without permission: they work, or an error names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink and a source of somebody else's: the job asks them the same as its own, and knows no list of classes."""
+"""A user's own sink and source: the job treats them like built-in ones, without a list of classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of other libraries, whose text and bytes are views or runs: every operator takes them in their plain form."""
+"""Tables of other libraries with text and bytes as views or runs: every operator receives plain types."""
 
 from __future__ import annotations
 

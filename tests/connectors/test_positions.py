@@ -1,4 +1,4 @@
-"""Where dead letters and failing records stand in their source, against the source itself."""
+"""The positions of dead letters and failing records, compared with the source itself."""
 
 from __future__ import annotations
 

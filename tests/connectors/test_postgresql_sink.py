@@ -1,4 +1,4 @@
-"""SqlSink to a real PostgreSQL server: exactly once, whatever crashes, is away or was there before."""
+"""SqlSink with a real PostgreSQL server: exactly once, under crashes, outages and existing tables."""
 
 from __future__ import annotations
 

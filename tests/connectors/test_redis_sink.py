@@ -1,4 +1,4 @@
-"""RedisSink, against a real server: streams exactly once, hashes with the latest row, whatever crashes or is away."""
+"""RedisSink with a real server: streams exactly once, hashes with the latest row, under crashes and outages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RedisSource, against a real server: every entry once, whatever crashes, is away, is trimmed or is no record."""
+"""RedisSource with a real server: every entry once, despite crashes, outages, trimming and invalid entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay logs: what is written is read back, in order, from any place; damage is named."""
+"""Replay logs: records are read back in order from any position; damage is named."""
 
 from __future__ import annotations
 

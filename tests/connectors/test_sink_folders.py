@@ -1,5 +1,5 @@
-"""One job at a time writes to a sink's folder, whoever comes at the same moment, and no commit takes the place of
-somebody else's file."""
+"""Only one job at a time writes to a sink's folder, even if several start at once, and no commit replaces a file of
+another program."""
 
 from __future__ import annotations
 

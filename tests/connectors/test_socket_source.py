@@ -1,4 +1,4 @@
-"""A socket as a source: lines as they come, in three formats, with a policy for connections that fail or end."""
+"""A socket as a source: lines as they arrive, in three formats, with a policy for connections that fail or end."""
 
 from __future__ import annotations
 

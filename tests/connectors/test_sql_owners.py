@@ -1,4 +1,4 @@
-"""One job at a time writes to a table of a database, whichever process it runs in."""
+"""Only one job at a time writes to a table of a database, in whichever process it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SqlSource, against a real PostgreSQL: every row once, whatever crashes, restarts, or commits late."""
+"""SqlSource with a real PostgreSQL server: every row once, under crashes, restarts and late commits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines that are no records: dead letters of sources, each of them once, with its place."""
+"""Malformed lines: each becomes one dead letter of its source, with its position."""
 
 from __future__ import annotations
 

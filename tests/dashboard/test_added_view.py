@@ -1,4 +1,4 @@
-"""A view that somebody adds is one module and one call, and is everywhere where views are: nothing else lists them."""
+"""A user's own view is one module and one call, and appears everywhere where views are listed."""
 
 import pyarrow as pa
 import pytest

@@ -1,4 +1,4 @@
-"""The sliders of an architecture's arguments: shown where it runs, and tuned like other settings."""
+"""The sliders of an architecture's arguments: shown when it runs, and tuned like other settings."""
 
 from __future__ import annotations
 

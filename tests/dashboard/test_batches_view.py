@@ -1,4 +1,4 @@
-"""The view of micro-batches: the queue, and how long each batch has taken against the interval."""
+"""The view of micro-batches: the queue, and the duration of each batch relative to the interval."""
 
 from __future__ import annotations
 

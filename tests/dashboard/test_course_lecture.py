@@ -1,4 +1,4 @@
-"""A lesson as a lecture: every cell has its step, what steps show, what they leave alone, and what fails on them."""
+"""A lesson as a lecture: every cell has a step; the content of steps, isolation from the notebook, and failures."""
 
 from __future__ import annotations
 

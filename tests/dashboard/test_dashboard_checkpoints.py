@@ -1,4 +1,4 @@
-"""The tabs of the checkpoints: Flink's figures under Flink's words, compared with the coordinator and with the disk."""
+"""The tabs of the checkpoints view: Flink's figures under Flink's names, compared with the coordinator and the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dashboard while it lives: what goes over the wire, controls, the pump; all against the page's own copy."""
+"""The dashboard while a job runs: messages to the page, controls, and the pump, compared with a copy of the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results that are shown are the table's, also when the job has ended, stands still, or changes its rows."""
+"""The displayed results are those of the table, also when the job has ended, is paused, or changes its rows."""
 
 from __future__ import annotations
 

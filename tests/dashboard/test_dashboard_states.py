@@ -1,4 +1,4 @@
-"""What a view says in each state of a job, and of a page that no kernel answers: nothing that is not so any more."""
+"""The text of each view in each state of a job, and on a page without a kernel: nothing outdated is shown."""
 
 from __future__ import annotations
 

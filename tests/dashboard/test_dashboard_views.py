@@ -1,4 +1,4 @@
-"""The views of the dashboard: looks of the graph, tunings compared, controls that need time, hostile text."""
+"""The views of the dashboard: variants of the graph, compared tunings, controls that take time, hostile text."""
 
 from __future__ import annotations
 

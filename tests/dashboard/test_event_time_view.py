@@ -1,4 +1,4 @@
-"""The view of event time shows what the runtime did: sampled records, watermark, windows and lateness."""
+"""The view of event time shows the events in the runtime: sampled records, watermark, windows and lateness."""
 
 from __future__ import annotations
 

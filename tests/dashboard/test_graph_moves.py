@@ -1,4 +1,4 @@
-"""What moves on the graph is what the frame says: the share that is drawn, the slowdown, and what is too fast."""
+"""The animation of the graph matches the frame: the share of records that is drawn, the slowdown, and high rates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lecture mode: scenes are one table, a caption tells what the frame says, and the page hears of one scene only."""
+"""Lecture mode: scenes are in one table, captions describe the frame, and the page receives data for one scene only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scripts and styles of pages are files of their own: they are linted, type-checked, packed, and nowhere else."""
+"""Scripts and styles of pages are separate files, which are linted, type-checked and packaged."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The view of pending roots: what sources wait for, and what the ackers know, by age."""
+"""The view of pending roots: the roots that sources wait for, and the tables of the ackers, by age."""
 
 from __future__ import annotations
 

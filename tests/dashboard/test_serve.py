@@ -1,4 +1,4 @@
-"""The stand-alone page: who gets it, and that it is live."""
+"""The served page: access control, and live updates."""
 
 import http.client
 import logging

@@ -1,4 +1,4 @@
-"""The time that an operator rests after each buffer, for how much slower it is to be."""
+"""The time that an operator rests after each buffer, computed from the desired slowdown."""
 
 from __future__ import annotations
 

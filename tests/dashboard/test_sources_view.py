@@ -1,4 +1,4 @@
-"""The view of sources: their places in splits, lag and rate, and lost connections with the attempt that is due."""
+"""The view of sources: positions in splits, lag and rate, and lost connections with the next attempt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dashboard that a cell shows: the graph comes with the output, the other cards when the page is open."""
+"""A dashboard in a cell: the graph comes with the output, the other cards when the page is open."""
 
 from __future__ import annotations
 

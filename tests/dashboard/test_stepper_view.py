@@ -1,4 +1,4 @@
-"""The stepper's buttons move the job, and what is drawn is where it is."""
+"""The stepper's buttons move the job, and the picture shows the new state."""
 
 from __future__ import annotations
 

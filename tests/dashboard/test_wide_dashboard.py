@@ -1,4 +1,4 @@
-"""The dashboard of a job with hundreds of subtasks: no view grows with their number, or with the square of it."""
+"""The dashboard of a job with hundreds of subtasks: no view grows with their number or its square."""
 
 from __future__ import annotations
 

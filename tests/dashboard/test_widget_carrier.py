@@ -1,4 +1,4 @@
-"""What carries a dashboard, and the widget's way of doing it, with a page that is played by the test."""
+"""The carrier of a dashboard, and its variant with widgets, with a page that the test simulates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flights and the weather, against pandas reading the same files on its own."""
+"""The flights and the weather, compared with pandas reading the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many jobs in one process: they share what looking at them may cost, how often sources look, and turns."""
+"""Many jobs in one process share the telemetry budget, polls of sources, and turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While there is little to do, one thread steps all slots; receivers take what lies ready in one step."""
+"""Under low load, one thread steps all slots; receivers take all available input in one step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one look of the sources costs: all that is due goes from two sources to two sinks with few calls of Python."""
+"""The cost of one poll of the sources: due records go from two sources to two sinks with few Python calls."""
 
 from __future__ import annotations
 

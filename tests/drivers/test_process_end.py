@@ -1,4 +1,4 @@
-"""A process that ends with a running job: its threads end first, else Python is torn down under compiled code."""
+"""A process that ends with a running job: its threads end before Python is torn down."""
 
 from __future__ import annotations
 

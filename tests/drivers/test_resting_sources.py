@@ -1,4 +1,4 @@
-"""A paced source rests until the buffer that its records wait in is due, and nothing arrives later for it."""
+"""A paced source rests until the buffer with its records is due, without delaying any record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that somebody slows down or stalls: what waits, what goes on, and what the figures say of it."""
+"""Operators that are slowed down or stalled: what waits, what continues, and what the metrics show."""
 
 from __future__ import annotations
 

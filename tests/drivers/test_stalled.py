@@ -1,4 +1,4 @@
-"""Jobs with a call that does not return: who says so, and how such a job ends."""
+"""Jobs with a call that does not return: how this is reported, and how such a job ends."""
 
 from __future__ import annotations
 

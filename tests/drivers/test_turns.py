@@ -1,4 +1,4 @@
-"""Slots that have little to do wake up one after the other; one that stays awake keeps nobody waiting."""
+"""Slots with little work wake up one after the other; a slot that stays awake does not delay others."""
 
 from __future__ import annotations
 

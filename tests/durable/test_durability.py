@@ -1,4 +1,4 @@
-"""What survives a power failure: the order in which files and folders are made, synced and renamed."""
+"""What survives a power failure: the order in which files and folders are created, synced and renamed."""
 
 from __future__ import annotations
 

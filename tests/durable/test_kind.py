@@ -1,4 +1,4 @@
-"""Nothing at a path is told from a path that nobody may look at, on every version of Python."""
+"""A missing path is distinguished from a path without permission, on every version of Python."""
 
 from __future__ import annotations
 

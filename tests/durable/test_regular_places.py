@@ -1,4 +1,4 @@
-"""What lies in a directory from somebody else in the place of a file or folder of ours is refused before it is used."""
+"""Foreign objects in a directory in place of our files or folders are refused before use."""
 
 from __future__ import annotations
 

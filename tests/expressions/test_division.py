@@ -1,4 +1,4 @@
-"""Dividing by a constant in floating point gives what whole numbers give, for every bigint."""
+"""Floating-point division by a constant gives the same result as integer division, for every bigint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searching a literal before a regular expression gives what the expression alone gives."""
+"""Searching for a literal before matching a regular expression does not change the result."""
 
 from __future__ import annotations
 

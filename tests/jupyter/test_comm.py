@@ -1,4 +1,4 @@
-"""The kernel's side of the comms, with fake jobs and comms: what is asked, what is told, and what never breaks."""
+"""The kernel's side of the comms, with fake jobs and comms: requests, replies, and robustness."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Where ``%%stream`` shows its dashboard: beside the notebook if a front end docks, unless the cell is chosen."""
+"""Where ``%%stream`` shows its dashboard: docked next to the notebook if possible, unless the cell is chosen."""
 
 from __future__ import annotations
 

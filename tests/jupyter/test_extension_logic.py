@@ -1,4 +1,4 @@
-"""What of the JupyterLab front end needs no page: its decisions and its side of the protocol, run by Node."""
+"""The logic of the JupyterLab front end that needs no page: decisions and protocol, run by Node."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""The extension in a real kernel: cells beside a running job, interrupts, and the end of the process."""
+"""The extension in a real kernel: cells while a job runs, interrupts, and the end of the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `%stream` and `%%stream` magics in a real IPython shell, against jobs that record what they are asked."""
+"""The `%stream` and `%%stream` magics in a real IPython shell, with jobs that record their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons with a finite input, run in a real kernel as people run them: all at once, and with long pauses."""
+"""The lessons with finite input, run in a real kernel: all cells at once, and with long pauses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmark of the dashboard: its job, its figures, and the kernel and the browser that it speaks to."""
+"""The benchmark of the dashboard: its job, its figures, and its connections to the kernel and the browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``workbench compare``: a file's pipeline under architectures, what each claims, and what was observed."""
+"""``workbench compare``: a file's pipeline under several architectures, with claims and observations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""E6 in Redis is watched by another client, checked and drawn."""
+"""E6 in Redis: another client observes the counts, which are checked and drawn."""
 
 from __future__ import annotations
 

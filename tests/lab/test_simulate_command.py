@@ -1,4 +1,4 @@
-"""``workbench simulate`` and what it builds on: searching, making a failure small, replaying it, a user's pipeline."""
+"""``workbench simulate`` and its parts: searching, shrinking a failure, replaying it, a user's pipeline."""
 
 from __future__ import annotations
 

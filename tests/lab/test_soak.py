@@ -1,4 +1,4 @@
-"""The soak: a job under faults keeps every promise, and what is checked is found when it is broken."""
+"""The soak test: a job under faults keeps every promise, and each broken promise is detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``workbench bench spark`` and ``history`` tell; the runs themselves need Spark."""
+"""The reports of ``workbench bench spark`` and ``history``; the runs themselves need Spark."""
 
 from __future__ import annotations
 

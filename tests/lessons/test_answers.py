@@ -1,4 +1,4 @@
-"""Typical wrong answers to each exercise are rejected with words that say what is wrong; several right ones pass."""
+"""Typical wrong answers to each exercise are rejected with an explanation; several right ones pass."""
 
 from __future__ import annotations
 

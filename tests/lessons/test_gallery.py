@@ -1,4 +1,4 @@
-"""The programs of the pages that are made of programs run, and give what they say."""
+"""The programs in the gallery and the how-to page run, and give the stated results."""
 
 from __future__ import annotations
 

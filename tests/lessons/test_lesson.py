@@ -1,4 +1,4 @@
-"""A lesson asks, hints, checks, and keeps what was done in a file."""
+"""A lesson asks, gives hints, checks answers, and stores progress in a file."""
 
 from __future__ import annotations
 

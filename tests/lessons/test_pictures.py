@@ -1,4 +1,4 @@
-"""The colours of the lessons' pictures can be told apart by colour-blind people, and be seen on white and on black."""
+"""The colours of the lessons' pictures are distinguishable for colour-blind people, and visible on white and black."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user's function is called with: the method and its arguments say it, never the names of the parameters."""
+"""The arguments of a user's function are determined by the method and its arguments, never by parameter names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Poison records: each operator with a user's function, against plain loops over the records (I15)."""
+"""Poison records: each operator with a user's function, compared with plain loops over the records (I15)."""
 
 from __future__ import annotations
 

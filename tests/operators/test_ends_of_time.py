@@ -1,4 +1,4 @@
-"""Records near the ends of time: each is in its windows and joins, or refused with a sentence; no bound wraps."""
+"""Records near the ends of time: each is in its windows and joins, or refused with an error; no bound wraps around."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Functions of users that raise what can hardly be told: the job goes on where it may, and else says which function
-failed, on which record."""
+"""User functions that raise errors which are hard to display: the job continues if it may; otherwise the error names
+the function and the record."""
 
 from __future__ import annotations
 

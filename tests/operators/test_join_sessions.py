@@ -1,4 +1,4 @@
-"""Joins within sessions: by hand, and any run against a model with lists."""
+"""Joins within sessions: worked out by hand, and random runs compared with a model with lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of two streams and with a table: against nested loops over rows, against DuckDB, and by hand."""
+"""Joins of two streams and with a table: compared with nested loops, with DuckDB, and worked out by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Late records that are dropped can be looked at: the last few, with who sent them, and nothing more is kept."""
+"""Dropped late records can be inspected: the last few with their sender, and no more are kept."""
 
 from __future__ import annotations
 

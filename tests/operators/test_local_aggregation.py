@@ -1,4 +1,4 @@
-"""Aggregating before the exchange: the same windows, late records, state and recovery as with single records."""
+"""Aggregation before the exchange: windows, late records, state and recovery are the same as with single records."""
 
 from __future__ import annotations
 

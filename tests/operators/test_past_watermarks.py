@@ -1,4 +1,4 @@
-"""What was late for a key stays late, also where its subtask is restored together with one that was behind."""
+"""A record that was late for a key stays late, even if its subtask is restored together with one that was behind."""
 
 from __future__ import annotations
 

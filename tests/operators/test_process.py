@@ -1,4 +1,4 @@
-"""Keyed process functions: hand-worked streams, timers against a naive model, side outputs, and what errors say."""
+"""Keyed process functions: hand-worked streams, timers compared with a naive model, side outputs, and errors."""
 
 from __future__ import annotations
 

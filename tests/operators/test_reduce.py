@@ -1,4 +1,4 @@
-"""Rolling reduce: hand-worked streams, a naive model, and what errors say (F1-5)."""
+"""Rolling reduce: hand-worked streams, a naive model, and errors (F1-5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions: how they grow, meet and are corrected."""
+"""Sessions: how they grow, merge and are corrected."""
 
 from __future__ import annotations
 

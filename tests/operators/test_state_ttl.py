@@ -1,4 +1,4 @@
-"""State with a time to live: kept at least that long behind the watermark, also after a restore elsewhere."""
+"""State with a time to live: kept at least that long behind the watermark, also after a restore with other subtasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators without state: what they emit, what happens to event times, and what they say of a user's mistakes."""
+"""Operators without state: results, event times, and errors about user mistakes."""
 
 from __future__ import annotations
 

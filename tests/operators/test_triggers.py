@@ -1,4 +1,4 @@
-"""Triggers and evictors: those of the workbench, and those that users write."""
+"""Triggers and evictors: built-in ones, and those of users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event time: how it is told at a source and behind an operator, how it travels, and what is late for it."""
+"""Event time: its assignment at a source and after an operator, how it advances, and which records are late."""
 
 from __future__ import annotations
 

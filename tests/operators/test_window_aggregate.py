@@ -1,4 +1,4 @@
-"""Tumbling windows with lateness: the operator against a dictionary of lists."""
+"""Tumbling windows with lateness: the operator compared with a dictionary of lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Count windows and the global window: against a model at random, and worked out by hand."""
+"""Count windows and the global window: compared with a model on random input, and worked out by hand."""
 
 from __future__ import annotations
 

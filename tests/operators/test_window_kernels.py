@@ -1,4 +1,4 @@
-"""The kernels of windows against the same thing said plainly in Python."""
+"""The kernels of windows, compared with plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions that the kernel computes find the matches that the same conditions find when expressions compute them."""
+"""Conditions computed by the kernel find the same matches as conditions computed by expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flink's own tests of its CEP library: the same rows, patterns and matches; also with a restore behind each row."""
+"""Flink's tests of its CEP library: the same rows, patterns and matches, also with a restore after each row."""
 
 from __future__ import annotations
 

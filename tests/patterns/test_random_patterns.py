@@ -1,4 +1,4 @@
-"""Random row patterns over random rows, against a backtracking search; with watermarks and restores anywhere."""
+"""Random row patterns over random rows, compared with a backtracking search, with watermarks and restores anywhere."""
 
 from __future__ import annotations
 

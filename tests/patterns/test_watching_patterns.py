@@ -1,4 +1,4 @@
-"""What can be seen of patterns: queries, the steps of a stepping job, and the view of partial matches."""
+"""Inspecting patterns: queries, the steps of a stepping job, and the view of partial matches."""
 
 from __future__ import annotations
 

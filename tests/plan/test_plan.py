@@ -1,4 +1,4 @@
-"""The plan: uids, chaining, exchanges, parallelism, slots, what travels, and the drawing layout."""
+"""The plan: uids, chaining, exchanges, parallelism, slots, the columns that are sent, and the layout of the drawing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruned and unpruned pipelines give the same rows, and user functions and sinks see what they saw."""
+"""Pruned and unpruned pipelines give the same rows, and user functions and sinks receive the same columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a docstring of a public name has to say, as rules over docstrings and signatures."""
+"""Rules for the docstrings of public names, checked against signatures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine without Spark, Jupyter and the dashboard: it runs, and says at its place what is missing."""
+"""The engine without Spark, Jupyter and the dashboard: it runs, and errors name the missing packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every public name says what it takes, in which units, what it refuses, and where its idea comes from."""
+"""Every public name documents its parameters, units, errors and source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an editor makes of programs: a strict type checker accepts them, and completion offers what can be written next.
+"""Programs in an editor: a strict type checker accepts them, and completion offers what can be written next.
 
 Pyright's engine (Pylance's, too) is asked through basedpyright, whose package brings all that it needs.
 """

@@ -1,4 +1,4 @@
-"""The examples in docstrings are run, and every public name has one or is here among those that have none by design."""
+"""The examples in docstrings run, and every public name has one, except the names listed here."""
 
 from __future__ import annotations
 

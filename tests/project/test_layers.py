@@ -1,4 +1,5 @@
-"""The architecture, enforced: imports go downwards only; below the drivers there is no time, chance or thread."""
+"""The architecture, enforced: imports go only downwards; below the drivers there are no clocks, random numbers or
+threads."""
 
 from __future__ import annotations
 

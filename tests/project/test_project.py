@@ -1,4 +1,4 @@
-"""The project as a whole: the files that must be there, what must not be in them, and documented exports."""
+"""The project as a whole: required files, forbidden content, and documented exports."""
 
 from __future__ import annotations
 

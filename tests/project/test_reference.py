@@ -1,4 +1,4 @@
-"""The API reference lists every public name once, as its docstring says it."""
+"""The API reference lists every public name once, with the first sentence of its docstring."""
 
 from __future__ import annotations
 

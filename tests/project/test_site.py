@@ -1,4 +1,4 @@
-"""The site of the documentation without building it: its version, and the list of all versions."""
+"""The documentation site without building it: its version, and the list of all versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start imports: nothing that the first lines of a program do not need, however it begins."""
+"""The imports of a start: only modules that the first lines of a program need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The public API as a strict type checker sees it: a sample program is right, and every mistake in it is found."""
+"""The public API for a strict type checker: a sample program is accepted, and every mistake in it is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arroyo's tests of SQL: the rows of its golden outputs, also of a job that goes on at another parallelism.
+"""Arroyo's tests of SQL: the rows of its golden outputs, also after a job continues with another parallelism.
 
 Source of inputs and rows: ArroyoSystems/arroyo, crates/arroyo-sql-testing (MIT or Apache-2.0). `arroyo_cars.parquet`
 has its cars without their locations, `arroyo_rows.json` the rows that no formula here gives. The protocol is Arroyo's

@@ -1,4 +1,4 @@
-"""The rows that RisingWave's tests expect of Nexmark's queries, from the same events.
+"""The rows that RisingWave's tests expect for Nexmark's queries, from the same events.
 
 `nexmark_rows.json` has the events and the rows of github.com/risingwavelabs/risingwave, e2e_test/nexmark and
 e2e_test/streaming/nexmark (Apache License 2.0). Where those tests ask for fewer columns than the public text, or for

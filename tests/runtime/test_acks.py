@@ -1,4 +1,4 @@
-"""Record acknowledgements: what is replayed, when, and what that does to results."""
+"""Record acknowledgements: which records are replayed, when, and the effect on results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Architectures of fault tolerance, chosen for a run: what each keeps, what it loses, and what it refuses."""
+"""Fault-tolerance architectures, chosen for a run: what each keeps, loses and refuses."""
 
 from __future__ import annotations
 

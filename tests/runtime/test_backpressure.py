@@ -1,4 +1,5 @@
-"""A sink that is a thousand times slower than its source: what is in flight stays in the pools, memory stays flat."""
+"""A sink that is a thousand times slower than its source: in-flight data stays within the pools, and memory does not
+grow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Bytes of what travels: weighed by offsets and widths, compared with a walk over the values and with Arrow's own."""
+"""Sizes of buffers in bytes, computed from offsets and widths, compared with a walk over the values and with Arrow's
+sizes."""
 
 from __future__ import annotations
 

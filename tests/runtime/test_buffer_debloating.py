@@ -1,4 +1,4 @@
-"""How many records make a full buffer: what comes in 15 ms, or at once, and never more than the buffer size."""
+"""The number of records in a full buffer: those of 15 ms, or those available at once, up to the buffer size."""
 
 from __future__ import annotations
 

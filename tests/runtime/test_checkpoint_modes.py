@@ -1,4 +1,4 @@
-"""Checkpointing modes of whole jobs, one step at a time: what is in the checkpoint, and what comes after a failure."""
+"""Checkpoint modes of whole jobs, one step at a time: the content of the checkpoint, and results after a failure."""
 
 from __future__ import annotations
 

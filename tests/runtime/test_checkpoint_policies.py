@@ -1,4 +1,4 @@
-"""What a task does with barriers in each checkpointing mode, worked out by hand for a task of two or three channels."""
+"""The handling of barriers in each checkpoint mode, worked out by hand for a task of two or three channels."""
 
 from __future__ import annotations
 

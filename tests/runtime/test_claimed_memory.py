@@ -1,4 +1,5 @@
-"""A small file that claims much memory is refused before it takes any; what is taken is valid to the last offset."""
+"""A small file that claims to need much memory is refused before memory is allocated; accepted data is valid to the
+last offset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exchanges at run time: who gets which record (F1-3)."""
+"""Exchanges at run time: which subtask receives which record (F1-3)."""
 
 from __future__ import annotations
 

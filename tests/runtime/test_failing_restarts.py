@@ -1,4 +1,4 @@
-"""What fails while a job starts again is a failure like any other, unless starting once more could not help (F2-7)."""
+"""A failure during a restart counts like any other failure, unless another restart could not help (F2-7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be made to fail, what dies with it, and that nothing is lost or counted twice (F2-2, F2-7, F2-16)."""
+"""Injected failures: which tasks each affects, and that nothing is lost or counted twice (F2-2, F2-7, F2-16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody adds from outside the package is used like what comes with it: a policy and a window assigner."""
+"""Extensions from outside the package are used like built-in ones: a policy and a window assigner."""
 
 from __future__ import annotations
 

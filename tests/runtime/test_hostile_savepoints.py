@@ -1,5 +1,5 @@
-"""A savepoint that a stranger has edited reaches no file but those of the sink and of the checkpoint directory, and is
-refused in a sentence that names what is wrong (every sink that saves anything)."""
+"""A savepoint edited by an attacker reaches only files of the sink and the checkpoint directory, and is refused with an
+error that names the problem (every sink with state)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Incremental checkpoints: only what has changed is written, and what is restored is what there was."""
+"""Incremental checkpoints: only changes are written, and the restored state is complete."""
 
 from __future__ import annotations
 

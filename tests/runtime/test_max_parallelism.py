@@ -1,4 +1,4 @@
-"""The number of key groups: jobs with hundreds of subtasks, and how far a job can be rescaled, now and later."""
+"""The number of key groups: jobs with hundreds of subtasks, and the limits of rescaling, now and later."""
 
 from __future__ import annotations
 

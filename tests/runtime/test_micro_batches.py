@@ -1,4 +1,4 @@
-"""Micro-batches: what a batch consists of, in which order batches are committed, and what cannot be expressed."""
+"""Micro-batches: the content of a batch, the order of commits, and pipelines that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Without a buffer timeout, a hash exchange hands on each batch as pending buffers would, but without them."""
+"""Without a buffer timeout, a hash exchange forwards each batch as pending buffers would, but without them."""
 
 from __future__ import annotations
 

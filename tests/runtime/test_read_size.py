@@ -1,4 +1,4 @@
-"""How much a source reads at once."""
+"""The number of records that a source reads at once."""
 
 from __future__ import annotations
 

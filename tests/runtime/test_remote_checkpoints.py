@@ -1,4 +1,4 @@
-"""Checkpoints on other file systems than this machine's: an object store, and what is said where one is missing."""
+"""Checkpoints in other file systems: an object store, and errors about missing ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standing by for a job whose checkpoints lie in an object store: a lease is all that keeps two apart (F2-16)."""
+"""Standing by for a job with checkpoints in an object store, where only a lease excludes a second owner (F2-16)."""
 
 from __future__ import annotations
 

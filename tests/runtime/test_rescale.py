@@ -1,4 +1,4 @@
-"""Jobs that go on at another parallelism without losing their place, in steps and live."""
+"""Jobs that continue with another parallelism without losing their position, stepped and live."""
 
 from __future__ import annotations
 

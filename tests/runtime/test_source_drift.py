@@ -1,4 +1,4 @@
-"""Sources whose records meet stay together in event time, and never for the sake of one that waits itself."""
+"""Sources whose records meet stay together in event time, and do not wait for a source that waits itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoint storage: what is on disk is whole or absent; files that checkpoints share live while they are needed."""
+"""Checkpoint storage: a checkpoint on disk is complete or absent; shared files exist as long as they are needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The stores of transactions: memory, SQLite and a real PostgreSQL hold the same, and outlive what they promise to."""
+"""The stores of transactions: memory, SQLite and a real PostgreSQL have the same content, and survive what they promise
+to."""
 
 from __future__ import annotations
 

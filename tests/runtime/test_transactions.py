@@ -1,4 +1,4 @@
-"""Transactions: each record, or a few, is one atomic write, and a task that fails restarts alone."""
+"""Transactions: each record, or a few, is one atomic write, and only the failed task restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What at-least-once counts too much is what the audit says, to the record, wherever tasks fail.
+"""The audit reports exactly the records that at-least-once counts twice, wherever tasks fail.
 
 The failures come at drawn moments, several in a run; the truth is the input. Exact counts are not claimed of what was
 lost: at most once has no audit, so `workbench.compare` observes it from the results.

@@ -1,4 +1,5 @@
-"""Crashes at every place: what is enumerated, and a sample of it; ``workbench simulate --exhaustive`` runs them all."""
+"""Crashes at every crash point: the enumeration, and a sample of it; ``workbench simulate --exhaustive`` runs all of
+them."""
 
 from __future__ import annotations
 

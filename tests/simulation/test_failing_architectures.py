@@ -1,4 +1,4 @@
-"""Architectures of fault tolerance under random faults and under a crash at every step; planted bugs are found."""
+"""Fault-tolerance architectures under random faults and a crash at every step; planted bugs are found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bugs planted into micro-batches are found by the simulation."""
+"""The simulation finds bugs that are planted into micro-batches."""
 
 from __future__ import annotations
 

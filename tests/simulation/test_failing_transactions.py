@@ -1,4 +1,4 @@
-"""Bugs planted into transactions are found by their invariants."""
+"""The invariants of transactions find planted bugs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random pipelines under each architecture of fault tolerance, with faults, give what its guarantee allows.
+"""Random pipelines under each fault-tolerance architecture, with faults, give what its guarantee allows.
 
 Exactly once: the rows of DuckDB. At least once: never fewer. At most once: never more. A failure names its seed and
 tells what was drawn. ``make pipelines`` draws 400 for each.

@@ -1,4 +1,4 @@
-"""Seeded simulations of the whole runtime: every promise is kept, and a seed says everything."""
+"""Seeded simulations of the whole runtime: every promise is kept, and a seed determines everything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows of every kind in jobs that crash, are stopped, and go on at another parallelism: each result once."""
+"""Windows of every kind in jobs that crash, stop, and continue with another parallelism: each result once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executors that are processes of their own, and JVMs without memory: nothing is lost or doubled.
+"""Executors in separate processes, and JVMs that run out of memory: nothing is lost or duplicated.
 
 A process has one JVM of Spark, so each cluster has a process of its own.
 """

@@ -1,4 +1,4 @@
-"""Pipelines on Spark Structured Streaming give the rows that they give in the kernel."""
+"""Pipelines on Spark Structured Streaming give the same rows as in the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories that Spark writes: complete, ordered, reused while nothing changed, and clear about bad input."""
+"""Histories written by Spark: complete, ordered, reused if nothing has changed, and clear about bad input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixed pipelines give the rows that Spark Structured Streaming gives for the same files."""
+"""Fixed pipelines give the same rows as Spark Structured Streaming on the same files."""
 
 from __future__ import annotations
 

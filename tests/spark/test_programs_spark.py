@@ -1,4 +1,4 @@
-"""What README, docs, notebooks and lessons show has the same rows on Spark as in the kernel: all of it in one query."""
+"""The pipelines of README, docs, notebooks and lessons have the same rows on Spark and in the kernel, in one query."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bar of a history's preparation."""
+"""The progress bar while a history is prepared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Typed keyed state: every kind against a naive model, in memory and on disk, with times to live and snapshots."""
+"""Typed keyed state: each kind compared with a model, in memory and on disk, with times to live and snapshots."""
 
 from __future__ import annotations
 

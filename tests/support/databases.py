@@ -1,4 +1,4 @@
-"""Databases as another program reads them."""
+"""Reads databases as another program would."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lost connections that a job shows."""
+"""Reads the lost connections that a job shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program of the tests is told when a call is refused."""
+"""Messages that a test program receives when a call is refused."""
 
 from __future__ import annotations
 

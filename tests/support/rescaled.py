@@ -1,4 +1,4 @@
-"""A job that gets another parallelism in the middle of its input, however slow the machine is."""
+"""A job that is rescaled in the middle of its input, however slow the machine is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps a job until a step says something, and back."""
+"""Steps a job until a step has some description, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file system that refuses root what it refuses an ordinary user."""
+"""A file system that applies the permissions of an ordinary user to root."""
 
 from __future__ import annotations
 

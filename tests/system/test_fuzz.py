@@ -1,5 +1,5 @@
-"""Whatever is read from outside gives the right result or a WorkbenchError, soon and in bounded memory, and touches
-nothing but what it was given.
+"""External input gives the right result or a WorkbenchError, soon and in bounded memory, and touches only what it was
+given.
 
 Some hundred inputs run with every test; ``make fuzz`` tries 50,000. ``python -m fuzz FORMAT SEED``, in this folder,
 tries one of them anew.

@@ -1,4 +1,4 @@
-"""Real ``kill -9`` at random moments: what a job has committed is there once, whenever one looks (I7).
+"""Real ``kill -9`` at random moments: committed rows are there exactly once at every moment (I7).
 
 A few kills run with every test; ``make kills`` runs 300 of them.
 """

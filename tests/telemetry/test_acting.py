@@ -1,4 +1,5 @@
-"""What settings do now, in words: the price of checkpoints against spans and travel times worked out by hand."""
+"""Sentences on the current effects of settings: the price of checkpoints, compared with spans and travel times worked
+out by hand."""
 
 from __future__ import annotations
 

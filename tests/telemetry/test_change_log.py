@@ -1,4 +1,4 @@
-"""The effect of a change, against samples of which before and after are known."""
+"""The effect of a change, computed from samples with known values before and after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of channels, kept as columns: each is what its channel was at that moment, also when read later."""
+"""Frames of channels, kept as columns: each shows its channel at that moment, also when it is read later."""
 
 from __future__ import annotations
 

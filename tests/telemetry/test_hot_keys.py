@@ -1,4 +1,4 @@
-"""The key that makes a subtask receive most is named, and its share is the one in the data."""
+"""The key that makes a subtask receive the most records is named, with its share in the data."""
 
 from __future__ import annotations
 

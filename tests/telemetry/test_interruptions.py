@@ -1,4 +1,4 @@
-"""What is told of failures, rescalings and restores, against counts that user functions keep for themselves."""
+"""Reports of failures, rescalings and restores, compared with counts kept by user functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Percentiles of latency, against the same thing said plainly: by rank over a known number of markers."""
+"""Percentiles of latency, compared with plain Python: by rank over a known number of markers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flight recorder keeps the recent frames as they come, and thins and packs what is before them."""
+"""The flight recorder keeps all recent frames, and thins and compresses older ones."""
 
 from __future__ import annotations
 

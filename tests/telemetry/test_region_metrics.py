@@ -1,4 +1,4 @@
-"""What is told of a job of which only a region restarts: nothing counts down, and what does not run has no rate."""
+"""The metrics of a job in which only a region restarts: no count decreases, and tasks that do not run have no rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every architecture can be told in every pipeline, whatever fails."""
+"""The steps of every architecture can be described in every pipeline, whatever fails."""
 
 from __future__ import annotations
 

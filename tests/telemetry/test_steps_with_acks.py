@@ -1,4 +1,4 @@
-"""What the stepper says and shows of roots, ackers and replays."""
+"""Descriptions of roots, ackers and replays in the stepper."""
 
 from __future__ import annotations
 

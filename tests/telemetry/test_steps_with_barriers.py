@@ -1,4 +1,4 @@
-"""What the stepper says of a changelog, of outputs only, and of a world that stops."""
+"""Descriptions of changelogs, at-most-once flushes and stop-the-world checkpoints in the stepper."""
 
 from __future__ import annotations
 

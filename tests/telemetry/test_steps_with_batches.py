@@ -1,4 +1,4 @@
-"""What the stepper says and shows of micro-batches: collected, logged, released, committed, replayed."""
+"""Descriptions of micro-batches in the stepper: collected, logged, released, committed, replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the stepper says and shows of transactions: durable before sent, duplicates, sequencers."""
+"""Descriptions of transactions in the stepper: durable before sent, duplicates, sequencers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What foreign code raises or gives, as text: whatever its methods do, it is one bounded line without secrets."""
+"""Errors and values of foreign code as text: whatever their methods do, the text is a bounded line without secrets."""
 
 from __future__ import annotations
 

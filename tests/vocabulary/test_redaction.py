@@ -1,4 +1,4 @@
-"""Secrets in URLs: nothing that is shown or written down holds them."""
+"""Secrets in URLs: nothing that is displayed or stored contains them."""
 
 from __future__ import annotations
 
