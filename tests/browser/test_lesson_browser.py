@@ -113,7 +113,7 @@ def test_a_lecture_is_given_with_keys_alone(player):
     page.keyboard.press("ArrowRight")
     assert "compare with the table's?" in lectured("3 / 29")["board"]
     page.keyboard.press("a")
-    assert "The room says a." in lectured("3 / 29", "at.caption.includes('room')")["caption"]
+    assert "The audience says a." in lectured("3 / 29", "at.caption.includes('audience')")["caption"]
     for place in range(4, 9):
         page.keyboard.press("PageDown")
         step = lectured(f"{place} / 29")

@@ -43,7 +43,7 @@ def test_a_lecture_on_snapshots_from_its_first_step_to_its_last(
     teaching = taught("07")
     asked = next(at for at, step in enumerate(teaching.steps) if step.name == "behind")
     assert teaching.show(asked).letters == "abc"
-    assert "The room says a." in teaching.answered(asked, "a").caption
+    assert "The audience says a." in teaching.answered(asked, "a").caption
     slides = [teaching.show(number) for number in range(len(teaching.steps))]
     assert [slide for slide in slides if "This step fails" in slide.board or not (slide.board or slide.view)] == []
     assert sum("<svg" in slide.board for slide in slides) >= 12

@@ -1,4 +1,4 @@
-"""The colour and the sign of each state of a job."""
+"""The colour and the symbol of each state of a job."""
 
 from __future__ import annotations
 

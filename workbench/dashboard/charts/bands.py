@@ -1,4 +1,4 @@
-"""Bands behind the lines of a chart over time: a failure from its tasks' end to where the sources were before."""
+"""Bands behind the lines of a chart over time: each interruption, until the sources have caught up."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ class Texts:
         return Piece(self.source, name, div)
 
     def begin_source(self) -> None:
-        """Put the pieces that are made from now on into another source: a page that has this one need not get it
-        again.
+        """Put the pieces that are created from now on into another source: a page that has the first one need not
+        receive it again.
         """
         self.source = ColumnDataSource()
 

@@ -1,4 +1,4 @@
-"""Several contents in one place, of which a row of buttons shows one: the page does this alone, without a kernel."""
+"""Several contents in one place; a row of buttons selects one. The page does this by itself, without a kernel."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ CONTRAST: dict[str, tuple[str, str]] = {
     "card": ("#ffffff", "#000000"),
     "box": ("#f2f5f8", "#15191e"),
 }
-"""Those that are stronger in lecture mode, where a projector takes contrast away; text has one of at least 10."""
+"""The colours that are stronger in lecture mode, because a projector reduces contrast; text has at least 10."""
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 
@@ -55,7 +55,7 @@ VARIABLES = (
     + _rule(":host([data-lecture])", {name: light for name, (light, _) in CONTRAST.items()})
     + _rule(":host(.wb-dark[data-lecture])", {name: dark for name, (_, dark) in CONTRAST.items()})
 )
-"""The style sheet of the root of a view that gives the other ones their colours and their font."""
+"""The style sheet of the root of a view, from which the other sheets take their colours and font."""
 
 
 class Paint:

@@ -32,7 +32,7 @@ LONG_TIMES = {**SHORT_TIMES, "days": "%b %d", "months": "%b %Y", "years": "%Y"}
 """How a `DatetimeTickFormatter` writes instants of minutes, and of any time."""
 
 LABELLED = 3
-"""So many of the latest tunings are named."""
+"""The number of latest tunings that are named."""
 LABEL_PX = 14
 
 LOW_PX = 90

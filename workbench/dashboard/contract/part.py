@@ -50,7 +50,7 @@ class Part:
         inputs: those of them that a person may change.
         rest_us: the shortest time between two frames of a running job that it shows. Nobody reads numbers that change
             more often, and writing and laying them out costs the kernel and the browser most.
-        asides: those of them that lecture mode leaves out, as they tell what the last row cannot read.
+        asides: those of them that lecture mode leaves out, because they are too small to read from the last row.
         keys: letters that press a button of it.
         follows_unseen: it shows frames even where it is not on the screen, as controls do.
     """

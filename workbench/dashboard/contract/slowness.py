@@ -1,4 +1,4 @@
-"""How much slower an operator is to be, as people say it, in the time that it rests after each buffer."""
+"""Converts the desired slowdown of an operator to the time that it rests after each buffer."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from workbench.telemetry.frames import Frame, VertexFrame
 SATURATES = "until it saturates"
 TIMES = {"2 times slower": 2, "10 times slower": 10}
 HOW = (SATURATES, *TIMES, "50ms per buffer", "full speed")
-"""What is offered, first what shows most."""
+"""The choices, the one with the largest effect first."""
 FALLBACK_US = 50_000
-"""A rest where nothing has been measured yet: at the usual buffer timeouts it takes most of a task's time."""
+"""The rest before anything has been measured: with usual buffer timeouts, it takes most of a task's time."""
 LONGEST_US = 5_000_000
 MEASURED_US = 1_000_000
 
 
 class Slowness:
-    """Knows how many buffers a second each operator's subtasks get, and how long one takes."""
+    """Measures how many buffers per second each operator's subtasks receive, and how long one takes."""
 
     def __init__(self) -> None:
         self._before: dict[str, tuple[int, float]] = {}
         self._found: dict[str, tuple[float, float]] = {}
 
     def update(self, frame: Frame) -> None:
-        """Measure again, over at least a second; an operator that rests tells nothing of its own speed."""
+        """Measure again, over at least a second; an operator that rests does not show its own speed."""
         slowed = str(frame.settings.get("slow_down") or "")
         for vertex in frame.vertices:
             buffers = float(vertex.metrics.get("numBuffersIn") or vertex.metrics.get("numBuffersOut") or 0)
@@ -43,7 +43,7 @@ class Slowness:
         if uid not in self._found:
             return format_duration(FALLBACK_US)
         per_second, busy_us = self._found[uid]
-        # Saturated is a task that could take two thirds of what arrives.
+        # A task is saturated if it can process only two thirds of what arrives.
         rest_us = 1.5e6 / per_second if how == SATURATES else (TIMES[how] - 1) * busy_us
         return format_duration(round(float(f"{max(1.0, min(LONGEST_US, rest_us)):.2g}")))  # 76ms, not 76444us
 

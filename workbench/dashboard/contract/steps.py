@@ -20,10 +20,10 @@ from workbench.runtime.settings.setting import Setting
 from workbench.runtime.settings.table import OF_TUNE
 
 PATIENCE_S = 3.0
-"""How long a slider waits for its user's request before it shows the value in force again."""
+"""How long a slider waits for its user's request before it shows the current value again."""
 
 LONG = ("checkpoint_interval",)
-"""The settings of which more than a line can be told: two are kept for it, so that the slider stays where it is."""
+"""The settings whose effect may need more than a line: two lines are reserved, so that the slider does not move."""
 
 KNOBS = (
     *sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"),
@@ -57,14 +57,14 @@ def _distance(step: float, wanted: float) -> float:
 
 
 class StepSlider:
-    """One knob's slider, and over it the value in force, and the job's answer or what the setting does.
+    """One knob's slider; above it, the current value and the job's answer or the effect of the setting.
 
     Args:
         knob: the setting.
         ask: called with the text of the value that the user chose; True if the job accepted it.
-        texts: where the value in force and the setting's effect are written.
+        texts: where the current value and the setting's effect are written.
         answer: the place of the job's answer.
-        tells: whether there is a place for what the setting does.
+        tells: whether there is a place for the effect of the setting.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class StepSlider:
         self._show(nearest(self._knob, in_force))
 
     def _show(self, index: int) -> None:
-        if self.slider.value != self._place:  # a hand has moved it, and what was to hear of that has yet to be called
+        if self.slider.value != self._place:  # a user has moved it, and the callback has not run yet
             return
         self._following = True
         try:

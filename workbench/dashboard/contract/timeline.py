@@ -50,7 +50,7 @@ class Timeline:
         start, end = replay.start_us // 1_000_000, max(replay.start_us // 1_000_000 + 1, replay.end_us // 1_000_000)
         if (self.slider.start, self.slider.end) != (start, end):
             self.slider.update(start=start, end=end)
-        untold = self.slider.value != self._place  # a hand has moved it: what was to hear of that has yet to be called
+        untold = self.slider.value != self._place  # a user has moved it, and the callback has not run yet
         if not untold and monotonic() - self._held_at > PATIENCE_S:
             self._following = True
             try:

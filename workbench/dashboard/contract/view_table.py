@@ -24,15 +24,15 @@ class ViewSpec:
     Attributes:
         name: the argument of ``job.view`` and ``%stream show``.
         title: shown above it, and in menus.
-        short: what its button says, where that is shorter than the title.
+        short: the text of its button, if shorter than the title.
         help: its content, in one sentence.
         part: its `Part` as ``"module:Class"``, imported when it is first shown.
         needs: what it is drawn from: the frames of a job, so that recordings have it, too; a job that answers; or a job
             on the stepping driver.
-        pinned: the dashboard always shows it, above the row of buttons by which one of the other views is chosen.
-        knobs: settings that change what it shows: their sliders stand in its card.
-        in_dashboard: whether the dashboard of a job shows it; the others are shown alone, and in recordings.
-        architecture: the dashboard of a job with this architecture of fault tolerance shows it, too.
+        pinned: whether the dashboard always shows it, above the row of buttons that select one of the other views.
+        knobs: settings that affect it: their sliders are in its card.
+        in_dashboard: whether the dashboard of a job shows it; other views are shown alone, and in recordings.
+        architecture: the dashboard of a job with this fault-tolerance architecture shows it, too.
         operators: the dashboard of a job with an operator of one of these kinds shows it, too, such as ``"match"`` or
             ``"kafka source"`` or, as a sink, ``"kafka"``.
     """

@@ -29,9 +29,9 @@ class Stage(AnyWidget):  # type: ignore[misc]
     """The widget that a page renders.
 
     Attributes:
-        lesson: what stands in the cell: the number and the title of the lesson.
+        lesson: the text of the cell: the number and the title of the lesson.
         steps: of the lecture: the section and the title of each.
-        first: the step with which it begins.
+        first: the step to begin with.
         fresh: whether no page has shown it yet: the first one begins at once.
     """
 
@@ -47,7 +47,7 @@ class Blackboard:
 
     Args:
         number: of the lesson, with two digits.
-        section: with which it begins; 0: with the title.
+        section: the section to begin with; 0: the title.
     """
 
     def __init__(self, number: str, section: int) -> None:
@@ -73,7 +73,7 @@ class Blackboard:
         return {VIEW_TYPE: spec, "text/plain": repr(self)}
 
     def _heard(self, _widget: Any, content: Any, _buffers: Any) -> None:
-        """Answer a page: it asks for a step, to run it again, or gives the answer of the room."""
+        """Answer a page that asks for a step, asks to run it again, or sends the answer of the audience."""
         try:
             number = min(max(int(content["step"]), 0), len(self._teaching.steps) - 1)
             self._stage.send({"step": number, **asdict(self._slide(number, content))})

@@ -1,4 +1,4 @@
-"""The steps of a lecture: what the cells of a lesson show, with the text before each as its caption."""
+"""The steps of a lecture: the output of each cell of a lesson, with the text before it as its caption."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Step:
     """One step.
 
     Attributes:
-        kind: it tells a text, shows what a program shows, asks a question, sets an exercise, or solves it.
+        kind: it shows a text or the output of a program, asks a question, sets an exercise, or solves it.
         section: the number of the section, 0 before the first one.
         title: of the section, or of the lesson.
         words: Markdown.
@@ -41,9 +41,9 @@ class Step:
 def steps_of(cells: Sequence[Cell]) -> list[Step]:
     """The steps of a lesson.
 
-    A cell that shows nothing runs with the next one that does. The text before a cell is its caption; a text that no
-    cell follows in its section is a step of its own, and so is one with a table or a list, for which a caption is too
-    small.
+    A cell without output runs together with the next cell that has output. The text before a cell is its caption. A
+    text without a following cell in its section is a separate step, and so is a text with a table or a list, for which
+    a caption is too small.
 
     Example:
         >>> from workbench.lessons.building.source import cells_of

@@ -1,4 +1,4 @@
-"""A lecture that is given: the programs of its steps run in a namespace of their own, and what they show is kept."""
+"""The state of a lecture: the programs of its steps run in a separate namespace, and their output is kept."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}).enable("table")
 
 @dataclass(frozen=True, slots=True)
 class Slide:
-    """What a step shows.
+    """The content of a step.
 
     Attributes:
-        board: HTML: what the step is about.
-        caption: HTML: what is said with it.
+        board: HTML: the text or the output.
+        caption: HTML: the explanation below it.
         program: the text of the program that shows it.
         view: the id of the widget of a live view; empty: there is none.
         letters: of the answers to a question, which the audience may give.
@@ -103,7 +103,7 @@ class Teaching:
     def _asked(self, step: Step, letter: str = "") -> Slide:
         question = self._questions[step.name]
         lines = question.lines()[:-1]
-        answer = f" The room says {letter}." if letter else ""
+        answer = f" The audience says {letter}." if letter else ""
         if letter:
             self._lesson.predict(step.name, letter)
         board = Said(question.text, lines, "asks")._repr_html_()

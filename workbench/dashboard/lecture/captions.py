@@ -27,9 +27,9 @@ def latency(frame: Frame) -> str:
     found = percentiles(frame)
     timeout = frame.settings.get("buffer_timeout")
     if timeout == "disabled":
-        waits = "A buffer is sent only when it is full, as the buffer timeout is <b>disabled</b>."
+        waits = "A buffer is sent only when it is full, because the buffer timeout is <b>disabled</b>."
     elif timeout == "0ms":
-        waits = "Each record is sent at once, as the buffer timeout is <b>0 ms</b>."
+        waits = "Each record is sent immediately, because the buffer timeout is <b>0 ms</b>."
     else:
         waits = f"A buffer waits at most <b>{_escaped(timeout)}</b> for further records: the buffer timeout."
     if found["p50"] is None:
@@ -80,7 +80,7 @@ def checkpoints(frame: Frame) -> str:
         ""
         if frame.state in OVER
         else (
-            "None follows by itself: the interval is <b>disabled</b>."
+            "No further one is taken automatically: the interval is <b>disabled</b>."
             if interval in (None, "disabled")
             else f"One follows every <b>{_escaped(interval)}</b>; the interval never changes results."
         )
@@ -99,28 +99,28 @@ def failure(frame: Frame) -> str:
     latest = _complete(frame)
     if frame.state in ("FAILING", "RESTARTING"):
         back = "the beginning" if latest is None else f"checkpoint <b>{latest.id}</b>"
-        return f"A task has failed. The tasks that are connected with it stop, and go back to {back}."
+        return f"A task has failed. The tasks connected to it stop, and go back to {back}."
     if frame.state == "FAILED":
         return f"The job has failed: {_escaped(frame.failure)}"
     restarts = whole_of(frame.metrics, "numRestarts") or 0
     if restarts and frame.restore is not None:
         return (
             f"After {_counted(restarts, 'failure')} the tasks run again, from checkpoint <b>{frame.restore.id}</b> on. "
-            "What came behind its barriers is read again, and nothing is committed twice."
+            "Records behind its barriers are read again, and nothing is committed twice."
         )
     if restarts:
-        return f"After {_counted(restarts, 'failure')} the tasks run again, from the beginning on."
+        return f"After {_counted(restarts, 'failure')} the tasks run again, from the beginning."
     if frame.state in OVER:
         return "No task has failed."
     back = "start from the beginning" if latest is None else f"go back to checkpoint <b>{latest.id}</b>"
-    return f"No task has failed. If one does, the tasks that are connected with it {back}."
+    return f"No task has failed. If one does, the tasks connected to it {back}."
 
 
 def state(frame: Frame) -> str:
     """Where state is, and how much of it."""
     latest = _complete(frame)
     kept = (
-        "No checkpoint holds it." if latest is None
+        "No checkpoint contains it yet." if latest is None
         else f"Checkpoint <b>{latest.id}</b> holds it in {wording.size(latest.full_size_bytes or latest.size_bytes)}."
     )  # fmt: skip
     return f"Each subtask keeps the state of its own keys and changes it with every record. {kept}"

@@ -1,8 +1,8 @@
-"""Where a notebook page gets BokehJS from: the Jupyter server, without a network and without weight in the notebook.
+"""Loads BokehJS into a notebook page from the Jupyter server, without a network and without storing it in the notebook.
 
-Panel's server extension, which is on wherever Panel is installed beside Jupyter, serves the files of BokehJS and of
-Panel. Only the page knows the server's base URL, so the page decides; where no such server is found (a notebook on a
-static host) it falls back on the public CDN, and where that fails too it says what to do.
+Panel's server extension, which is active if Panel is installed next to Jupyter, serves the files of BokehJS and Panel.
+Only the page knows the server's base URL, so the page decides. If there is no such server (a notebook on a static
+host), the page uses the public CDN; if that fails, too, it says what to do.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from workbench.dashboard.page.carrier import SETTING
 
 
 def loader_html(plot_id: str, script_id: str, inputs: Iterable[str]) -> str:
-    """HTML that makes sure that BokehJS is on the page, and starts a view's script once the view is there.
+    """HTML that loads BokehJS into the page, and starts a view's script once the view is displayed.
 
-    (The event ``document_ready`` never comes in a notebook: a document waits for all of its roots, and one of them is
-    Panel's comm manager, which has nothing to show.)
+    (The event ``document_ready`` never arrives in a notebook: a document waits for all its roots, and one of them is
+    Panel's comm manager, which has nothing to display.)
 
     Args:
         plot_id: id of the view's root model.
         script_id: id of a CustomJS that the root refers to.
-        inputs: ids of the models that a person acts on. Panel's comm manager would send back every change of every
-            model, also what the kernel has just sent: a slider that follows would tune the job.
+        inputs: ids of the models that a user can change. Panel's comm manager would send back every change of every
+            model, including changes that the kernel has just sent: a slider that follows a setting would tune the job.
     """
     note = f"wb-note-{plot_id}"
     options = {

@@ -1,4 +1,4 @@
-"""What carries a dashboard to the page: comms of its own, or a Jupyter widget where a page gets no other comm.
+"""The carrier of a dashboard to its page: separate comms, or a Jupyter widget in front ends without such comms.
 
 In JupyterLab and Notebook 7 the script of an output can open comms. In VS Code and Colab it cannot: only widgets are
 connected to the kernel there.
@@ -16,24 +16,24 @@ from workbench.errors import SettingError, unknown
 COMM, WIDGET = "comm", "widget"
 
 WIDGETS = "workbench.dashboard.page.widget_carrier"
-"""The module that makes widgets, loaded when the first one is shown: others need not wait for the packages it takes."""
+"""The module that makes widgets, loaded when the first one is shown, because its packages take time to import."""
 
 SETTING = "WORKBENCH_CARRIER"
 """The environment variable that decides for every dashboard of the process; ``%env`` sets it in a notebook."""
 
 VSCODE = ("VSCODE_PID", "VSCODE_CWD")
-"""What VS Code leaves in the environment of the kernels that it starts, and of everything else that it starts."""
+"""Variables that VS Code sets in the environment of kernels, and of all other processes that it starts."""
 
 JUPYTER_SERVER = "JPY_SESSION_NAME"
-"""What a Jupyter server sets for its kernels. One that was started in VS Code's terminal hands on VS Code's variables
-too, and is looked at in a browser."""
+"""A variable that a Jupyter server sets for its kernels. A server that was started in VS Code's terminal also passes on
+VS Code's variables, but its pages are opened in a browser."""
 
 VSCODE_CELL = "vscode-"
-"""How the id of a cell begins that VS Code runs: it is the cell's URI. It comes with the request to run the cell, so it
-tells also where VS Code uses a Jupyter server that was started elsewhere."""
+"""The beginning of the id of a cell that VS Code runs: it is the cell's URI. It comes with the request to run the cell,
+so it also identifies VS Code if it uses a Jupyter server that was started elsewhere."""
 
 VSCODE_NOTEBOOK = "__vsc_ipynb_file__"
-"""The name that VS Code gives the path of the notebook in the notebook's own namespace."""
+"""The variable in the notebook's namespace in which VS Code stores the path of the notebook."""
 
 COLAB = "COLAB_RELEASE_TAG"
 
@@ -43,10 +43,10 @@ def choose(
     environment: Mapping[str, str] | None = None,
     names: Mapping[str, Any] | None = None,
 ) -> str:
-    """What carries a dashboard: ``"comm"`` or ``"widget"``.
+    """Choose the carrier of a dashboard: ``"comm"`` or ``"widget"``.
 
     Args:
-        carrier: what somebody asked for; None: what `SETTING` says, and without it what the surroundings tell.
+        carrier: the user's choice; None: the value of `SETTING` or, without it, the one that suits the front end.
         environment: the process's environment; None: this process's.
         names: those of the notebook's own namespace; None: this process's.
 
@@ -72,7 +72,7 @@ def choose(
 
 
 def cell_id(names: Mapping[str, Any]) -> str:
-    """The id of the cell that runs, in the words of the front end; "" where there is none.
+    """The id of the running cell, as the front end writes it; "" if there is none.
 
     Args:
         names: those of the notebook's own namespace.

@@ -1,7 +1,7 @@
-"""Who gets a served page, and what a browser may do with it: checked before any handler of Bokeh's server.
+"""Access control of served pages, and what a browser may do with them: checked before any handler of Bokeh's server.
 
-A page is served only under our own host names (any other name that leads here is DNS rebinding), to anyone with the
-cookie, which is exchanged for the token in the printed URL; only our own pages may connect.
+A page is served only under our own host names (any other name that leads here is DNS rebinding), and only with the
+cookie, which is exchanged for the token in the printed URL. Only our own pages may connect.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ADDRESS = "127.0.0.1"
 NAMES = ("localhost", ADDRESS)
 PAGES_MAX = 64
 MESSAGE_BYTES_MAX = 1 << 20
-"""Of one message of a page: it sends what a person clicks and types."""
+"""The maximum size of a message from a page, which contains only a user's clicks and typed text."""
 
 NEEDS_TOKEN = "This page needs its token: open the URL that was printed when the server started."
 _OTHER_NAME = "This page is not served under this host name: use the printed URL, or add the name to hosts."
@@ -50,7 +50,7 @@ def host_names(hosts: Iterable[object]) -> tuple[str, ...]:
     """Further names under which a page is reached, in lower case.
 
     Raises:
-        SettingError: one of them is no name.
+        SettingError: one of them is not a host name.
 
     Example:
         >>> host_names(["Lab.example", "10.0.0.7:8443"])
@@ -70,7 +70,7 @@ def host_names(hosts: Iterable[object]) -> tuple[str, ...]:
 
 
 class GuardedPages(BokehTornado):  # type: ignore[misc]
-    """Bokeh's server behind a door.
+    """Bokeh's server behind access control.
 
     Args:
         applications: by path.
@@ -101,7 +101,7 @@ class GuardedPages(BokehTornado):  # type: ignore[misc]
         self.add_transform(_Headers)
 
     def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> Any:
-        """The handler of a request: Bokeh's, where nothing is against it."""
+        """The handler of a request: Bokeh's, unless the request is refused."""
         if not self._is_ours(request):
             return self._refused(request, 403, _OTHER_NAME)
         if request.method != "GET":
@@ -125,7 +125,7 @@ class GuardedPages(BokehTornado):  # type: ignore[misc]
         return super().find_handler(request, **kwargs)
 
     def log_request(self, handler: RequestHandler) -> None:
-        """Without the query, which may hold the token."""
+        """Log a request without its query, which may contain the token."""
         request, status = handler.request, handler.get_status()
         log = access_log.error if status >= 500 else access_log.info
         log("%d %s %s", status, request.method, one_line(request.path, 200))
@@ -143,7 +143,7 @@ class GuardedPages(BokehTornado):  # type: ignore[misc]
 
 
 class _Refused(RequestHandler):
-    """Answers with a sentence, whatever the method."""
+    """Answers every request with a sentence."""
 
     def initialize(self, status: int, sentence: str) -> None:
         self._status, self._sentence = status, sentence
@@ -157,7 +157,7 @@ class _Refused(RequestHandler):
 
 
 class _Exchange(RequestHandler):
-    """Gives the cookie for the token, and leads to the address without it, which nobody can read off a screen."""
+    """Exchanges the token for the cookie, and redirects to the URL without the token, which must not be on a screen."""
 
     def initialize(self, cookie: str, secret: str, to: str) -> None:
         self._cookie, self._secret, self._to = cookie, secret, to
@@ -167,14 +167,14 @@ class _Exchange(RequestHandler):
         if self.request.headers.get("Sec-Fetch-Site", "") in _SAME_SITE:
             self.redirect(self._to)
             return
-        # A browser that comes by a link on another site sends the cookie only when our own page leads on.
+        # A browser that follows a link on another site sends the cookie only after a redirect by our own page.
         self.set_header("Refresh", f"0; url={self._to}")
         self.set_header("Content-Type", "text/plain; charset=utf-8")
         self.finish("Opening the page.")
 
 
 class _Headers(OutputTransform):
-    """Says in every answer what a browser may do with it."""
+    """Adds the headers that restrict what a browser may do with an answer."""
 
     def __init__(self, request: HTTPServerRequest) -> None:
         self._host = request.host
@@ -201,10 +201,10 @@ class _Headers(OutputTransform):
 
 
 def _policy(host: str, page: bytes) -> str:
-    """The Content-Security-Policy of a page: nothing but what BokehJS cannot do without.
+    """The Content-Security-Policy of a page: it allows only what BokehJS needs.
 
-    That is ``unsafe-eval``, because it makes functions of the text of a CustomJS, and styles in elements and
-    attributes. Of the scripts in a page only those run that Bokeh has put there.
+    These are ``unsafe-eval``, because BokehJS creates functions from the text of a CustomJS, and styles in elements and
+    attributes. Of the scripts in a page, only Bokeh's own run.
     """
     digests = "".join(f" 'sha256-{b64encode(sha256(text).digest()).decode()}'" for text in _INLINE.findall(page))
     connect = f"'self' ws://{host} wss://{host}" if _HOST.fullmatch(host.lower()) else "'none'"

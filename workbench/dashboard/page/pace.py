@@ -1,8 +1,8 @@
-"""How often a page gets a frame: one policy for every page, whether a notebook or a server of its own shows it.
+"""How often a page receives a frame: one policy for every page, in notebooks and on served pages.
 
-Two rules. The kernel's processor belongs to the job: the thread that feeds pages takes a small share of it
-(`Share`). And a page gets its next frame when it has had some rest after painting, which it times itself, as long as it
-answers (`Pace`).
+There are two rules. The processor belongs to the job: the thread that feeds pages uses only a small share of it
+(`Share`). And a page receives its next frame when it has rested for a while after painting, which it times itself
+(`Pace`).
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ BUSY_SHARE = 0.1
 """The maximum share of one core that a feeding thread uses; it rests accordingly."""
 
 SHARE_OF_PAGE = 0.75
-"""A page that is slow to paint gets its next frame so late that painting takes at most this share of its time."""
+"""A page that paints slowly receives frames so rarely that painting takes at most this share of its time."""
 
 ANSWER_S = 1.0
-"""A page does not answer more often: each answer takes the kernel's interpreter from the job, and from cells."""
+"""The shortest time between two answers of a page: each answer takes the interpreter from the job and from cells."""
 
 AHEAD = 10
-"""So many frames may be on their way: those of the time until an answer, which has to pass a kernel at full speed."""
+"""The number of frames that may be in flight until an answer has passed through a busy kernel."""
 
 PATIENCE_S = 1.0
-"""A page that owes more answers than that gets a frame so often: they may be stuck behind a busy cell."""
+"""The time between frames of a page that owes more answers: they may be delayed by a busy cell."""
 
 SILENT_S = 20.0
-"""A page that has not answered for this long gets a frame only every `SLOW_S`: it may be gone."""
+"""A page that has not answered for this long receives a frame only every `SLOW_S`: it may be closed."""
 
 SLOW_S = 5.0
 LOST_S = 600.0
@@ -38,10 +38,10 @@ LOST_S = 600.0
 
 
 class Pace:
-    """When one page gets its next frame.
+    """Decides when one page receives its next frame.
 
     Args:
-        now: the present time, in seconds of a monotonic clock; so are all others.
+        now: the current time, in seconds of a monotonic clock, like all other times.
 
     Example:
         >>> pace = Pace(now=0.0)
@@ -65,11 +65,11 @@ class Pace:
         return now - self._heard_at > LOST_S
 
     def heard(self, now: float) -> None:
-        """The page is there."""
+        """Note that the page is open."""
         self._heard_at = now
 
     def is_due(self, now: float) -> bool:
-        """Whether the page can take a frame: it has painted most of what it was sent, and rested, or was left alone."""
+        """Whether the page can take a frame: it has painted most frames and rested, or received none for a while."""
         if self._sent is None:
             return True
         if now - self._heard_at > SILENT_S:
@@ -81,19 +81,19 @@ class Pace:
         return now - self._sent_at >= pause
 
     def sent(self, beat: int, now: float) -> None:
-        """The frame of this beat is on its way."""
+        """Note that the frame of this beat was sent."""
         if self._sent is None:
             self._answered = beat - 1
         self._sent, self._sent_at = beat, now
 
     def answered(self, beat: int, now: float, painting_s: float) -> None:
-        """The page has painted the frames up to this beat; since its last answer one took it so long, on average."""
+        """Note that the page has painted the frames up to this beat, and the average time for one of them."""
         self.heard(now)
         self._answered, self._painting_s = beat, painting_s
 
 
 class Share:
-    """The share of the processor that a thread takes; what counts is its own time, not the time it waits for others.
+    """Limits the share of the processor that a thread uses; only its own CPU time counts, not waiting.
 
     Example:
         >>> share = Share()
@@ -108,7 +108,7 @@ class Share:
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        """Work of this thread, after which it has to rest."""
+        """Measure some work of this thread, after which it has to rest."""
         began, used = monotonic(), thread_time()
         try:
             yield

@@ -1,4 +1,4 @@
-"""What a page runs once it shows a view: it writes texts, follows the theme and answers the kernel's pulse."""
+"""The script of a page that shows a view: it writes texts, follows the theme and answers the kernel's pulse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workbench.dashboard.page.pace import ANSWER_S
 settings.simple_ids = False  # else two kernels, whose views are on one page of JupyterLab, number their models alike
 
 SUPPLEMENT = "supplement"
-"""The name of the tags of a view's root that tell the page's script of cards which were filled later."""
+"""The name of the root's tags that tell the page's script about cards that were filled later."""
 
 
 class Pulse:
@@ -24,8 +24,8 @@ class Pulse:
 
     Attributes:
         source: columns ``beat`` (a counter) and ``live`` (1 while more is to come).
-        echo: the page sets it to the beat whose frame it has painted (or, where it is hidden and paints nothing, seen),
-            with the milliseconds that one took, on average since it told the kernel last.
+        echo: the page sets it to the beat whose frame it has painted (or only received, if it is hidden), with the
+            average painting time in milliseconds since its last answer.
         seen: the page sets its column ``part`` to the names of the parts that are on the screen.
         count: the last beat.
     """
@@ -37,7 +37,7 @@ class Pulse:
         self.count = 0
 
     def beat(self, over: bool) -> None:
-        """Tell the page that the kernel is there, and whether more is to come."""
+        """Tell the page that the kernel is alive, and whether more frames will follow."""
         self.count += 1
         self.source.data = {"beat": [self.count], "live": [0 if over else 1]}
 
@@ -51,12 +51,12 @@ def page_script(
     stage: Sequence[Any] | None,
     lecture: Mapping[str, Any],
 ) -> CustomJS:
-    """What runs when the document is ready. `root` must refer to it, for example by its tags.
+    """The script that runs when the document is ready. `root` must refer to it, for example by its tags.
 
     Args:
         cards: the model that holds each part, by the part's name.
-        stage: what chooses between them; None: nothing.
-        lecture: what the page is told about lecture mode.
+        stage: the model that chooses between them; None: there is none.
+        lecture: the data about lecture mode.
     """
     args = {
         "root": root, "pulse": pulse.source, "echo": pulse.echo, "seen": pulse.seen, "answer_ms": 1e3 * ANSWER_S,
@@ -72,13 +72,13 @@ def page_supplement(
     inputs: Iterable[Any],
     lecture: Mapping[str, Any],
 ) -> CustomJS:
-    """What the page's script handles in addition, once the tags of the root refer to it.
+    """Additional data for the page's script, once the tags of the root refer to it.
 
     Args:
         texts: with a source that the page does not have yet.
-        painted: what the page does not colour yet.
-        cards: those that were filled.
-        inputs: models in them that a person acts on.
+        painted: the models that the page does not colour yet.
+        cards: the cards that were filled.
+        inputs: the models in them that a user can change.
         lecture: what they add to lecture mode.
     """
     acted = [model.id for model in inputs]

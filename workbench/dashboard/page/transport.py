@@ -1,8 +1,8 @@
 """Carries one view to the notebook page that shows it, and the page's actions back.
 
-A view has a Bokeh document of its own and two comms: `telemetry`, on which only the kernel sends, and `control`, on
-which only the page sends. The kernel answers a comm's messages on the thread that last sent on it; because the two are
-separate, a slider acts while a cell is busy.
+A view has its own Bokeh document and two comms: only the kernel sends on `telemetry`, and only the page sends on
+`control`. The kernel answers a comm's messages on the thread that last sent on it; because the two are separate, a
+slider acts while a cell is busy.
 """
 
 from __future__ import annotations
@@ -72,12 +72,12 @@ class Line:
         script: a CustomJS that the root refers to, to be run on the page once it shows the view.
         inputs: the models that the page may change, which may become more; what else changes there (sizes, colours)
             is its own affair.
-        greet: changes something as soon as the way to the page is open, so that it hears of that; needed where nothing
-            else is sent by itself.
+        greet: changes something as soon as the connection to the page is open, so that the page notices it; needed if
+            nothing else is sent.
         comms: makes the two comms; None: Panel's do.
 
     Attributes:
-        heard: called when the page opens its way, or acts.
+        heard: called when the page opens its connection, or sends a request.
     """
 
     def __init__(
@@ -148,9 +148,9 @@ class Line:
                 comm.close()
 
     def _answer(self, _message: dict[str, Any]) -> None:
-        """Open the way to a page that has opened its own, and let it hear of that: until then it keeps knocking.
+        """Connect to a page that has opened its comm, and confirm this: until then the page repeats its request.
 
-        A page that was loaded again has the view as it was rendered: it gets all that has changed since.
+        A page that was reloaded has the view as it was rendered, and receives everything that has changed since.
         """
         _forget(self._telemetry._comm)
         self._telemetry.init()
@@ -163,10 +163,10 @@ class Line:
         self.heard()
 
     def _receive(self, message: dict[str, Any]) -> None:
-        """Apply what the page changed and run the callbacks; what these change in turn goes back to the page.
+        """Apply the page's changes and run the callbacks; changes that the callbacks make are sent to the page.
 
-        The document is on hold, so that it gathers changes until they are sent: it then gathers the page's own too,
-        which must not be sent back, and leaves their callbacks to us.
+        The document is on hold, so that it collects changes until they are sent. It also collects the page's own
+        changes, which must not be sent back, and does not run their callbacks.
         """
         with self.lock:
             self._flush()
@@ -203,5 +203,5 @@ class Line:
         return sent
 
     def _remember(self, changes: Iterable[Any]) -> None:
-        """What a page that shows the view as it was rendered has not heard of."""
+        """Keep changes that a page with the originally rendered view has not received."""
         self._changed.update({(change.model, change.attr): None for change in changes if hasattr(change, "attr")})

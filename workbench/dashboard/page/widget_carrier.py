@@ -1,16 +1,16 @@
-"""Carries views by a Jupyter widget, for front ends whose outputs have no other way to the kernel.
+"""Carries views with a Jupyter widget, for front ends whose outputs have no other connection to the kernel.
 
-It stands in the place of Panel's comms and changes nothing else: patches, answers and pace are those of `transport`.
-There are two widgets for the same reason as there are two comms: on one only the kernel sends, on the other only the
-page. Every time that a page renders the widget it asks for a view, and gets a fresh one; so a page that is loaded
-again, or that shows the output twice, has live views.
+It replaces Panel's comms and changes nothing else: patches, answers and pace are those of `transport`. There are two
+widgets for the same reason as there are two comms: only the kernel sends on one, only the page on the other. Each time
+a page renders the widget, it asks for a view and receives a new one; so a page that is reloaded, or that shows the
+output twice, has live views.
 
-What a page says is a mapping with its own name for the view (``view``) and what it wants (``ask``):
+A message of a page is a mapping with the page's name for the view (``view``) and the request (``ask``):
 
-- ``scripts``: BokehJS, as it is not on the page yet; the answer carries it as compressed texts.
+- ``scripts``: BokehJS, because it is not on the page yet; the answer contains it as compressed texts.
 - ``open``: a view; the answer is its document, or a sentence (``problem``).
 - ``ready``: the view is shown, and frames may come.
-- ``change``: what a person did (``data``), as Panel puts it.
+- ``change``: a user's action (``data``), in Panel's format.
 - ``close``: the view is gone.
 """
 
@@ -56,9 +56,10 @@ def scripts() -> tuple[bytes, ...]:
 
 
 class Subshell:
-    """A thread of the kernel that handles what pages say while a cell runs, for pages that name no subshell.
+    """A thread of the kernel that handles messages of pages while a cell runs, for pages that name no subshell.
 
-    JupyterLab has one made for each comm. VS Code has none, so what its pages say would wait for the end of the cell.
+    JupyterLab creates a subshell for each comm. VS Code does not, so messages of its pages would wait for the end of
+    the cell.
     """
 
     def __init__(self) -> None:
@@ -97,12 +98,12 @@ class Face(AnyWidget):  # type: ignore[misc]
 
 
 class Channel:
-    """What a `Line` uses of one of Panel's comms, over a widget.
+    """The part of Panel's comms that a `Line` uses, implemented with a widget.
 
     Args:
         widget: that carries it.
         view: the page's name for its view.
-        on_msg: called with what the page changed.
+        on_msg: called with the page's changes.
         on_open: called when the page shows the view.
     """
 
@@ -119,32 +120,32 @@ class Channel:
         self._widget, self._view = widget, view
 
     def init(self) -> None:
-        """The page listens from now on."""
+        """Note that the page listens from now on."""
         self._comm = self
 
     def send(self, data: Any = None, metadata: Any = None, buffers: Any = None) -> None:
-        """Send to the page what Panel would send."""
+        """Send a message to the page, in Panel's format."""
         self._widget.send({"view": self._view, "data": data, "metadata": metadata or {}}, buffers)
 
     def close(self) -> None:
-        """Nothing more is sent."""
+        """Stop sending."""
         self._comm = None
 
 
 class Channels:
-    """Makes the two channels of one view; it stands in the place of Panel's comm manager."""
+    """Makes the two channels of one view; it replaces Panel's comm manager."""
 
     def __init__(self, face: Any, control: Any, view: str) -> None:
         self._face, self._control, self._view = face, control, view
 
     def get_server_comm(self) -> Channel:
-        """On which the kernel sends."""
+        """The channel on which the kernel sends."""
         return Channel(self._face, self._view)
 
     def get_client_comm(
         self, on_msg: Callable[[dict[str, Any]], None], on_open: Callable[[dict[str, Any]], None]
     ) -> Channel:
-        """On which the page sends."""
+        """The channel on which the page sends."""
         self.control = Channel(self._control, self._view, on_msg, on_open)
         return self.control
 
@@ -177,7 +178,7 @@ class WidgetCarrier:
         return {VIEW_TYPE: spec, "text/plain": text}, {}
 
     def close(self) -> None:
-        """Forget the pages, which keep what they show."""
+        """Forget the pages, which keep their content."""
         self._is_closed = True
         for line, _ in self._lines.values():
             line.close()
@@ -207,7 +208,7 @@ class WidgetCarrier:
             self._answer(*self._lines[view], ask, content, buffers)
 
     def _open(self, view: str) -> dict[str, Any]:
-        """The answer to a page that asks for a view: its document, or the sentence why there is none."""
+        """The answer to a page that asks for a view: its document, or a sentence why there is none."""
         if self._is_closed:
             return {"problem": CLOSED}
         try:
