@@ -80,7 +80,7 @@ def test_captions_tell_the_figures_of_the_frame():
     assert "within <b>12 ms</b>, 99 of 100 within <b>49 ms</b>, at <b>1.2k</b> records" in told
     assert "at most <b>50ms</b>" in told
     assert "full" in shown("latency", settings={"buffer_timeout": "disabled"})
-    assert "at once" in shown("latency", settings={"buffer_timeout": "0ms"})
+    assert "immediately" in shown("latency", settings={"buffer_timeout": "0ms"})
     done = CheckpointFrame(7, "COMPLETED", "periodic", 1, 3, 3, 12.4, 2_048)
     assert "<b>7</b> took <b>12 ms</b> and wrote 2.0 kB" in shown(
         "checkpoints", checkpoints=(done,), settings={"checkpoint_interval": "2s"}

@@ -54,8 +54,8 @@ def event_time(frame: Frame) -> str:
         return f"Event time has reached its end: every window has fired. {dropped}"
     holder = f", held back by <b>{_escaped(task.watermarkHolder)}</b>" if task.watermarkHolder else ""
     return (
-        f"Event time has reached <b>{wording.instant(us)}</b>{holder}: a record from before is late, and windows that "
-        f"end before have fired. {dropped}"
+        f"Event time has reached <b>{wording.instant(us)}</b>{holder}: earlier records are late, and windows that "
+        f"end earlier have fired. {dropped}"
     )
 
 
