@@ -12,6 +12,9 @@ import type { JobSummary, Report, Request, SettingInfo, ViewInfo } from './proto
 /** While a cell runs, it may load the workbench at any line of it. */
 const RETRY_WHILE_CELL_RUNS_MS = 4_000;
 
+/** How long a refusal is told: whoever asked has read it by then. */
+const REFUSAL_STAYS_MS = 30_000;
+
 /**
  * What there is to show:
  *
@@ -66,7 +69,7 @@ export class JobsModel implements IDisposable {
     return this._views.find(known => known.name === view)?.title ?? view;
   }
 
-  /** Why the last request was refused, until the next one or `dismissRefusal`. */
+  /** Why the last request was refused, for half a minute or until the next one or `dismissRefusal`. */
   get refusal(): string {
     return this._refusal;
   }
@@ -127,15 +130,15 @@ export class JobsModel implements IDisposable {
 
   /** Ask the kernel for something; a refusal is kept in `refusal`. True when it was done. */
   async perform(request: Request): Promise<boolean> {
-    this._refusal = '';
+    this._refuse('');
     try {
       if (!this._talk) {
         throw new Error('the kernel is not connected');
       }
       const reply = await this._talk.request(request);
-      this._refusal = reply.ok ? '' : reply.error;
+      this._refuse(reply.ok ? '' : reply.error);
     } catch (reason) {
-      this._refusal = sentence(reason);
+      this._refuse(sentence(reason));
       if (reason instanceof LostError) {
         this.reconnect();
       }
@@ -145,7 +148,7 @@ export class JobsModel implements IDisposable {
   }
 
   dismissRefusal(): void {
-    this._refusal = '';
+    this._refuse('');
     this._changed.emit();
   }
 
@@ -173,6 +176,7 @@ export class JobsModel implements IDisposable {
     if (!this._isDisposed) {
       this._isDisposed = true;
       this._watchers.clear();
+      window.clearTimeout(this._refusalTimer);
       this.reconnect();
       Signal.clearData(this);
     }
@@ -209,12 +213,12 @@ export class JobsModel implements IDisposable {
       now.statusChanged.connect(this._onStatus, this);
       now.iopubMessage.connect(this._onMessage, this);
     }
-    this._refusal = '';
+    this._refuse('');
     this.reconnect();
   }
 
   private _onKernelChanged(): void {
-    this._refusal = '';
+    this._refuse('');
     this._cell.forget();
     this.reconnect();
   }
@@ -232,6 +236,14 @@ export class JobsModel implements IDisposable {
       this._retryWhileCellRuns();
     } else if (told === 'ended' && this._asking.cellEnded()) {
       this.reconnect();
+    }
+  }
+
+  private _refuse(why: string): void {
+    window.clearTimeout(this._refusalTimer);
+    this._refusal = why;
+    if (why) {
+      this._refusalTimer = window.setTimeout(() => this.dismissRefusal(), REFUSAL_STAYS_MS);
     }
   }
 
@@ -269,6 +281,7 @@ export class JobsModel implements IDisposable {
   private _settings: readonly SettingInfo[] = [];
   private _views: readonly ViewInfo[] = [];
   private _refusal = '';
+  private _refusalTimer = 0;
   private readonly _watchers = new Set<object>();
   /** Whether the kernel must be asked again: the same question as a docked view's, with the workbench in the job's place. */
   private readonly _asking = new Asking();

@@ -1,12 +1,22 @@
-import { LabIcon, ReactWidget, UseSignal, checkIcon, pauseIcon, runIcon, stopIcon } from '@jupyterlab/ui-components';
+import {
+  LabIcon,
+  ReactWidget,
+  UseSignal,
+  caretDownEmptyIcon,
+  checkIcon,
+  pauseIcon,
+  runIcon,
+  stopIcon
+} from '@jupyterlab/ui-components';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Message } from '@lumino/messaging';
+import { Menu } from '@lumino/widgets';
 import * as React from 'react';
 
 import { CommandIDs } from './commands';
 import { dashboardIcon, streamIcon } from './icons';
 import type { JobsModel } from './jobsModel';
-import type { JobSummary, ViewInfo } from './protocol';
+import type { JobSummary } from './protocol';
 import { count, duration, explanation, isOver, remedy, runningTime, stateLabel } from './wording';
 
 /** The list of jobs in the left area; it listens to the kernel only while it is visible. */
@@ -15,6 +25,7 @@ export class JobsSidebar extends ReactWidget {
     super();
     this._model = model;
     this._commands = commands;
+    this._views = new Menu({ commands });
     this.id = 'workbench-jobs';
     this.addClass('wb-Sidebar');
     this.title.icon = streamIcon;
@@ -26,7 +37,13 @@ export class JobsSidebar extends ReactWidget {
   protected override render(): React.JSX.Element {
     return (
       <UseSignal signal={this._model.changed}>
-        {() => <Jobs model={this._model} run={(id, job, view) => void this._commands.execute(id, { job, view })} />}
+        {() => (
+          <Jobs
+            model={this._model}
+            run={(id, job) => void this._commands.execute(id, { job })}
+            choose={(job, button) => this._chooseView(job, button)}
+          />
+        )}
       </UseSignal>
     );
   }
@@ -46,13 +63,39 @@ export class JobsSidebar extends ReactWidget {
     this._model.watch(this, false);
   }
 
+  override dispose(): void {
+    this._views.dispose();
+    super.dispose();
+  }
+
+  /** Open the list of views below its button, which gets the focus back. */
+  private _chooseView(job: string, button: HTMLElement): void {
+    const menu = this._views;
+    menu.clearItems();
+    for (const { name: view } of this._model.views) {
+      menu.addItem({ command: CommandIDs.openView, args: { job, view } });
+    }
+    const { left, bottom } = button.getBoundingClientRect();
+    menu.open(left, bottom);
+    menu.activateNextItem();
+    const closed = () => {
+      menu.aboutToClose.disconnect(closed);
+      button.focus();
+    };
+    menu.aboutToClose.connect(closed);
+  }
+
   private readonly _model: JobsModel;
   private readonly _commands: CommandRegistry;
+  private readonly _views: Menu;
 }
 
-type Run = (command: string, job: string, view?: string) => void;
+type Run = (command: string, job: string) => void;
 
-function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element {
+/** Lets the person choose a view of the job from a list below the button. */
+type Choose = (job: string, button: HTMLElement) => void;
+
+function Jobs({ model, run, choose }: { model: JobsModel; run: Run; choose: Choose }): React.JSX.Element {
   const { situation, jobs } = model;
   const why = explanation(situation, jobs.length);
   const line = remedy(situation, jobs.length);
@@ -86,7 +129,7 @@ function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element
       ) : (
         <ul className="wb-JobList" aria-label="Jobs">
           {jobs.map(job => (
-            <Job key={job.name} job={job} views={model.views} run={run} />
+            <Job key={job.name} job={job} run={run} choose={choose} />
           ))}
         </ul>
       )}
@@ -94,7 +137,7 @@ function Jobs({ model, run }: { model: JobsModel; run: Run }): React.JSX.Element
   );
 }
 
-function Job({ job, views, run }: { job: JobSummary; views: readonly ViewInfo[]; run: Run }): React.JSX.Element {
+function Job({ job, run, choose }: { job: JobSummary; run: Run; choose: Choose }): React.JSX.Element {
   const over = isOver(job);
   return (
     <li className="wb-Job" data-job={job.name} data-state={job.state} aria-label={`Job ${job.name}`}>
@@ -142,19 +185,16 @@ function Job({ job, views, run }: { job: JobSummary; views: readonly ViewInfo[];
           <dashboardIcon.react tag="span" width="16px" height="16px" />
           Dashboard
         </button>
-        <select
-          value=""
+        <button
+          type="button"
+          title={`Open one view of ${job.name} beside the notebook`}
           aria-label={`Open a view of ${job.name}`}
-          title="Open one view beside the notebook"
-          onChange={event => run(CommandIDs.openView, job.name, event.currentTarget.value)}
+          aria-haspopup="menu"
+          onClick={event => choose(job.name, event.currentTarget)}
         >
-          <option value="">View…</option>
-          {views.map(view => (
-            <option key={view.name} value={view.name} title={view.help}>
-              {view.title}
-            </option>
-          ))}
-        </select>
+          View…
+          <caretDownEmptyIcon.react tag="span" width="14px" height="14px" />
+        </button>
       </div>
     </li>
   );

@@ -61,6 +61,22 @@ def test_the_controls_of_a_lane_tune_its_job_alone(both):
     assert both["a"].status()["buffer_timeout"] == "100ms"
 
 
+def test_what_happens_in_a_lane_is_told_and_marked_under_its_name(both):
+    until(lambda: all(job.recorder.latest() for job in both.jobs.values()))
+    both["b"].tune(buffer_timeout="5ms")
+    both["a"].fail("aggregate[0]")
+    lanes = Lanes(both.jobs)
+    until(lambda: lanes.latest().changes and lanes.latest().interruptions)
+    view = lanes_view(lanes)
+    frame = lanes.latest()
+    assert [one.what for one in frame.changes] == ["b: buffer_timeout 0ms → 5ms"]
+    assert [one.what for one in frame.interruptions] == ["a: aggregate[0] failed"]
+    assert "b: buffer_timeout 0ms → 5ms" in view._header._piece.html
+    chart = view.parts["lanes"]._charts["p99"]
+    assert "b: buffer_timeout = 5ms" in list(chart._marks.data["text"])
+    assert len(chart._bands._source.data["start"]) == 1
+
+
 def test_the_display_goes_on_while_any_lane_does(both):
     lanes = Lanes(both.jobs)
     until(lambda: lanes.latest() is not None and lanes.latest().state == "RUNNING")

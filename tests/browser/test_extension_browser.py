@@ -1,5 +1,6 @@
 """The JupyterLab front end in a real browser: JupyterLab, a kernel, real jobs, no network."""
 
+import re
 import sysconfig
 from pathlib import Path
 
@@ -85,6 +86,11 @@ BESIDE = """paths => {
     shell.add(one, 'main', { mode: 'split-right', ref: other.id })
 }"""
 """Put the first notebook beside the second."""
+SOON = """() => {
+    const later = window.setTimeout
+    window.setTimeout = (act, ms, ...rest) => later(act, ms === 30_000 ? 1_000 : ms, ...rest)
+}"""
+"""What is due in half a minute is due in a second from now on."""
 RUNNING_TIME = "() => document.querySelector('.wb-Job-facts div:nth-child(7) dd').textContent"
 BUSY_UNTIL_SEEN = """deadline = time.monotonic() + 120
 while not pathlib.Path("seen").exists() and time.monotonic() < deadline:
@@ -171,6 +177,9 @@ def test_the_sidebar_says_what_is_missing_and_then_shows_the_job_live(front):
     front.execute("workbench:fail", job="live", task="no such task")
     assert front.appears(".wb-mod-refusal").inner_text().startswith("unknown task 'no such task'")
     front.page.get_by_role("button", name="Dismiss this message").click()
+    front.page.evaluate(SOON)
+    front.execute("workbench:fail", job="live", task="no such task")
+    front.appears(".wb-mod-refusal").wait_for(state="hidden")
 
     front.page.get_by_role("button", name="Resume live").click()
     front.appears(".wb-Badge", "RUNNING")
@@ -508,7 +517,9 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
     front.run_cell(0)
     front.execute("workbench:open-dashboard", job="two")
     first = front.appears(front.docked("two"))
-    front.page.get_by_label("Open a view of two").select_option("latency")
+    front.page.get_by_role("button", name="Open a view of two").press("Enter")
+    for key in ("ArrowDown", "ArrowDown", "Enter"):  # the first one of the list is chosen when it opens
+        front.page.keyboard.press(key)
     second = front.appears(f"{front.docked('two')}[aria-label*='The view']")
     assert first.is_visible()
     upper, lower = first.bounding_box(), second.bounding_box()
@@ -545,3 +556,124 @@ def test_a_stream_cell_docks_its_dashboard_beside_the_notebook_or_shows_it_as_ch
     front.run_cell(3)
     front.appears(in_cells)
     assert front.page.locator(front.docked("here")).count() == 0
+
+
+COUNT = """() => {
+    window.clicks = 0
+    window.addEventListener("pointerdown", event => { window.clicks += event.isTrusted ? 1 : 0 }, true)
+}"""
+TABLE = "[aria-label='Before and after each tuning']"
+LECTURE = ":popover-open[data-lecture] .title"
+
+
+def _claimed():
+    """The tasks in the documentation, and how many clicks each takes."""
+    text = (Path(__file__).parents[2] / "docs/dashboard.md").read_text()
+    _, _, section = text.partition("### Clicks for common tasks")
+    return {task: int(clicks) for task, clicks in re.findall(r"^\| (.+?) \| (\d+) \|", section, re.MULTILINE)}
+
+
+class Clicking:
+    """Whoever does the tasks in JupyterLab with a mouse, beginning with a docked dashboard that shows what matters now.
+
+    Each task ends when its effect is on the screen.
+    """
+
+    def __init__(self, front):
+        self.page, self.front = front.page, front
+        self.dock = self.page.locator(front.docked("clicked"))
+
+    def tasks(self):
+        """What is done for each task, in an order in which none spoils the next one."""
+        return {
+            "open the dashboard of a job": lambda: (self.side("Open the dashboard of clicked"), self.sees(".wb-graph")),
+            "change the buffer timeout and see its effect": lambda: (
+                self.drag("Buffer timeout"), self.sees("p.news", "buffer_timeout 100ms", "latency p50"),
+            ),
+            "compare before and after a change": lambda: self.sees(f"{TABLE} td", "→"),
+            "change the checkpoint interval or mode": lambda: (
+                self.view("Checkpoints"), self.slide("Checkpoint interval"), self.sees("p.news", "checkpoint_interval"),
+            ),
+            "change the parallelism": lambda: (self.slide("Parallelism"), self.sees("p.news", "parallelism = ")),
+            "see event time against processing time": lambda: (
+                self.view("Event time"), self.sees("[aria-label^='Event time against processing time']"),
+            ),
+            "see the late records": lambda: (self.view("Watermarks"), self.sees(".wb-watermarks", "late records")),
+            "take a savepoint": lambda: (
+                self.view("Controls"), self.press("Savepoint"), self.sees(".wb-controls", "savepoint-1 is complete"),
+            ),
+            "fail a task": lambda: (
+                self.view("Controls"), self.press("Fail task"), self.sees("p.news", "was failed on purpose"),
+            ),
+            "slow an operator down visibly": lambda: (
+                self.view("Controls"), self.press("Slow down"), self.sees("p.pressure", "is the cause"),
+            ),
+            "dock another view below the dashboard": self.another_view,
+            "show a scene to a class": lambda: (self.press("Lecture L"), self.front.appears(LECTURE)),
+            "step a job with `driver=\"stepping\"`": self.step,
+            "take a checkpoint, or stop the job": lambda: (
+                self.side("Stop clicked"), self.front.appears(".wb-Badge", "FINISHED"),
+            ),
+        }  # fmt: skip
+
+    def begin(self):
+        """Before a task: no lecture, and the views that matter now."""
+        if self.page.locator(LECTURE).count():
+            self.page.keyboard.press("Escape")
+        if self.dock.count():
+            self.view("Now")
+
+    def side(self, name):
+        self.page.get_by_role("button", name=name).click()
+
+    def press(self, name):
+        self.dock.get_by_role("button", name=name, exact=True).first.click()
+
+    def view(self, title):
+        self.dock.first.get_by_role("group", name="Views").get_by_text(title, exact=True).click()
+
+    def drag(self, setting):
+        handle = self.dock.locator(f".noUi-handle[aria-label='{setting}']")
+        handle.scroll_into_view_if_needed()
+        x, y, width, height = handle.bounding_box().values()
+        self.page.mouse.move(x + width / 2, y + height / 2)
+        self.page.mouse.down()
+        self.page.mouse.move(x - 60, y + height / 2, steps=4)
+        self.page.mouse.up()
+
+    def slide(self, setting):
+        track = self.dock.locator(f".wb-slider[aria-label='{setting}'] .noUi-target")
+        track.click(position={"x": track.bounding_box()["width"] / 3, "y": 4})
+
+    def sees(self, selector, *texts):
+        found = self.dock.locator(selector)
+        for text in texts:
+            found = found.filter(has_text=text)
+        found.first.wait_for()
+
+    def another_view(self):
+        self.side("Open a view of clicked")
+        self.page.get_by_role("menuitem", name="Events", exact=True).click()
+        self.front.appears(f"{self.front.docked('clicked')}[aria-label*='The view'] .wb-events")
+
+    def step(self):
+        self.page.locator(f"{self.front.docked('hand')} .wb-stepper").get_by_role("button", name="step ▶").click()
+        self.page.locator(f"{self.front.docked('hand')} .wb-words", has_text="Step 1").wait_for()
+
+
+def test_common_tasks_take_as_many_clicks_as_the_documentation_says(front):
+    front.open("clicked.ipynb", START.format(name="clicked"), STEPPED.replace("job.view", "#"))
+    for cell in range(2):
+        front.run_cell(cell)
+    front.appears(".wb-Job[data-job=hand]")
+    front.page.evaluate(COUNT)
+    clicking, counted = Clicking(front), {}
+    for task, do in clicking.tasks().items():
+        if "stepping" in task:
+            front.execute("workbench:open-dashboard", job="hand")
+        clicking.begin()
+        before = front.page.evaluate("window.clicks")
+        do()
+        counted[task] = front.page.evaluate("window.clicks") - before
+    assert counted == _claimed()
+    assert max(counted.values()) <= 2

@@ -39,6 +39,7 @@ STAGE = """() => {
     const cards = within(root.shadowRoot).filter(one => one.classList.contains("wb-card") && one.offsetHeight > 0)
     return {
         scene: root.shadowRoot.querySelector(".title").textContent, caption: caption.textContent,
+        news: root.shadowRoot.querySelector(".happens").textContent,
         isWhole: rect.width === innerWidth && rect.height === innerHeight,
         isOnTop: top?.closest('.caption') === caption,
         letters: parseFloat(getComputedStyle(caption).fontSize) / innerHeight,
@@ -143,6 +144,7 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
     handle.focus()
     handle.press("Home")
     page.wait_for_function(f"() => ({STAGE})().caption.includes('sent at once')")
+    page.wait_for_function(f"() => /buffer_timeout 100ms → 0ms: latency p50/.test(({STAGE})().news)")
     handle.press("ArrowRight")
     page.wait_for_function(f"() => ({STAGE})().caption.includes('waits at most')")
     assert lectured(page, "Buffer timeout and latency")
@@ -154,6 +156,7 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
     assert "Savepoint" not in labels
     page.get_by_role("button", name="Fail task", exact=True).click()
     page.wait_for_function(f"() => /After 1 failure/.test(({STAGE})().caption)")
+    page.wait_for_function(f"() => /was failed on purpose.*records read again/.test(({STAGE})().news)")
     assert page.problems == []
     page.close()
 

@@ -122,6 +122,15 @@ def test_what_happened_last_is_told_first() -> None:
         assert told.count("class='news'") == 2
 
 
+def test_a_lecture_tells_what_has_happened_whichever_scene_is_shown() -> None:
+    found = "sum[1] does 83 % of the work of <sum>."
+    told = header.news_html(replace(changed(10_000_000), findings=(found,)))
+    assert re.search(r"^<p class='news'>[\d:]+ UTC: rate 1 → 2: .*</p><p class='news finding'>sum\[1\]", told)
+    assert "of &lt;sum&gt;" in told
+    assert header.news_html(FRAME) == header.HINT
+    assert header.news_html(replace(FRAME, state="FINISHED")) == ""
+
+
 def late_frame(dropped: int, came: int, state: str = "RUNNING") -> Frame:
     shortfalls = [0] * len(BOUNDS)
     shortfalls[BOUNDS.index(1_800_000_000)] = dropped
@@ -335,7 +344,8 @@ def test_marbles_and_what_is_written_below_them_do_not_overlap():
     areas = []
     for found in AREA.finditer(svg):
         x, y = float(found[1]), float(found[2])
-        below = re.findall(r"class='under halo'[^>]*y='(\d+)'>([^<]*)<", found[0])
+        below = re.findall(r"class='halo under'[^>]*y='(\d+)'>([^<]*)<", found[0])
+        assert below
         half = max([15.0, *(len(text) * 14 * 0.5 / 2 for _, text in below)])
         areas.append((x - half, y - 15, x + half, y + max([15.0, *(float(at) for at, _ in below)])))
     assert len(areas) >= len(channels)

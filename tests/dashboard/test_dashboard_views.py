@@ -495,6 +495,17 @@ def test_the_size_of_state_is_that_of_the_last_complete_checkpoint_though_the_hi
     assert told[0] == told[1] != []
 
 
+def test_state_that_cannot_be_queried_says_why(monkeypatch):
+    def refuse(_job, uid):
+        raise JobError(f"the state of {uid!r} is <not> there")
+
+    monkeypatch.setattr(Job, "operator_state", refuse, raising=False)
+    view = shown(Job(replace(FRAME, operators=OPERATORS)), "state").view
+    until(lambda: not view.easel.background.is_running("state"))
+    view.easel.background.settle()
+    assert "the state of &#x27;aggregate&#x27; is &lt;not&gt; there" in view.parts["state"]._summary.html
+
+
 def test_each_slider_stands_in_the_card_of_what_it_changes():
     view = shown(Job(FRAME))
     root = view.view.root

@@ -11,6 +11,7 @@ from test_dashboard_picture import FRAME
 
 import workbench as wb
 from workbench.dashboard.contract.view_table import VIEWS, dashboard_views
+from workbench.dashboard.lanes.lanes import LANES
 from workbench.dashboard.lecture import captions
 from workbench.dashboard.lecture.lecture_mode import REST_US, LectureMode
 from workbench.dashboard.lecture.scene_table import SCENES, SceneSpec, add_scene, scenes_of
@@ -52,6 +53,8 @@ def test_the_arrow_keys_go_through_the_scenes_that_the_page_has_views_for():
     assert [scene.name for scene in scenes_of(["latency"])] == ["latency"]
     assert [scene.name for scene in scenes_of(["buffers"])] == ["backpressure"], "a part of a scene is better than none"
     assert scenes_of(["controls"]) == []
+    assert [scene.name for scene in scenes_of([LANES.name])] == ["lanes"]
+    assert len(scenes_of([LANES.name])[0].load()(FRAME)) > 40
 
 
 def test_a_scene_of_your_own_is_one_entry(job):
@@ -111,8 +114,10 @@ def test_the_caption_is_written_for_the_scene_that_is_shown_and_not_more_often_t
     soon = replace(FRAME, time_us=FRAME.time_us + REST_US // 2, tables={"counts": 5})
     stage.update(soon)
     assert stage.said.data["caption"] == [captions.results(FRAME)]
-    stage.update(replace(soon, state="FAILED"))
-    assert stage.said.data == {"caption": [captions.results(soon)], "state": ["✗ FAILED"]}
+    stage.update(replace(soon, state="FAILED"), "<p>failed</p>")
+    assert stage.said.data == {
+        "caption": [captions.results(soon)], "state": ["✗ FAILED"], "news": ["<p>failed</p>"],
+    }  # fmt: skip
     later = replace(soon, state="FAILED", time_us=soon.time_us + REST_US, tables={"counts": 6})
     stage.update(later)
     assert stage.said.data["caption"] == [captions.results(later)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from math import atan2, degrees, hypot
@@ -172,8 +172,8 @@ def marbles_svg(lines: Sequence[tuple[ChannelScene, Ends]]) -> Iterator[str]:
     Args:
         lines: the channels, and where they are drawn.
     """
-    taken: list[_Area] = []
     queues = [_Queue(channel, ends) for channel, ends in lines]
+    taken = [_held_area(queue.ends) for queue in queues if queue.channel.blocked]
     for place in range(max((len(channel.marbles) for channel, _ in lines), default=0)):
         for queue in queues:
             if place == queue.shown and place < len(queue.extents) and (point := queue.next_place(taken)) is not None:
@@ -182,8 +182,13 @@ def marbles_svg(lines: Sequence[tuple[ChannelScene, Ends]]) -> Iterator[str]:
     for queue in queues:
         rest = len(queue.extents) + queue.channel.more - queue.shown
         if rest:
-            x, y = queue.ends.before_end(min(queue.behind + 16, queue.ends.length - 14))
+            x, y = queue.place_of_rest(f"+{rest}", taken)
             yield f"<text class='name halo' text-anchor='middle' x='{x:.0f}' y='{y + 5:.0f}'>+{rest}</text>"
+
+
+def _held_area(ends: Ends) -> _Area:
+    """Where it is written that a channel is held."""
+    return _Area(ends.x2 - 4 - len(HELD) * BOLD, ends.y2 - TYPE - 3, ends.x2 - 4, ends.y2 - 1)
 
 
 class _Queue:
@@ -208,20 +213,43 @@ class _Queue:
         return self._last + self.extents[self.shown - 1].widest
 
     def next_place(self, taken: Sequence[_Area]) -> tuple[float, float] | None:
-        """Where the next one is shown: near the one before, but not over what is there; None if there is no space."""
+        """Where the next one is shown: near the one before, but not over what is there; None if there is no space.
+
+        The first one is shown anyway: without it nothing would be on the line.
+        """
         extent, place = self.extents[self.shown], self.shown
-        at = self._last + self.extents[place - 1].distance(extent) if place else self.behind + extent.widest
+        nearest = self._last + self.extents[place - 1].distance(extent) if place else self.behind + extent.widest
         rest = len(self.extents) + self.channel.more - place - 1
         room = self.ends.length - extent.widest - (COUNTED if rest else 0)
-        while True:
-            point = self.ends.before_end(at)
-            if place and at > room:
-                return None
-            if not place or not any(area.meets(other) for area in extent.areas(*point) for other in taken):
-                self._last = at
-                self.shown += 1
-                return point
+        at = self._free_place(extent.areas, nearest, room, taken)
+        if at is None and place:
+            return None
+        self._last = nearest if at is None else at
+        self.shown += 1
+        return self.ends.before_end(self._last)
+
+    def place_of_rest(self, text: str, taken: Sequence[_Area]) -> tuple[float, float]:
+        """Where the number of those is written that are not shown."""
+        half, most = width_of(text) / 2, self.ends.length - 14
+        nearest = min(self.behind + 16, most)
+        at = self._free_place(lambda x, y: [_Area(x - half, y - 8, x + half, y + 8)], nearest, most, taken)
+        return self.ends.before_end(nearest if at is None else at)
+
+    def _free_place(
+        self, areas: Callable[[float, float], list[_Area]], nearest: float, room: float, taken: Sequence[_Area]
+    ) -> float | None:
+        """The distance from the receiver, from `nearest` to `room`, at which these areas meet neither what is there nor
+        the tasks."""
+        at = nearest
+        while at <= room:
+            if all(self._is_free(area, taken) for area in areas(*self.ends.before_end(at))):
+                return at
             at += APART
+        return None
+
+    def _is_free(self, area: _Area, taken: Sequence[_Area]) -> bool:
+        between = self.ends.x1 < area.left and area.right < self.ends.x2
+        return between and not any(area.meets(other) for other in taken)
 
 
 def _glides(marble: Marble, x: float, y: float, ends: Ends, channel: ChannelScene) -> str:

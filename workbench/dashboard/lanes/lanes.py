@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from workbench.dashboard.contract.job_port import OVER, Watched
@@ -47,7 +48,8 @@ class Lanes:
         return {lane: frame for lane, frame in found.items() if frame is not None}
 
     def latest(self) -> Frame | None:
-        """The first lane's frame, in the state of one that goes on, and new when any lane's is."""
+        """The first lane's frame, with what has happened in all of them, in the state of one that goes on, and new when
+        any lane's is."""
         frames = self.newest()
         if not frames:
             return None
@@ -60,6 +62,10 @@ class Lanes:
             sequence=sum(frame.sequence for frame in frames.values()),
             time_us=max(frame.time_us for frame in frames.values()),
             backpressure="",
+            findings=tuple(f"{lane}: {told}" for lane, frame in frames.items() for told in frame.findings),
+            events=_of_all(frames, "events", "time_us", "text"),
+            changes=_of_all(frames, "changes", "time_us", "what", "sentence"),
+            interruptions=_of_all(frames, "interruptions", "start_us", "what", "sentence"),
         )
 
     def frames(self) -> tuple[Frame, ...]:
@@ -86,3 +92,13 @@ class Lanes:
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"{name}: ask one of the jobs, {', '.join(self.jobs)}")
+
+
+def _of_all(frames: Mapping[str, Frame], name: str, time: str, *texts: str) -> tuple[Any, ...]:
+    """What these frames have in an attribute, in the order of time; its texts begin with the lane."""
+    found = [
+        replace(one, **{text: f"{lane}: {getattr(one, text)}" for text in texts})
+        for lane, frame in frames.items()
+        for one in getattr(frame, name)
+    ]
+    return tuple(sorted(found, key=attrgetter(time)))

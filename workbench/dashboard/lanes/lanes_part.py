@@ -92,6 +92,10 @@ class LanesPart(Part):
         """Draw the newest frame of every lane."""
         frames = self.easel.job.newest()  # type: ignore[attr-defined]
         self._append(max(own.time_us for own in frames.values()), frames)
+        if not self._many:  # the marks of many would hide the lines
+            for chart in self._charts.values():
+                chart.mark(frame.events)
+                chart.interrupt(frame)
         differ = settings_that_differ(list(frames.values()))
         if self._many:
             told = self._table(frames)

@@ -134,6 +134,14 @@ def results(frame: Frame) -> str:
     return f"Committed rows: {rows}. A row becomes visible with the checkpoint that covers it, and stays."
 
 
+def lanes(frame: Frame) -> str:
+    """What is the same in jobs side by side, and what is not."""
+    return (
+        "The same pipeline runs several times at the same time, with one line for each job on the same axes. Move a "
+        "slider of one of them to see what it changes."
+    )
+
+
 def stepper(frame: Frame) -> str:
     """How a job on the stepping driver moves."""
     return "<b>N</b> takes the next step, <b>B</b> goes back. Circles are records, ▲ checkpoint barriers, W watermarks."

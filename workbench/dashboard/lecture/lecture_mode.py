@@ -35,15 +35,17 @@ class LectureMode:
 
     Attributes:
         chosen: the page writes there which ``scene`` it shows, empty for none.
-        said: the ``caption`` of the scene, and the ``state`` of the job.
+        said: the ``caption`` of the scene, the ``state`` of the job, and its ``news``, paragraphs about what has
+            happened.
     """
 
     def __init__(self, name: str, views: Collection[str], start: str = "") -> None:
         self._name = name
         self._scenes = {scene.name: scene for scene in scenes_of(views)}
         self.chosen = ColumnDataSource({"scene": [start if start in self._scenes else ""]})
-        self.said = ColumnDataSource({"caption": [""], "state": [""]})
+        self.said = ColumnDataSource({"caption": [""], "state": [""], "news": [""]})
         self._frame: Frame | None = None
+        self._news = ""
         self._told: tuple[str, Frame] | None = None
         self.chosen.on_change("data", lambda _attribute, _old, _new: self._tell())
 
@@ -53,9 +55,9 @@ class LectureMode:
         scene = self._scenes.get(str(self.chosen.data["scene"][0]))
         return frozenset() if scene is None else frozenset((*scene.views, *(("controls",) if scene.controls else ())))
 
-    def update(self, frame: Frame) -> None:
-        """Write the caption of the scene that is shown, if any."""
-        self._frame = frame
+    def update(self, frame: Frame, news: str = "") -> None:
+        """Write the caption of the scene that is shown, if any, and the news, which are HTML."""
+        self._frame, self._news = frame, news
         self._tell()
 
     def arguments(self, acts: bool) -> dict[str, Any]:
@@ -74,7 +76,7 @@ class LectureMode:
         self._told = scene, frame
         _, sign = BADGES[frame.state]
         state = f"{sign} {'PAUSED' if frame.paused and frame.state == 'RUNNING' else frame.state}"
-        said = {"caption": [self._scenes[scene].load()(frame)], "state": [state]}
+        said = {"caption": [self._scenes[scene].load()(frame)], "state": [state], "news": [self._news]}
         if said != self.said.data:
             self.said.data = said
 

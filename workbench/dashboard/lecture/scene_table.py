@@ -76,11 +76,18 @@ def scene_named(name: str) -> SceneSpec:
 
 def scenes_of(views: Collection[str]) -> list[SceneSpec]:
     """The scenes that can be shown where these views are: those with all of their views, else those with any."""
+    if set(views) == set(SIDE_BY_SIDE.views):
+        return [SIDE_BY_SIDE]
     whole = [scene for scene in SCENES.values() if set(scene.views) <= set(views)]
     return whole or [scene for scene in SCENES.values() if not set(scene.views).isdisjoint(views)]
 
 
 _HERE = "workbench.dashboard.lecture.captions"
+
+SIDE_BY_SIDE = SceneSpec(
+    "lanes", "Side by side", ("lanes",), f"{_HERE}:lanes", ("buffer_timeout", "checkpoint_interval", "rate")
+)
+"""The scene of jobs side by side, which no single job has."""
 
 for _scene in (
     SceneSpec("stepper", "Step by step", ("stepper",), f"{_HERE}:stepper"),

@@ -217,6 +217,12 @@ def waiting_html(name: str) -> str:
     )
 
 
+def news_html(frame: Frame) -> str:
+    """What a lecture tells above its scene: what has happened last, then what is unusual in the input."""
+    told = _in_order(frame, interruption_html(frame)) + findings_html(frame)
+    return told or HINT * (frame.state == "RUNNING")
+
+
 def slim_html(frame: Frame, name: str) -> str:
     """The header of a single part: one line, and two for what has happened, so that it is always as high.
 

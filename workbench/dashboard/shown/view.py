@@ -21,7 +21,7 @@ from workbench.dashboard.contract.steps import StepSlider
 from workbench.dashboard.contract.view_table import ViewSpec, dashboard_views, view_named
 from workbench.dashboard.lecture.lecture_mode import LectureMode, lecture_share
 from workbench.dashboard.page.page import Pulse, page_script, page_supplement
-from workbench.dashboard.shown.header import SILENT, HeaderView
+from workbench.dashboard.shown.header import SILENT, HeaderView, news_html
 from workbench.dashboard.shown.stage import Stage
 from workbench.telemetry.frames import Frame
 
@@ -186,7 +186,7 @@ class View:
             self._shown[name] = frame
         for knobs in self._knobs.values():
             knobs.update(frame)
-        self._lecture.update(frame)
+        self._lecture.update(frame, news_html(frame) if self.easel.runs_live() else "")
 
     def _make(self, view: ViewSpec) -> None:
         self.parts[view.name] = view.load()(self.easel)

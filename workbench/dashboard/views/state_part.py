@@ -172,7 +172,7 @@ class StatePart(Part):
             if uid != self.operator.value:
                 return
             if result is None:
-                self._summary.write(none("{wording.html_text(problem)}"))
+                self._summary.write(none(wording.html_text(problem)))
                 return
             self._held = result
             self._show()

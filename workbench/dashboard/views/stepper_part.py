@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from bokeh.models import Slider
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.static import sheet
-from workbench.dashboard.contract.actions import Answer, button, field, group
+from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.errors import SettingError
+from workbench.dashboard.contract.steps import KNOBS
 from workbench.telemetry.frames import Frame
 
 _LIVE = (
@@ -33,6 +34,10 @@ _VERBS = (
 )
 """What each button says, the method of the job that it calls and with what, its hint and its kind."""
 
+
+_RESTARTS = "parallelism"
+"""The setting that a fork does not offer: a rescaled job does not stand where the other one stands."""
+_SAME = ("", "with the same settings")
 
 _KEYS = (("n", "step ▶"), ("b", "◀ back"))
 """Letters, and the label of the button that each presses."""
@@ -60,9 +65,9 @@ class StepperPart(Part):
         )  # fmt: skip
         self.slider.on_change("value_throttled", lambda _attribute, _old, new: self._slid(int(new)))
         self._condition = field("Condition on the records that an operator emits", "total > 5", 130)
-        self._operator = field("Operator whose records are tested", "operator", 90)
+        self._operator = choice("Operator whose records are tested", 110)
         self._told = field("Words that a step should say", "is replayed", 90)
-        self._setting = field("Settings of the other job", "buffer_timeout=5ms", 150)
+        self._setting = choice("Setting of the other job", 190)
         more = [
             self._condition,
             self._operator,
@@ -86,10 +91,22 @@ class StepperPart(Part):
             self.slider.visible = False
             self._picture.write(_LIVE)
             return
+        self._offer(frame)
         shown = (self.easel.job.recorder, frame.sequence, frame.state)
         if shown != self._shown:
             self._shown = shown
             self._draw()
+
+    def _offer(self, frame: Frame) -> None:
+        """The operators that emit records, and the usual values of the settings that the job has."""
+        read = {each.uid for one in frame.operators for each in one.inputs}
+        offer(self._operator, [one.uid for one in frame.operators if one.uid in read], last=True)
+        in_force = {**frame.settings, **frame.knobs}
+        known = [knob for knob in KNOBS if knob.name != _RESTARTS and in_force.get(knob.name) is not None]
+        values = {knob.title: [(text := f"{knob.name}={step}", text) for step in knob.choices] for knob in known}
+        options = {"Fork": [_SAME], **values}
+        if self._setting.options != options:
+            self._setting.options = options
 
     def _draw(self) -> None:
         view = self.easel.job.stepper.scene()
@@ -124,26 +141,14 @@ class StepperPart(Part):
         self._verb("until_told", self._told.value)
 
     def _fork(self) -> None:
+        name, _, value = self._setting.value.partition("=")
+        settings: Any = {name: value} if name else {}
+
         def fork() -> object:
-            other = self.easel.job.stepper.fork(**_settings(self._setting.value))
+            other = self.easel.job.stepper.fork(**settings)
             self._forked = other.name
             return other.stepper.scene()
 
         if self._answer.ask(fork, ""):
-            name = self._forked
-            self._answer.ask(lambda: None, f"{name} starts from here: wb.job({wording.fit(repr(name), 300, 11)})")
-
-
-def _settings(text: str) -> dict[str, str]:
-    """``buffer_timeout=5ms checkpoint_interval=1s`` as settings.
-
-    Raises:
-        SettingError: a word without a value.
-    """
-    found = {}
-    for word in text.split():
-        name, equals, value = word.partition("=")
-        if not equals or not value:
-            raise SettingError(f"{word!r} has no value: write for example buffer_timeout=5ms")
-        found[name] = value
-    return found
+            made = self._forked
+            self._answer.ask(lambda: None, f"{made} starts from here: wb.job({wording.fit(repr(made), 300, 11)})")

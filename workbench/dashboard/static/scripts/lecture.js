@@ -32,7 +32,7 @@ const grown = (size, factor) => {
  * @param {[string, any, any[]][]} args.cards the name of each part, its card, and its plots
  * @param {[string, string, string[], string[]][]} args.scenes name, title, views, and groups of controls
  * @param {Source} args.chosen gets the name of the scene that is shown
- * @param {Source} args.said columns `caption` and `state`, HTML
+ * @param {Source} args.said columns `caption`, `state` and `news`, HTML
  * @param {string} args.job
  * @param {any[]} args.asides what is left out
  * @param {Context} context
@@ -59,16 +59,21 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   const state = made("span", "state")
   const place = made("span", "place")
   const caption = made("p", "caption")
-  caption.setAttribute("aria-live", "polite")
+  const news = made("div", "happens")
+  for (const one of [caption, news]) one.setAttribute("aria-live", "polite")
   const elementOf = (/** @type {any} */ model) => context.index.find_one(model)?.el
   const isOpen = () => at >= 0
   const isStage = (/** @type {any} */ model) => model.css_classes.includes("wb-stage")
   /** @returns {any[]} what the page is made of: its parts, and the cards on the stage */
   const laidOut = () => root.children[0].children.flatMap((/** @type {any} */ one) => (isStage(one) ? [one, ...one.children] : [one]))
 
+  const heightOfWords = () => caption.offsetHeight + news.offsetHeight
   const tell = () => {
+    const before = heightOfWords()
     caption.innerHTML = said.get_column("caption")[0]
     state.innerHTML = said.get_column("state")[0]
+    news.innerHTML = said.get_column("news")[0]
+    if (isOpen() && heightOfWords() !== before) fitSoon()
   }
   const choose = (/** @type {string} */ scene) => {
     if (chosen.get_column("scene")[0] !== scene) chosen.data = { scene: [scene] }
@@ -255,7 +260,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
       el.setAttribute("popover", "manual")
       el.tabIndex = -1
       elementOf(root.children[0])?.setAttribute("data-lecture", "")
-      el.shadowRoot.prepend(bar)
+      el.shadowRoot.prepend(bar, news)
       el.shadowRoot.append(caption)
       raise(el)
     }
@@ -274,8 +279,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
       elementOf(model)?.style.removeProperty("display")
       elementOf(model)?.removeAttribute("data-lecture")
     }
-    bar.remove()
-    caption.remove()
+    for (const one of [bar, news, caption]) one.remove()
     const el = elementOf(root)
     if (el !== undefined) {
       if (el.matches(":popover-open")) el.hidePopover()
