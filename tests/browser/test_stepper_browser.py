@@ -47,7 +47,7 @@ MEETING = """pictures => pictures.flatMap((picture, step) => {
 
 def aligned() -> wb.types.Job:
     """Two sources of numbers and two sums: channels that cross, barriers, a channel that is held."""
-    numbers = wb.Stream.from_table(pa.table({"n": [n for n in range(1, 9) for _ in range(2)]})).with_parallelism(2)
+    numbers = wb.Stream.from_table(pa.table({"n": [n for n in range(1, 21) for _ in range(2)]})).with_parallelism(2)
     parity = numbers.with_columns(parity="CASE WHEN n % 2 = 0 THEN 'even' ELSE 'odd' END").with_parallelism(2)
     sums = parity.key_by("parity").aggregate(total=wb.sum("n")).uid("sum").sink_to(wb.TableSink("totals"))
     return sums.run(

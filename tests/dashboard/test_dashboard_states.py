@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import date, time, timedelta
 from decimal import Decimal
 from html import escape
-from itertools import pairwise
+from itertools import chain, pairwise, product
 
 import pyarrow as pa
 import pytest
@@ -17,6 +17,7 @@ from test_dashboard_live import Job
 from test_dashboard_picture import FRAME, SIX, text_of
 
 import workbench as wb
+from workbench.api.pictures.marbles import width_of
 from workbench.api.pictures.scene_svg import scene_svg
 from workbench.dashboard.charts import wording
 from workbench.dashboard.lecture import captions
@@ -345,12 +346,11 @@ def test_marbles_and_what_is_written_below_them_do_not_overlap():
     for found in AREA.finditer(svg):
         x, y = float(found[1]), float(found[2])
         below = re.findall(r"class='halo under'[^>]*y='(\d+)'>([^<]*)<", found[0])
-        assert below
-        half = max([15.0, *(len(text) * 14 * 0.5 / 2 for _, text in below)])
-        areas.append((x - half, y - 15, x + half, y + max([15.0, *(float(at) for at, _ in below)])))
+        half, lowest = max(width_of(text) / 2 for _, text in below), max(float(at) for at, _ in below)
+        areas.append([(x - 15, y - 15, x + 15, y + 15), (x - half, y + 15, x + half, y + lowest)])
     assert len(areas) >= len(channels)
-    for place, (left, top, right, bottom) in enumerate(areas):
-        for other in areas[:place]:
+    for place, parts in enumerate(areas):
+        for (left, top, right, bottom), other in product(parts, chain(*areas[:place])):
             assert right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
     counted = [int(number) for number in re.findall(r">\+(\d+)</text>", svg)]
     assert sum(counted) + len(areas) == len(channels) * 12, "none is lost"

@@ -56,7 +56,7 @@ def width_of(text: str) -> float:
         >>> round(width_of("06:00:00"))
         62
     """
-    return TYPE * sum(0.34 if letter in ".:-il " else 0.95 if letter in "W⊕…mM" else 0.63 for letter in text)
+    return TYPE * sum(0.34 if letter in ".:-il " else 0.95 if letter in "W⊕…∞mM" else 0.63 for letter in text)
 
 
 def brief(us: int | None) -> str:
@@ -141,14 +141,14 @@ class _Extent:
         return max(self.middle, self.above, self.below)
 
 
-def _extent(marble: Marble) -> _Extent:
+def _extent(marble: Marble, ends: Ends) -> _Extent:
     if marble.kind == "record":
         lines = _under(marble)
         return _Extent(_half(marble), 0.0, max([0.0, *(width_of(line) / 2 for line in lines)]), len(lines))
     if marble.kind == "watermark":
-        return _Extent(APART, width_of(_watermark(marble)) / 2, 0.0, 0)
+        return _Extent(_half_of_bar(ends), width_of(_watermark(marble)) / 2, 0.0, 0)
     if marble.kind == "barrier":
-        return _Extent(APART, (len(marble.text) + 1) * BOLD / 2, 0.0, 0)
+        return _Extent(_half_of_bar(ends), (len(marble.text) + 1) * BOLD / 2, 0.0, 0)
     return _Extent(APART if marble.kind == "other" else _half_of_sign(marble), 0.0, 0.0, 0)
 
 
@@ -156,6 +156,11 @@ def _half(marble: Marble) -> float:
     """Half the width of a record: that of a circle, unless its text needs more."""
     letters = min(len(marble.text), WIDEST)
     return float(RADIUS) if letters <= CIRCLED else (letters * BOLD + 10) / 2
+
+
+def _half_of_bar(ends: Ends) -> float:
+    """Half the width of a bar across its line: the steeper the line, the wider it is."""
+    return max(APART, RADIUS * abs(ends.y2 - ends.y1) / ends.length + APART * (ends.x2 - ends.x1) / ends.length)
 
 
 def _half_of_sign(marble: Marble) -> float:
@@ -201,7 +206,7 @@ class _Queue:
     def __init__(self, channel: ChannelScene, ends: Ends) -> None:
         self.channel = channel
         self.ends = ends
-        self.extents = [_extent(marble) for marble in channel.marbles]
+        self.extents = [_extent(marble, ends) for marble in channel.marbles]
         self.shown = 0
         self._last = 0.0
 
