@@ -94,8 +94,7 @@ class LanesPart(Part):
         self._append(max(own.time_us for own in frames.values()), frames)
         if not self._many:  # the marks of many would hide the lines
             for chart in self._charts.values():
-                chart.mark(frame.events)
-                chart.interrupt(frame)
+                chart.annotate(frame)
         differ = settings_that_differ(list(frames.values()))
         if self._many:
             told = self._table(frames)
