@@ -10,6 +10,7 @@ import pytest
 import workbench as wb
 from workbench.telemetry.diagnosis import explain, idle_split, level, skewed, uneven
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
+from workbench.telemetry.sampler import measured
 
 
 def vertex(name: str, busy: int, pressed: int) -> VertexFrame:
@@ -68,8 +69,16 @@ def test_one_busy_subtask_among_idle_ones_is_the_cause() -> None:
     skewed = vertex("aggregate", 30, 0)
     skewed.metrics["maxBusyTimeMsPerSecond"] = 990
     assert explain([vertex("read", 5, 90), skewed], edges("read-aggregate")).startswith(
-        "aggregate is the cause (99 % busy): read is"
+        "aggregate is the cause (one subtask is 99 % busy): read is"
     )
+
+
+def test_the_share_that_is_told_is_that_of_the_box_in_the_graph() -> None:
+    sums = vertex("sum", 83, 0)
+    sums.metrics["maxBusyTimeMsPerSecond"] = 1_000
+    assert explain([vertex("read", 5, 90), sums], edges("read-sum")).startswith("sum is the cause (83 % busy): read")
+    told = measured(None, {"numRecordsInPerSecond": 0.0}, [vertex("read", 90, 0), sums], [], 0, [], 1)
+    assert (told.busiest, told.busy) == ("sum", 0.83)
 
 
 def test_one_that_leads_nowhere() -> None:

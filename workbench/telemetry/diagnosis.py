@@ -67,7 +67,15 @@ def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
         return f"{told}."
     if _busiest(cause) < 1_000 * BUSY:
         return f"{told}; {cause.name}, which receives the records, is only {_busiest(cause) / 10:.0f} % busy."
-    return f"{cause.name} is the cause ({_busiest(cause) / 10:.0f} % busy): {told}, waiting for it."
+    return f"{cause.name} is the cause ({_told_busy(cause)}): {told}, waiting for it."
+
+
+def _told_busy(vertex: VertexFrame) -> str:
+    """How busy it is, as its box in the graph says it; of one that is not, that a subtask of it is."""
+    mean = _share(vertex, "busyTimeMsPerSecond")
+    if mean >= 1_000 * BUSY:
+        return f"{mean / 10:.0f} % busy"
+    return f"one subtask is {_busiest(vertex) / 10:.0f} % busy"
 
 
 def _busiest(vertex: VertexFrame) -> float:

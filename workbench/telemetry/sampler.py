@@ -109,10 +109,11 @@ def measured(
 
 
 def _busiest(vertices: Sequence[VertexFrame]) -> tuple[str, float]:
-    """The vertex with the busiest subtask, and the share of its time."""
-    busy = {vertex.name: float(vertex.metrics.get("maxBusyTimeMsPerSecond") or 0) / 1_000 for vertex in vertices}
-    name = max(busy, key=lambda name: busy[name], default="")
-    return name, busy.get(name, 0.0)
+    """The vertex with the busiest subtask, and how busy all of its subtasks are, as its box in the graph says it."""
+    if not vertices:
+        return "", 0.0
+    most = max(vertices, key=lambda vertex: float(vertex.metrics.get("maxBusyTimeMsPerSecond") or 0))
+    return most.name, float(most.metrics.get("busyTimeMsPerSecond") or 0) / 1_000
 
 
 def _alignment_ms(checkpoint: CheckpointFrame) -> float:

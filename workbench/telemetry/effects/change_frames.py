@@ -21,7 +21,7 @@ class Measured:
         buffers_per_second: sent between tasks.
         fill_ms: mean time between two buffers of one channel; None where these are not full.
         markers: on which the percentiles rest; see `LatencyFrame.recent`.
-        busiest, busy: the busiest vertex, and the share of its busiest subtask's time, 0 to 1.
+        busiest, busy: the vertex with the busiest subtask, and the mean share of its subtasks' time, 0 to 1.
         alignment_ms: of the latest complete checkpoint, the longest of its tasks; None before one.
         checkpoint_ms: from the trigger of the latest complete checkpoint to its completion; None before one.
         checkpoint_gap_ms: mean time between the triggers of the last complete checkpoints; None before two.
