@@ -243,6 +243,16 @@ def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_wit
     )
 
 
+def test_a_source_that_catches_up_after_a_pause_is_no_throughput() -> None:
+    told = Told()
+    told.run(8, BEFORE)
+    told.change("buffer_timeout", "1s", "100ms")
+    told.run(4, BEFORE)
+    told.run(0.5, replace(BEFORE, records_per_second=9_000))  # nobody took a sample in the second before
+    told.run(2, BEFORE)
+    assert told.log.changes[-1].sentence == "buffer_timeout 1s → 100ms: latency p50 stays 48 ms, throughput unchanged"
+
+
 def test_a_changed_parallelism_and_a_changed_mode_have_their_reasons() -> None:
     told = Told()
     told.run(5, replace(BEFORE, busiest="sum", busy=0.97))

@@ -70,7 +70,7 @@ class Bands:
         down = plot.vstrip("start", "back", source=self._source, line_color=None, fill_alpha=0.25, level="underlay")
         again = plot.vstrip("back", "end", source=self._source, line_color=None, fill_alpha=0.2, level="underlay")
         paint.set(down.glyph, fill_color="bad")
-        paint.hatch(down.glyph)
+        paint.hatch(down.glyph, colour="card")
         paint.set(again.glyph, fill_color="warn")
         if labelled:
             text = paint.text(

@@ -102,10 +102,10 @@ class Paint:
             self.set(legend, label_text_color="ink")
         return plot
 
-    def hatch(self, glyph: Any, pattern: str = "right_diagonal_line", **more: float) -> None:
+    def hatch(self, glyph: Any, pattern: str = "right_diagonal_line", colour: str = "hatch", **more: float) -> None:
         """Hatch a glyph, so that it can be distinguished without colours."""
         glyph.update(hatch_pattern=pattern, hatch_scale=6, **more)
-        self.set(glyph, hatch_color="hatch")
+        self.set(glyph, hatch_color=colour)
 
     @property
     def painted(self) -> list[list[Any]]:

@@ -176,7 +176,7 @@ class GraphPart(Part):
             struck = plot.quad("left", right, "top", "bottom", source=boxes, line_color=None, fill_alpha=0.25)
             paint.set(struck.glyph, fill_color=colour)
             if colour == "bad":
-                paint.hatch(struck.glyph)
+                paint.hatch(struck.glyph, colour="card")
         parts = (("idle", "idle_0", "idle_1"), ("busy", "idle_1", "busy_1"), ("pressed", "busy_1", "pressed_1"))
         for name, start, end in parts:
             part = plot.quad(start, end, "bar_top", "bar_bottom", source=boxes, line_color=None)

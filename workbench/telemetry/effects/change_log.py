@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import fields, replace
+from statistics import median
 from typing import Any
 
 from workbench.durations import parse_duration
@@ -134,7 +135,7 @@ class ChangeLog:
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
             return
-        after = _mean([one for at_us, one in self._past if at_us - last.time_us >= RATES_FROM_US])
+        after = _since([one for at_us, one in self._past if at_us - last.time_us >= RATES_FROM_US])
         travels = not (after.p50_ms is None and after.records_per_second)
         settled = since_us >= max(HOLDS_AFTER_US, 1_000_000 + 1_000 * (after.p99_ms or 0)) and after.markers >= ENOUGH
         settled |= since_us >= LATEST_US and travels and (after.markers >= FEW or not after.records_per_second)
@@ -276,13 +277,12 @@ def _has_moved(told: Measured | None, measured: Measured) -> bool:
     )
 
 
-def _mean(samples: list[Measured]) -> Measured:
-    """Rates as means; percentiles are over seconds already, and the last ones count."""
-    count = len(samples)
+def _since(samples: list[Measured]) -> Measured:
+    """Rates as medians, as they are before a change; percentiles are over seconds already, and the last ones count."""
     return replace(
         samples[-1],
-        records_per_second=sum(one.records_per_second for one in samples) / count,
-        buffers_per_second=sum(one.buffers_per_second for one in samples) / count,
+        records_per_second=median(one.records_per_second for one in samples),
+        buffers_per_second=median(one.buffers_per_second for one in samples),
     )
 
 

@@ -105,8 +105,10 @@ def _watermark(frame: Frame, seen: Seen, counts: Totals) -> str:
     bound = counts.bounds[-1] if counts.bounds else 0
     holders = held_by(frame)
     if bound and behind <= bound + max(1_000, bound // 10):
-        return f"{text} because the bound on disorder is {wording.span(bound)}: it waits that long for stragglers."
-    of_it = f"{wording.span(bound)} of that is the bound on disorder; the rest is on its way or " if bound else "it is "
+        return f"{text} because the out-of-orderness bound is {wording.span(bound)}: it waits that long for stragglers."
+    of_it = (
+        f"{wording.span(bound)} of that is the out-of-orderness bound; the rest is in flight or " if bound else "it is "
+    )
     held = f"held back by {wording.html_text(holders[-1])}" if holders else "not told"
     return f"{text}: {of_it}{held}."
 

@@ -54,13 +54,13 @@ class Plane:
             "Event time to the right, processing time upwards: records, watermark and windows", pixels,
             x_range=self._events, y_range=self._times, x_axis_type="datetime", y_axis_type="datetime",
         )  # fmt: skip
-        self.tuned = ColumnDataSource({name: [] for name in ("y", "x", "text")})
+        self.tuned = ColumnDataSource({name: [] for name in ("y", "x", "text", "align", "shift")})
         self.interrupted = ColumnDataSource({name: [] for name in bands.NAMES})
         for bottom, top, colour in (("start", "back", "bad"), ("back", "end", "warn")):
             strip = plot.hstrip(bottom, top, source=self.interrupted, line_color=None, fill_alpha=0.2, level="underlay")
             paint.set(strip.glyph, fill_color=colour)
             if colour == "bad":
-                paint.hatch(strip.glyph)
+                paint.hatch(strip.glyph, colour="card")
         span = plot.hspan("y", source=self.tuned, line_dash="dashed", line_width=1.25)
         paint.set(span.glyph, line_color="violet")
         self.open, self.fired = (
@@ -89,7 +89,7 @@ class Plane:
             paint.set(dot.glyph, fill_color=colour, line_color=colour)
             dots.append(dot)
         told = paint.text(
-            plot, self.tuned, "x", "y", "text", "violet", 11, text_align="right", x_offset=-4, y_offset=-2,
+            plot, self.tuned, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset=-2,
             text_baseline="bottom", background_fill_alpha=0.8,
         )  # fmt: skip
         paint.set(told, background_fill_color="card")
@@ -125,10 +125,15 @@ class Plane:
 
     def annotate(self, frame: Frame) -> None:
         """Draw when the job was tuned and interrupted, in so far as the plane shows that time."""
-        start = self._times.start
+        start, middle = self._times.start, (self._times.start + self._times.end) / 2
         marks = tunings([event for event in frame.events if event.time_us / 1000 >= start])
-        far = [self._events.end] * len(marks["x"])
-        refresh(self.tuned, {"y": marks["x"], "x": far, "text": marks["text"]})
+        above = [y > middle for y in marks["x"]]  # records run from the lower left to the upper right
+        sides = {
+            "x": [self._events.start if left else self._events.end for left in above],
+            "align": ["left" if left else "right" for left in above],
+            "shift": [4 if left else -4 for left in above],
+        }
+        refresh(self.tuned, {"y": marks["x"], "text": marks["text"], **sides})
         seen = [one for one in frame.interruptions if one.end_us is None or one.end_us / 1000 >= start]
         refresh(self.interrupted, bands.columns(seen, frame.time_us, frame.time_us))
 
