@@ -76,6 +76,12 @@ class Paint:
             self._painted.append([model, attribute, light, dark])
         return model
 
+    def plain(self, plot: figure) -> None:
+        """Leave out what Bokeh draws of selected, unselected and muted glyphs: nothing of the figure is chosen, and
+        these are most of its models."""
+        for renderer in plot.renderers:
+            renderer.selection_glyph = renderer.nonselection_glyph = renderer.muted_glyph = None
+
     def plot(self, plot: figure) -> figure:
         """Colour a figure's axes, grid and background, and remove what a dashboard does not need."""
         plot.toolbar_location = None

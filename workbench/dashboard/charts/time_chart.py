@@ -134,6 +134,7 @@ class TimeLines:
         plot.xaxis.formatter = DatetimeTickFormatter(**SHORT_TIMES)
         plot.xgrid.visible = False
         self.show({name: name for name in series})
+        paint.plain(plot)
         paint.plot(plot)
 
     def show(self, labels: Mapping[str, str]) -> None:

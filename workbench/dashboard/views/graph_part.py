@@ -80,8 +80,7 @@ class GraphPart(Part):
         self._draw_acks(paint)
         self._draw_edges(paint)
         self._draw_boxes(paint)
-        for renderer in self.figure.renderers:  # a click selects a box for a moment; nothing is to fade meanwhile
-            renderer.selection_glyph = renderer.nonselection_glyph = None
+        paint.plain(self.figure)  # a click selects a box for a moment; nothing is to fade meanwhile
         hint = easel.texts.piece("How to read the graph", "graph_hint", role="note")
         taps = "click a box to show its subtasks" if easel.hears else ""
         hint.write(f"{taps}<span>{'; ' * bool(taps)}drag to pan, Ctrl + wheel to zoom</span>")

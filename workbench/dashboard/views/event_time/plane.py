@@ -98,6 +98,7 @@ class Plane:
         for axis in plot.axis:
             axis.formatter = DatetimeTickFormatter(microseconds="", **LONG_TIMES)
         plot.xaxis.ticker.desired_num_ticks = 5
+        paint.plain(plot)
         paint.plot(plot)
 
     def show(self, seen: Seen, now_us: int) -> None:
