@@ -148,7 +148,7 @@ def test_a_job_is_not_stopped_without_its_server_and_resumes(tmp_path: Path, mon
     until(lambda: job.status()["last_checkpoint"])
     sink.back.clear()
     until(lambda: outage(job) is not None)
-    monkeypatch.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.2)
+    monkeypatch.setattr("workbench.connectors.contract.attempts.HURRY_S", 0.2)
     with pytest.raises(
         JobError, match=r"failed: no connection \(.* while the job was being stopped; a run with resume=True continues"
     ):

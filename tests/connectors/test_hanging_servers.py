@@ -262,7 +262,7 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_or_stopp
         before = len(rows(server))
         until(lambda: len(rows(server)) > before)
         with hanging(server), monkeypatch.context() as patched:
-            patched.setattr("workbench.connectors.contract.attempts.WAIT_S", 1.0)
+            patched.setattr("workbench.connectors.contract.attempts.HURRY_S", 1.0)
             with pytest.raises(JobError, match=STOPPED) as raised:
                 job.stop()
             assert (job.state, job.status()["restarts"]) == ("FAILED", 0)
@@ -353,6 +353,8 @@ def test_a_server_of_look_ups_that_hangs_is_shown_and_nothing_is_lost(
             patched.setattr("workbench.connectors.contract.attempts.WAIT_S", 0.5)
             until(lambda: job.status()["restarts"] > 0)  # it waits no longer, and looks up again what has no answer
             until(lambda: job.state == "RUNNING" and outages(job))
+            patched.setattr("workbench.connectors.contract.attempts.WAIT_S", 60.0)
+            patched.setattr("workbench.connectors.contract.attempts.HURRY_S", 0.5)
             with pytest.raises(JobError, match=STOPPED):
                 job.stop()
         job = pipeline.run("looks", resume=True, **options)

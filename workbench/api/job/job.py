@@ -656,10 +656,10 @@ class Job:
         The checkpoint waits for a function, a sink or storage that does not return; ``job.status()["stalled"]`` names
         it, and `cancel` ends the job without it.
 
-        A server that a sink or a look-up cannot reach, or that does not answer, is waited for until 10 s after its
-        connection was found lost. Then the job ends FAILED, and the error names the server: without it, there is no
-        last checkpoint, or its rows cannot be committed. Nothing is lost: a run with ``resume=True`` continues from the
-        latest complete checkpoint, as after `cancel`.
+        A server that a sink or a look-up cannot reach, or that does not answer, is waited for until 5 s after its
+        connection was found lost, which takes about 15 s at most. Then the job ends FAILED, and the error names the
+        server: without it, there is no last checkpoint, or its rows cannot be committed. Nothing is lost: a run with
+        ``resume=True`` continues from the latest complete checkpoint, as after `cancel`.
 
         If a part of the job fails before that checkpoint is complete, it restarts as its restart strategy allows, and
         takes the checkpoint then: it ends FAILED only if the strategy gives up.

@@ -12,6 +12,8 @@ from workbench.operators.contract.outage import Outage
 
 WAIT_S = 10.0
 """How long sinks try again, unless their client has a limit of its own."""
+HURRY_S = 5.0
+"""How long when their job is being stopped."""
 _PAUSE_US_MIN, _PAUSE_US_MAX = 50_000, 1_000_000
 
 
@@ -78,8 +80,8 @@ class Attempts:
         self._since_us, self._count, self.outage = None, 0, None
 
     def hurry(self) -> None:
-        """Wait no longer than `WAIT_S`, also in the present call; for another thread, when the job is stopped."""
-        self.wait_s = min(self.wait_s, WAIT_S)
+        """Wait no longer than `HURRY_S`, also in the present call; for another thread, when the job is stopped."""
+        self.wait_s = min(self.wait_s, HURRY_S)
 
     def give_up(self) -> None:
         """Wait no longer; for another thread, when the job ends."""

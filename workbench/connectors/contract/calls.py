@@ -41,6 +41,7 @@ class Calls:
         self._server, self._errors, self._lost = server, errors, lost
         self._lock = threading.Lock()
         self._failing: list[Attempts] = []
+        self._hurries = False
 
     @property
     def outage(self) -> Outage | None:
@@ -71,6 +72,14 @@ class Calls:
                         self._failing.remove(attempts)
                 return found
 
+    def hurry(self) -> None:
+        """Repeat for a short time only, now and later; for another thread, when the job is stopped."""
+        self._hurries = True
+        with self._lock:
+            failing = [*self._failing]
+        for each in failing:
+            each.hurry()
+
     def give_up(self) -> None:
         """Repeat nothing; for another thread, when the job ends."""
         self.job.give_up()
@@ -83,6 +92,8 @@ class Calls:
         attempts = Attempts(server=self._server)
         with self._lock:
             self._failing.append(attempts)
+        if self._hurries:
+            attempts.hurry()
         if self.job.is_over:
             attempts.give_up()
         return attempts

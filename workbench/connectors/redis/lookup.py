@@ -97,6 +97,9 @@ class RedisRows(OpenTable):
     def outage(self) -> Outage | None:
         return self._calls.outage
 
+    def hurry(self) -> None:
+        self._calls.hurry()
+
     def give_up(self) -> None:
         self._calls.give_up()
 

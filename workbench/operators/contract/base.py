@@ -143,7 +143,7 @@ class Operator:
         return None
 
     def hurry(self) -> None:
-        """The job is being stopped: wait for a server for 10 s at most. Called by another thread than the rest."""
+        """The job is being stopped: wait for a server only for a short time. Called by another thread than the rest."""
 
     def give_up(self) -> None:
         """The job ends: wait for no server any longer, in the present call and in later ones. Called by another

@@ -18,6 +18,9 @@ class OpenTable:
         """The broken connection to the server, as in `Operator`; meanwhile no call takes too long."""
         return None
 
+    def hurry(self) -> None:
+        """The job is being stopped: repeat calls for a short time only. Called by another thread than the rest."""
+
     def give_up(self) -> None:
         """The job ends: repeat no call. Called by another thread than the rest."""
 

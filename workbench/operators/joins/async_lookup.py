@@ -158,6 +158,10 @@ class _AsyncLookup(Operator):
     def outage(self) -> Outage | None:
         return None if (table := self._table) is None else table.outage
 
+    def hurry(self) -> None:
+        if (table := self._table) is not None:
+            table.hurry()
+
     def give_up(self) -> None:
         if (table := self._table) is not None:
             table.give_up()

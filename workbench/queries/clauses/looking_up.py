@@ -120,6 +120,9 @@ class _RenamedRows(OpenTable):
     def outage(self) -> Outage | None:
         return self.rows.outage
 
+    def hurry(self) -> None:
+        self.rows.hurry()
+
     def give_up(self) -> None:
         self.rows.give_up()
 
