@@ -259,7 +259,8 @@ def cut_into_files(known: Mapping[str, Module]) -> list[str]:
     homes = {node.name: name for name, node in classes}
     found = []
     for name, node in classes:
-        for base in [ast.unparse(base).partition("[")[0] for base in node.bases]:
+        bases = [ast.unparse(base).partition("[")[0] for base in node.bases]
+        for base in () if "Protocol" in bases else bases:  # a protocol that extends another one has no code
             home = homes.get(base, name)
             if home == name or {other for other in known if base in words[other]} - {home, name}:
                 continue

@@ -7,33 +7,24 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Protocol
 
-import pyarrow as pa
-
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import PAUSE_US_MAX, Retries
 from workbench.connectors.feeds.link import ANSWER_US, FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
-from workbench.connectors.messages.sorting import letters_of, sorted_out
+from workbench.connectors.messages.sorting import MessageSource, letters_of, sorted_out
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
-from workbench.operators.functions.dead_letters import OnError
 from workbench.operators.snapshots.pieces import value_in
 
 _STEADY_US = PAUSE_US_MAX
 """A connection that lasts at least this long resets the retries, even if it receives no message."""
 
 
-class Feed(Protocol):
+class Feed(MessageSource, Protocol):
     """The parts of a feed's description that its reader needs."""
 
-    @property
-    def schema(self) -> pa.Schema: ...
-    @property
-    def event_time(self) -> str | None: ...
-    @property
-    def on_error(self) -> OnError: ...
     @property
     def retries(self) -> int: ...
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import pyarrow as pa
 
@@ -12,15 +12,20 @@ from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.kafka.run import Run
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.metadata import metadata_of
-from workbench.errors import PlanError
 
 Part = Literal["key", "timestamp", "topic", "partition", "offset"]
-PARTS: tuple[Part, ...] = get_args(Part)
+_KINDS: Mapping[Part, pa.DataType] = {
+    "key": pa.binary(),
+    "timestamp": pa.timestamp("ms", "UTC"),
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+}
 
 
 def kafka_metadata(given: Mapping[str, str] | None, schema: pa.Schema) -> dict[str, Part]:
     """`metadata_of` for messages of Kafka."""
-    return metadata_of(given, schema, PARTS, system="Kafka", example="{'sent': 'timestamp'}")
+    return metadata_of(given, schema, _KINDS, system="Kafka", example="{'sent': 'timestamp'}")
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class Rows:
         metadata: the part of a message that each metadata column holds.
 
     Raises:
-        PlanError: the format or a part does not support a column's type.
+        PlanError: the format does not support a column's type.
     """
 
     schema: pa.Schema
@@ -43,14 +48,6 @@ class Rows:
     def __post_init__(self) -> None:
         if len(self.values):
             self.format.check(self.values)
-        for column, part in self.metadata.items():
-            kind = self.schema.field(column).type
-            try:
-                pa.nulls(0, _KINDS[part]).cast(kind)
-            except pa.ArrowNotImplementedError:
-                raise PlanError(
-                    f"the column {column!r} is {kind}, and the {part} of a message is {_KINDS[part]}: declare this type"
-                ) from None
 
     @property
     def values(self) -> pa.Schema:
@@ -88,12 +85,3 @@ def _column(run: Run, part: Part, count: int) -> pa.Array:
         return pa.repeat(pa.scalar(run.partition.number, _KINDS[part]), count)
     values = {"key": run.keys, "timestamp": run.timestamps_ms, "offset": run.offsets}[part]
     return pa.array(values if count == len(run) else [values[0]] * count, _KINDS[part])
-
-
-_KINDS: Mapping[Part, pa.DataType] = {
-    "key": pa.binary(),
-    "timestamp": pa.timestamp("ms", "UTC"),
-    "topic": pa.string(),
-    "partition": pa.int32(),
-    "offset": pa.int64(),
-}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import pyarrow as pa
 
@@ -22,14 +22,13 @@ from workbench.connectors.nats.reader import NatsReader
 from workbench.connectors.nats.server import NatsServer
 from workbench.connectors.nats.stream_wire import NatsMessage
 from workbench.durations import parse_instant
-from workbench.errors import PlanError, SettingError
+from workbench.errors import SettingError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
 
 Part = Literal["subject", "timestamp", "sequence"]
-PARTS: tuple[Part, ...] = get_args(Part)
 _KINDS: Mapping[Part, pa.DataType] = {
     "subject": pa.string(),
     "timestamp": pa.timestamp("ns", "UTC"),
@@ -128,7 +127,7 @@ class NatsSource(Source):
             "schema": columns,
             "subject": subject,
             "format": format,
-            "metadata": _metadata_of(metadata, columns),
+            "metadata": metadata_of(metadata, columns, _KINDS, system="NATS", example="{'where': 'subject'}"),
             "event_time": time_column,
             "start": _start_of(start),
             "bounded": true_or_false(bounded, "bounded"),
@@ -221,19 +220,6 @@ def _start_of(start: object) -> str | int:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_us:06d}Z"
     except (SettingError, ValueError, OverflowError) as error:
         raise SettingError(f"{error}; or {_FIX}") from None
-
-
-def _metadata_of(given: Any, schema: pa.Schema) -> dict[str, Part]:
-    found = metadata_of(given, schema, PARTS, system="NATS", example="{'where': 'subject'}")
-    for column, part in found.items():
-        kind = schema.field(column).type
-        try:
-            pa.nulls(0, _KINDS[part]).cast(kind)
-        except pa.ArrowNotImplementedError:
-            raise PlanError(
-                f"the column {column!r} is {kind}, and the {part} is {_KINDS[part]}: declare that"
-            ) from None
-    return found
 
 
 def _part(messages: Sequence[NatsMessage], part: Part) -> pa.Array:

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import pyarrow as pa
 
 from workbench.clock import Clock, SystemClock
-from workbench.elements import Records
+from workbench.durations import MAX_TIME, NO_TIME
+from workbench.elements import Mask, Records
 from workbench.from_json import Json as Json  # what snapshots hold beside tables
 from workbench.operators.contract.event_times import EventTimes
 from workbench.operators.contract.late_records import LateRecords
@@ -81,6 +83,31 @@ class Counters:
     """The last records that were dropped as late."""
     event_times: EventTimes = field(default_factory=EventTimes)
     """A sample of the event times that the operator has received."""
+
+    def on_time(self, records: Records, watermark_us: int, keys: Sequence[str]) -> Records:
+        """Count the records that are late or have no event time, and return the others.
+
+        Args:
+            records: with event times.
+            watermark_us: records up to it are late.
+            keys: the columns of the key.
+        """
+        chosen = self.which_on_time(records, watermark_us, keys)
+        return records if chosen is None else records.where(chosen)
+
+    def which_on_time(self, records: Records, watermark_us: int, keys: Sequence[str]) -> Mask | None:
+        """As `on_time`; returns which records are on time, shape (n,), or None if all are."""
+        times = records.timestamps
+        assert times is not None
+        if int(times.min(initial=MAX_TIME)) > watermark_us:  # NO_TIME is before every watermark
+            return None
+        chosen = times > watermark_us
+        timeless = times == NO_TIME
+        late = ~(chosen | timeless)
+        self.numRecordsWithoutTimestamp += int(np.count_nonzero(timeless))
+        self.numLateRecordsDropped += int(np.count_nonzero(late))
+        self.late.note(records.batch, times, late, watermark_us, keys)
+        return chosen
 
 
 def unknown_position(row: int) -> str | None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar, cast
 
-import numpy as np
 import pyarrow as pa
 
 from workbench.durable.delayed_encoding import DelayedEncoding
-from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import Mask, Records
+from workbench.durations import NO_TIME
+from workbench.elements import Records
 from workbench.errors import RecordError
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
 from workbench.operators.joins.columns import JoinColumns, JoinRows, without_null_keys
@@ -59,16 +58,7 @@ class TwoSidedJoin(Operator):
 
     def _usable(self, records: Records, port: int, watermark_us: int) -> Records:
         """The records on time that can have a partner, or are emitted without one; late ones are counted."""
-        times = records.timestamps
-        assert times is not None
-        kept: Mask | None = None
-        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
-            kept = times > watermark_us
-            late = ~kept & (times != NO_TIME)
-            counters = self._context.counters
-            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
-            counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.late.note(records.batch, times, late, watermark_us, self._keys[port])
+        kept = self._context.counters.which_on_time(records, watermark_us, self._keys[port])
         if port == RIGHT or not self._keeps[LEFT]:
             complete = without_null_keys(records.batch, self._keys[port])
             if complete is not None:

@@ -92,16 +92,7 @@ class MatchLogic(Operator):
             self._take(part, watermark_us)
 
     def _take(self, records: Records, watermark_us: int) -> None:
-        times = records.timestamps
-        assert times is not None
-        if int(times.min(initial=MAX_TIME)) <= watermark_us:  # NO_TIME is before every watermark
-            kept = times > watermark_us
-            late = ~kept & (times != NO_TIME)
-            counters = self._context.counters
-            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
-            counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.late.note(records.batch, times, late, watermark_us, self._spec.keys)
-            records = records.where(kept)
+        records = self._context.counters.on_time(records, watermark_us, self._spec.keys)
         if records:
             assert records.timestamps is not None
             codes = self._index.codes(records.batch)

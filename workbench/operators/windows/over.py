@@ -122,14 +122,7 @@ class _Over(Operator):
                 "records without event times reached OVER: name the event-time column at the source (event_time=)"
             )
         for part, watermark_us in self._past.parts(records, self._spec.keys, self._watermark):
-            times = part.timestamps
-            assert times is not None
-            late = (times <= watermark_us) & (times != NO_TIME)
-            counters = self._context.counters
-            counters.numLateRecordsDropped += int(np.count_nonzero(late))
-            counters.numRecordsWithoutTimestamp += int(np.count_nonzero(times == NO_TIME))
-            counters.late.note(part.batch, times, late, watermark_us, self._spec.keys)
-            usable = part.where(times > watermark_us) if (times <= watermark_us).any() else part
+            usable = self._context.counters.on_time(part, watermark_us, self._spec.keys)
             if len(usable):
                 assert usable.timestamps is not None
                 self._waiting.append(_Rows(usable.batch, self._index.codes(usable.batch), usable.timestamps))

@@ -1,19 +1,15 @@
-"""The sources of a carried pipeline as one streaming data source of Spark, written in Python.
-
-Spark runs the reader in a separate process on the driver's machine, asks it for offsets there, and has executors read
-the log of a batch. Executors need only the folder of the log, so the reader is sent to them without its open files.
-"""
+"""The sources of a carried pipeline as one streaming data source of Spark, written in Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-Offset = dict[str, Any]
+from workbench.spark.engine.log_reader import LogReader, Offset
+
 FORMAT = "workbench"
 ROWS = "task INT, channel INT, payload BINARY"
 
@@ -38,35 +34,13 @@ class _Batch(InputPartition):  # type: ignore[misc]  # PySpark is untyped here
         self.number = number
 
 
-class CarriedReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is untyped here
-    """Offsets and partitions of the log.
+class CarriedReader(LogReader):
+    """Partitions of the log (arguments as for `LogReader`)."""
 
-    Args:
-        options: of the data source.
-    """
+    def _opened(self, plan: Any) -> Any:
+        from workbench.spark.engine.reading import Reading
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self._options = options
-        self._folder = Path(options["folder"])
-        self._reading: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_reading": None}
-
-    def initialOffset(self) -> Offset:  # noqa: N802  Spark's name
-        return {"batch": 0, "ended": False, "positions": {}}
-
-    def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:  # noqa: N802  Spark's name
-        if self._reading is None:
-            from workbench.spark.engine.reading import Reading
-            from workbench.spark.engine.sent import received
-
-            file = Path(self._options["plan"])
-            plan = received(file.name, file.read_bytes)
-            rows, clocked = int(self._options["rows"]), self._options["clocked"] == "true"
-            self._reading = Reading(plan, self._folder, rows, clocked=clocked)
-        offset: Offset = self._reading.next_offset(start or self.initialOffset())
-        return offset
+        return Reading(plan, self._folder, int(self._options["rows"]), clocked=self._options["clocked"] == "true")
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         return [_Batch(number) for number in range(start["batch"] + 1, end["batch"] + 1)]
@@ -79,11 +53,3 @@ class CarriedReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is
         yield rows.replace_schema_metadata(None).cast(
             pa.schema([("task", pa.int32()), ("channel", pa.int32()), ("payload", pa.binary())])
         )
-
-    def commit(self, end: Offset) -> None:
-        if self._reading is not None:
-            self._reading.forget(end)
-
-    def stop(self) -> None:
-        if self._reading is not None:
-            self._reading.close()

@@ -12,12 +12,13 @@ tick is in the year 9999, so that all windows of a bounded input end.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
+
+from workbench.spark.engine.log_reader import LogReader, Offset
 
 NATIVE_FORMAT = "workbench-columns"
 TIME, MARK, TICK = "__wb_time", "__wb_mark", "__wb_tick"
@@ -65,37 +66,16 @@ def columns_of(serialized: bytes) -> pa.Schema:
     return pa.schema([*(field.with_nullable(True) for field in schema), *ADDED])
 
 
-class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is untyped here
-    """Offsets and partitions of one source's log.
+class NativeReader(LogReader):
+    """Partitions of one source's log (arguments as for `LogReader`)."""
 
-    Args:
-        options: of the data source.
-    """
+    def _opened(self, plan: Any) -> Any:
+        from workbench.spark.engine.reading import Reading
 
-    def __init__(self, options: dict[str, str]) -> None:
-        self._options = options
-        self._folder = Path(options["folder"])
-        self._reading: Any = None
+        options = self._options
+        return Reading(plan, self._folder, int(options["rows"]), only=options["source"], reread=bool(options["log"]))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_reading": None}
-
-    def initialOffset(self) -> dict[str, Any]:  # noqa: N802  Spark's name
-        return {"batch": 0, "ended": False, "positions": {}}
-
-    def latestOffset(self, start: Any = None, limit: object = None) -> dict[str, Any]:  # noqa: N802  Spark's name
-        if self._reading is None:
-            from workbench.spark.engine.reading import Reading
-            from workbench.spark.engine.sent import received
-
-            file = Path(self._options["plan"])
-            plan = received(file.name, file.read_bytes)
-            rows, source = int(self._options["rows"]), self._options["source"]
-            self._reading = Reading(plan, self._folder, rows, only=source, reread=bool(self._options["log"]))
-        offset: dict[str, Any] = self._reading.next_offset(start or self.initialOffset())
-        return offset
-
-    def partitions(self, start: Any, end: Any) -> list[InputPartition]:
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         parts, bound_us = int(self._options["parts"]), int(self._options["bound"])
         mark_us = max(0, end["mark"] - bound_us) if not end["ended"] else end["mark"]
         if self._options["log"]:
@@ -141,14 +121,6 @@ class NativeReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is 
 
         for piece in part.pieces:
             yield from read_piece(self._options["log"], part.identity, piece, names)
-
-    def commit(self, end: Any) -> None:
-        if self._reading is not None:
-            self._reading.forget(end)
-
-    def stop(self) -> None:
-        if self._reading is not None:
-            self._reading.close()
 
 
 def _rows_behind(positions: Any) -> tuple[str, dict[str, int]]:
