@@ -285,7 +285,9 @@ def test_columns_that_do_not_fit() -> None:
         wb.NatsSource("nats://h", "S", SCHEMA, event_time="at")
     with pytest.raises(PlanError, match="unknown column 'm'"):
         wb.NatsSource("nats://h", "S", SCHEMA, metadata={"m": "subject"})
-    with pytest.raises(PlanError, match=r"the column 'n' is struct.*, and the subject of a message is string: declare th"):
+    with pytest.raises(
+        PlanError, match=r"the column 'n' is struct.*, and the subject of a message is string: declare th"
+    ):
         wb.NatsSource("nats://h", "S", {"n": pa.struct({"a": pa.int64()})}, metadata={"n": "subject"})
 
 

@@ -37,7 +37,6 @@ class View:
         job: the job whose name is shown and whose handle the controls use.
         history: initial frames of the charts over time, oldest first.
         part: the name of the view that is shown alone; None: all of them.
-        follow: called with the job that replaces this one after a restore.
         views: the views that are shown together; None: all views of the job.
         hears: whether the kernel hears what somebody does on the page; if not, what would ask it does nothing and looks
             so.
@@ -55,7 +54,6 @@ class View:
         job: Watched,
         history: Sequence[Frame] = (),
         part: str | None = None,
-        follow: Callable[[Watched], None] = lambda job: None,
         views: Sequence[ViewSpec] | None = None,
         hears: bool = True,
         begin: Callable[[], Watched] | None = None,
@@ -63,7 +61,7 @@ class View:
         staged: bool = False,
     ) -> None:
         self.pulse = Pulse()
-        self.easel = easel = Easel(job, alone=part is not None, follow=follow, hears=hears)
+        self.easel = easel = Easel(job, alone=part is not None, hears=hears)
         self._header = HeaderView(job.name, easel.texts, slim=part is not None)
         self._asks = views is None  # a recording answers nothing
         if views is None:

@@ -25,6 +25,7 @@ from workbench.runtime.tasks.execution import Execution
 
 _RARE: dict[FaultPoint, int] = {"step": 150, "process": 20, "source read": 12, "restore read": 4, "restart": 2}
 _USUAL = 9
+_MOST = 3
 _RESTORED_ROWS: tuple[FaultPoint, str] = ("re-commit", COORDINATOR)
 """Committing what a restore finds pre-committed. Like the reading of state it happens before any task is stepped: a
 crash there prevents the start."""
@@ -83,8 +84,8 @@ class FaultPlan:
     faults: tuple[Fault, ...] = ()
 
     @classmethod
-    def draw(cls, chance: Random, *, kills: bool, most: int = 3, only: Sequence[str] = ()) -> FaultPlan:
-        """Draw between no fault (one, if certain faults are requested) and `most` faults.
+    def draw(cls, chance: Random, *, kills: bool, only: Sequence[str] = ()) -> FaultPlan:
+        """Draw between no fault (one, if certain faults are requested) and three faults.
 
         Args:
             kills: whether checkpoints are on a disk, so that they survive the process, and the disk can fail.
@@ -95,7 +96,7 @@ class FaultPlan:
         """
         points_of, kinds_at = _choices(tuple(only), kills)
         faults = []
-        for _ in range(chance.randint(min(len(only), 1), most) if kinds_at else 0):
+        for _ in range(chance.randint(min(len(only), 1), _MOST) if kinds_at else 0):
             if only:  # each requested kind is equally likely, at however many places it can happen
                 kind = chance.choice(sorted(points_of))
                 point = chance.choice(points_of[kind])

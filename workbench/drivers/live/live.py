@@ -31,6 +31,7 @@ from workbench.runtime.tasks.task import Task
 
 T = TypeVar("T")
 
+_TICK_US = 100_000
 _LOOK_S = 0.1
 """Interval at which a caller that waits for an answer checks whether the job has ended."""
 CANCELLATION_TIMEOUT_S = 10.0
@@ -50,7 +51,7 @@ class LiveDriver:
     Args:
         name: of the job; its threads are named after it.
         clock: the machine's.
-        on_tick: called on the master's thread between its steps, every `tick_s` seconds or less often, see `Ticks`
+        on_tick: called on the master's thread between its steps, ten times a second or less often, see `Ticks`
             (telemetry samples here); returns whether its frames have been read since the last time.
         activity: what flows in the job and what else happens to it, as far as telemetry shows it; see `Ticks`.
     """
@@ -60,14 +61,13 @@ class LiveDriver:
         name: str,
         clock: SystemClock,
         on_tick: Callable[[], bool],
-        tick_s: float = 0.1,
         activity: Callable[[], Activity] = lambda: (object(), None, None),
     ) -> None:
         self._name = name
         self._clock = clock
         self._on_tick = on_tick
         self._activity = activity
-        self._ticks = Ticks(int(tick_s * 1e6), clock.now_us())
+        self._ticks = Ticks(_TICK_US, clock.now_us())
         self._news = threading.Event()
         self._sampled = threading.Event()
         self._looks = threading.Lock()

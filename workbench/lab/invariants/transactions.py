@@ -19,7 +19,7 @@ from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.job.master import Master
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.transactions.store import FencedWriteError, Origin, Row, Store, Write
-from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
+from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask, TransactionalTask
 from workbench.runtime.transactions.transactions import Transactions
 
 
@@ -68,7 +68,7 @@ class TransactionChecker(Probes):
         self._running = execution.tasks
         self._tasks |= {task.name: task for task in execution.tasks}
 
-    def _try_zombie(self, task: TransactionalOperatorTask | TransactionalSourceTask) -> None:
+    def _try_zombie(self, task: TransactionalTask) -> None:
         own = task.transaction
         self.zombies += 1
         try:

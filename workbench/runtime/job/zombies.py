@@ -15,7 +15,7 @@ from workbench.raised import PASSING
 from workbench.runtime.messages.messages import Finished
 from workbench.runtime.tasks.task import Task
 from workbench.runtime.transactions.store import FencedWriteError
-from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
+from workbench.runtime.transactions.tasks import TransactionalTask
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Zombie:
     def wake(self) -> Woken:
         """Process the records in hand, and send what comes of them and a report, or write it."""
         task, records = self._task, len(self._records)
-        if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask):
+        if isinstance(task, TransactionalTask):
             return Woken(task.name, records, refused=_write(task))
         self._arrived, self._dropped = self._arrivals(), task.host.dropped
         sent, failed = self._send()
@@ -103,7 +103,7 @@ class Zombie:
         return sum(channel.records_sent for channel in self._channels) - before, failed
 
 
-def _write(task: TransactionalOperatorTask | TransactionalSourceTask) -> int:
+def _write(task: TransactionalTask) -> int:
     """Write its transaction: 1 if the store refuses. Strong or weak, nothing of it was sent before the pause."""
     try:
         task.transaction.write_again()

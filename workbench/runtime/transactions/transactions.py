@@ -20,7 +20,7 @@ from workbench.runtime.transactions.continued import plan_of, rows_of
 from workbench.runtime.transactions.delivery import Delivery
 from workbench.runtime.transactions.staged_sink import StagedSink
 from workbench.runtime.transactions.store import Origin, Row, Store, Write
-from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
+from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask, TransactionalTask
 from workbench.runtime.transactions.transaction import Transaction
 
 _ENDS = ("final", "savepoint")
@@ -50,7 +50,7 @@ class Totals:
     fenced: int = 0
     written_bytes: int = 0
 
-    def add(self, task: TransactionalOperatorTask | TransactionalSourceTask) -> None:
+    def add(self, task: TransactionalTask) -> None:
         """Add what a task has counted."""
         transaction = task.transaction
         self.records += transaction.written
@@ -159,7 +159,7 @@ class Transactions:
         """
         writes: list[Write] = []
         for task in execution.tasks:
-            assert isinstance(task, TransactionalOperatorTask | TransactionalSourceTask)
+            assert isinstance(task, TransactionalTask)
             task.transaction.own(self.store.claim(task.name))
             writes.append(task.transaction.first(task.facts()))
         self.store.begin(writes, Origin(plan_of(graph), checkpoint_id))
@@ -178,7 +178,7 @@ class Transactions:
             latest: the checkpoint that the sinks were restored from; 0: none.
         """
         for task in tasks:
-            assert isinstance(task, TransactionalOperatorTask | TransactionalSourceTask)
+            assert isinstance(task, TransactionalTask)
             claim = claims[task.name]
             task.transaction.own(claim.token)
             task.take_over(claim.row, latest)
@@ -192,7 +192,7 @@ class Transactions:
     def note_ended(self, tasks: Collection[Task]) -> None:
         """Keep the counts of tasks that have ended."""
         for task in tasks:
-            if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask):
+            if isinstance(task, TransactionalTask):
                 self._past.add(task)
                 self._ended.add(task.transaction)
 
@@ -208,7 +208,7 @@ class Transactions:
         """The counts of ended tasks and of these."""
         found = replace(self._past)
         for task in tasks:
-            if not isinstance(task, TransactionalOperatorTask | TransactionalSourceTask):
+            if not isinstance(task, TransactionalTask):
                 continue
             if task.transaction not in self._ended:
                 found.add(task)

@@ -44,7 +44,6 @@ class Reading:
         folder: of the log.
         batch_rows: the maximum number of records in a batch, over all sources; it may be exceeded by one chunk.
         clocked: whether an operator uses the clock, so that there must be batches without records, too.
-        clock: processing time.
         only: the source that is read; empty: all.
         reread: whether executors read the records directly: then only times are read here, and nothing is logged.
     """
@@ -56,7 +55,6 @@ class Reading:
         batch_rows: int,
         *,
         clocked: bool = False,
-        clock: Clock | None = None,
         only: str = "",
         reread: bool = False,
     ) -> None:
@@ -66,7 +64,7 @@ class Reading:
         self._folder = folder
         self._batch_rows = batch_rows
         self._clocked = clocked
-        self._clock = clock or SystemClock()
+        self._clock = SystemClock()
         self._readers: dict[tuple[str, int], _Reader] = {}
         self._at = -1
         self._ticked_us = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from workbench.runtime.job.master import Master
 from workbench.runtime.transactions.delivery import UNNUMBERED
 from workbench.runtime.transactions.store import ids_in
-from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
+from workbench.runtime.transactions.tasks import TransactionalTask
 from workbench.runtime.transactions.transactions import Transactions
 
 
@@ -89,14 +89,12 @@ def transactions_frame(master: Master) -> TransactionsFrame | None:
         false_duplicates=totals.false_positives,
         resent=totals.resent,
         fenced=totals.fenced,
-        tasks=tuple(
-            _frame(task) for task in tasks if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask)
-        ),
+        tasks=tuple(_frame(task) for task in tasks if isinstance(task, TransactionalTask)),
         written_bytes=totals.written_bytes,
     )
 
 
-def _frame(task: TransactionalOperatorTask | TransactionalSourceTask) -> TransactionFrame:
+def _frame(task: TransactionalTask) -> TransactionFrame:
     transaction = task.transaction
     outbound = transaction.outbound
     return TransactionFrame(

@@ -17,7 +17,7 @@ from workbench.runtime.transactions.delivery import UNNUMBERED, Delivery
 from workbench.runtime.transactions.record_ids import RecordIds
 from workbench.runtime.transactions.staged_sink import StagedSink
 from workbench.runtime.transactions.store import ends, ids_in
-from workbench.runtime.transactions.tasks import TransactionalOperatorTask, TransactionalSourceTask
+from workbench.runtime.transactions.tasks import TransactionalTask
 from workbench.runtime.transactions.transaction import Phase, Transaction
 from workbench.runtime.transactions.transactions import Transactions
 from workbench.telemetry.stepping.words import SHOWN, plural, run
@@ -173,7 +173,7 @@ class TransactionsNarrator(Narrator):
 
 
 def _transaction(task: Task | None) -> Transaction | None:
-    return task.transaction if isinstance(task, TransactionalOperatorTask | TransactionalSourceTask) else None
+    return task.transaction if isinstance(task, TransactionalTask) else None
 
 
 def _queued(delivery: Delivery) -> Iterator[tuple[int, int]]:

@@ -99,15 +99,14 @@ KINDS = (
 )
 
 
-def idles(seconds: int = SECONDS, jobs: int = JOBS) -> Iterator[Idle]:
+def idles(seconds: int = SECONDS) -> Iterator[Idle]:
     """Measure each kind in turn, in a new process.
 
     Args:
         seconds: of each kind.
-        jobs: number of simultaneous jobs, of kinds with many.
     """
     for number, kind in enumerate(KINDS):
-        command = [sys.executable, "-P", __file__, str(number), str(jobs if kind.many else 1), str(seconds)]
+        command = [sys.executable, "-P", __file__, str(number), str(JOBS if kind.many else 1), str(seconds)]
         told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         yield _from_json(told.stdout.splitlines()[-1])
 
