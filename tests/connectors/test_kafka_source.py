@@ -372,7 +372,7 @@ def test_the_end_is_an_offset_and_not_a_message(mocked: Callable[..., Any]) -> N
     ("arguments", "message"),
     [
         ({"servers": ""}, "servers is '': write host:port"),
-        ({"topics": []}, "name one or several, each once"),
+        ({"topics": []}, "write one or several different names"),
         ({"format": "xml"}, "unknown message format 'xml'"),
         ({"format": "avro"}, "avro messages do not name their columns: pass the writer's schema"),
         ({"format": "avro", "avro_schema": "{}"}, "avro_schema is not an Avro schema"),

@@ -121,7 +121,7 @@ def test_secrets_are_looked_up_and_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     assert hidden("pa/55 word, pa%2F55%20word", "x${WB_SECRET}") == "***, ***"
     with pytest.raises(SettingError, match="the environment variable WB_NOWHERE is not set"):
         revealed("${WB_NOWHERE}")
-    with pytest.raises(SettingError, match=r"'\$\{a b\}' refers to no secret"):
+    with pytest.raises(SettingError, match=r"'\$\{a b\}' does not refer to a secret"):
         revealed("${a b}")
 
 

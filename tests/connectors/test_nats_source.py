@@ -262,7 +262,7 @@ def test_a_message_that_was_skipped_is_asked_for_again() -> None:
         ({"url": "redis://h"}, r"url is 'redis://h': write nats://host:port"),
         ({"url": "nats://:9"}, "write nats://host:port"),
         ({"url": "nats://${WB_NO_SUCH}@h"}, "WB_NO_SUCH is not set"),
-        ({"streams": []}, "name one or several"),
+        ({"streams": []}, "write one or several different names"),
         ({"streams": "a.b"}, "'a.b' is not the name of a stream"),
         ({"subject": "a b"}, "write one without spaces"),
         ({"format": "arrow"}, "write 'json', 'csv' or 'raw'"),

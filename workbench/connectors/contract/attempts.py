@@ -1,6 +1,6 @@
-"""Attempts of a sink to reach a server that is away: for a limited time, and visible while they last.
+"""Attempts of a sink to reach an unreachable server: for a limited time, and visible while they last.
 
-A source is asked again later (`Retries`); a sink is in the middle of a step, so its thread waits.
+A source is polled again later (`Retries`). A sink is in the middle of a step, so its thread waits.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ _PAUSE_US_MIN, _PAUSE_US_MAX = 50_000, 1_000_000
 
 
 class Attempts:
-    """Attempts of calls that follow one another: after a failure the next one comes 50 ms, 100 ms, ... up to 1 s later.
+    """Attempts of successive calls: after a failure, the next attempt is made 50 ms, 100 ms, ... up to 1 s later.
 
-    One thread calls `again` and `succeeded`; others look at `outage`, and may `hurry` or `give_up`.
+    One thread calls `again` and `succeeded`; other threads read `outage`, and may call `hurry` or `give_up`.
 
     Args:
-        wait_s: how long to try again after the first failure in a row; 0: not at all; None: `WAIT_S`.
+        wait_s: how long to retry after the first failure in a row; 0: not at all; None: `WAIT_S`.
         server: as in `Outage`.
 
     Attributes:
         wait_s: as above.
-        outage: the present one, also after the last attempt; None: the last attempt succeeded.
+        outage: the current outage, also after the last attempt; None: the last attempt succeeded.
 
     Example:
         >>> attempts = Attempts(60.0)
@@ -44,22 +44,22 @@ class Attempts:
         self.wait_s = WAIT_S if wait_s is None else wait_s
         self.outage: Outage | None = None
         self._server = server
-        self._clock = SystemClock()  # with a virtual one, a server that is away would be waited for forever
+        self._clock = SystemClock()  # with a virtual clock, it would wait forever
         self._since_us: int | None = None
         self._count = 0
         self._over = threading.Event()
 
     @property
     def is_over(self) -> bool:
-        """Whether the job ends, so that nothing is waited for."""
+        """Whether the job is ending, so that there is no more waiting."""
         return self._over.is_set()
 
     def again(self, error: str, *, lost: bool = True) -> bool:
-        """Wait until the next attempt is due; returns whether to make it: otherwise the time is over, or the job ends.
+        """Wait until the next attempt is due; return whether to make it, or False if the time is over or the job ends.
 
         Args:
-            error: what the last attempt met, without secrets.
-            lost: the connection is; otherwise the server is only busy, and there is no outage to show.
+            error: of the last attempt, without secrets.
+            lost: whether the connection is lost; otherwise the server is only busy, and no outage is shown.
         """
         now_us = self._clock.now_us()
         if self._since_us is None:
@@ -84,5 +84,5 @@ class Attempts:
         self.wait_s = min(self.wait_s, HURRY_S)
 
     def give_up(self) -> None:
-        """Wait no longer; for another thread, when the job ends."""
+        """Stop waiting; called by another thread when the job ends."""
         self._over.set()

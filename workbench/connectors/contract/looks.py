@@ -22,7 +22,7 @@ class Looks:
         self._rest_us = _REST_US_MIN
 
     def next(self, now_us: int, due_us: int = 0) -> WaitUntil:
-        """Nothing was found.
+        """The time of the next poll after one that found nothing.
 
         Args:
             now_us: processing time.
@@ -33,5 +33,5 @@ class Looks:
         return WaitUntil(max(now_us + rest_us, due_us))
 
     def found(self) -> None:
-        """Something was found."""
+        """Note that records were found."""
         self._rest_us = _REST_US_MIN

@@ -1,4 +1,4 @@
-"""Attempts of a source to reach a server that is away: bounded, with growing pauses, and visible while they last."""
+"""Attempts of a source to reach an unreachable server: bounded, with growing pauses, and visible while they last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Retries:
         keeps, server: as in `Outage`.
 
     Attributes:
-        outage: the present one; None: the last attempt succeeded.
+        outage: the current outage; None: the last attempt succeeded.
 
     Example:
         >>> retries = Retries(2)
@@ -46,5 +46,5 @@ class Retries:
         return retry_us
 
     def succeeded(self) -> None:
-        """The server answers."""
+        """Note that the server answers."""
         self.outage = None

@@ -87,7 +87,7 @@ and write '${NAME}' instead, or '${keyring:service/user}'
         try:
             literal = urlsplit(_REFERENCE.sub("", value)).password
         except ValueError:
-            literal = None  # whoever reads the URL says what is wrong
+            literal = None  # the code that reads the URL reports the error
     else:
         literal = _REFERENCE.sub("", value) if _SECRET_NAME.search(name) else None
     if literal:
@@ -105,7 +105,7 @@ def _secret(name: str) -> str:
             raise SettingError(f"the keyring has no secret for '${{{name}}}': write ${{keyring:service/user}}")
         return str(found)
     if _VARIABLE.fullmatch(name) is None:
-        raise SettingError(f"'${{{name}}}' refers to no secret: write ${{NAME}} or ${{keyring:service/user}}")
+        raise SettingError(f"'${{{name}}}' does not refer to a secret: write ${{NAME}} or ${{keyring:service/user}}")
     if (value := os.environ.get(name)) is None:
         raise SettingError(f"the environment variable {name} is not set: set it before the kernel starts")
     return value

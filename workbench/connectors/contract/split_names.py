@@ -1,4 +1,4 @@
-"""The names of what a source reads: topics, streams."""
+"""The names of the topics or streams that a source reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def split_names(given: str | Sequence[str], argument: str, example: str) -> tupl
         example: of a name.
 
     Raises:
-        SettingError: no names, an empty one, one that stands twice, or any other value.
+        SettingError: no names, an empty or a repeated name, or any other value.
 
     Example:
         >>> split_names("orders", "topics", "orders"), split_names(["a", "b"], "topics", "orders")
@@ -28,4 +28,4 @@ def split_names(given: str | Sequence[str], argument: str, example: str) -> tupl
         names = tuple(text_of(name, argument, example) for name in several)
         if names and all(names) and len(set(names)) == len(names):
             return names
-    raise SettingError(f"{argument} is {as_given(given)}: name one or several, each once, such as {example!r}")
+    raise SettingError(f"{argument} is {as_given(given)}: write one or several different names, such as {example!r}")

@@ -8,8 +8,8 @@ import pyarrow as pa
 
 
 def check_text(batch: pa.RecordBatch) -> None:
-    """Reject text columns whose bytes are not UTF-8, on which user code would fail, and keys outside of their
-    dictionary; for plain ASCII that takes a hundredth of the time that reading it took.
+    """Reject text columns that are not UTF-8, on which user code would fail, and dictionary keys that do not exist. For
+    plain ASCII, this takes a hundredth of the time of reading it.
 
     Raises:
         pa.ArrowInvalid: names the column.

@@ -1,4 +1,4 @@
-"""Base of the operators whose calls wait while their server is away."""
+"""Base class of operators whose calls wait while their server is unreachable."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from workbench.operators.contract.outage import Outage
 
 
 class WaitingOperator(Operator):
-    """Tells of the connection that is lost, and stops waiting for it when the job ends, or soon when it is stopped.
+    """Reports a lost connection, and stops waiting for it when the job ends, or soon after it is stopped.
 
     Args:
-        attempts: of this subtask alone.
+        attempts: of this subtask only.
     """
 
     def __init__(self, attempts: Attempts) -> None:

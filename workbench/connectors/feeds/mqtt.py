@@ -17,8 +17,8 @@ from workbench.packages import needed
 
 _CONNECT_S = 2.0
 _KEEP_ALIVE_S = 20
-"""After so long without a message the client asks the broker for a sign of life, and as long after that the connection
-is lost. The broker in turn ends a connection whose client is silent for one and a half times as long."""
+"""After this time without a message, the client pings the broker; after the same time without an answer, the connection
+is lost. The broker ends a connection whose client is silent for one and a half times as long."""
 _TURNS = 200
 
 

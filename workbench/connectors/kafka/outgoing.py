@@ -24,7 +24,7 @@ _SILENT_S = 2.0
 """Brokers that have acknowledged nothing for so long are asked whether they are there."""
 _PROBE_S = 0.5
 WAIT_S = 30.0
-"""How long a message may take while the brokers are away."""
+"""How long a message may take while the brokers are unreachable."""
 
 
 @dataclass(frozen=True)

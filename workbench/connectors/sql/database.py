@@ -126,7 +126,7 @@ class Database(Protocol):
         """Within the block, connections can stay open between transactions."""
 
     def lost(self, error: SinkError) -> str:
-        """What is the matter, where a transaction failed because the server is away, so that the same may succeed
+        """The error if a transaction failed because the server is unreachable, so that the same may succeed
         later; otherwise empty."""
 
     def transaction(
@@ -138,7 +138,7 @@ class Database(Protocol):
             purpose: the action, for errors: ``write to the table 'delays'``.
             wait_s: how long to wait for transactions of other programs; None: `WAIT_S`; 0: do not even wait for those
                 of this process.
-            attempts: of the caller, who calls again while a server is away.
+            attempts: of the caller, which retries while the server is unreachable.
 
         Raises:
             SinkError: the database refuses, or another program has locked it.

@@ -65,7 +65,7 @@ class PostgreSQL:
         Args:
             url: of the database.
             wait_s: how long to wait for other transactions and, without `attempts`, for the server.
-            attempts: of the caller, who calls again while the server is away.
+            attempts: of the caller, which retries while the server is unreachable.
         """
         with self._begun(url, wait_s, attempts) as session:
             session.execute(f"SET LOCAL lock_timeout = {max(1, int(wait_s * 1_000))}")

@@ -62,7 +62,7 @@ class DatabaseServer:
         """A server needs no folder."""
 
     def exists(self) -> bool:
-        """A server is not checked for this: a transaction says when it is away."""
+        """A server is not checked here: a transaction reports when it is unreachable."""
         return True
 
     def lost(self, error: SinkError) -> str:
@@ -76,7 +76,7 @@ class DatabaseServer:
 
     @contextmanager
     def transaction(self, purpose: str, wait_s: float | None = None, attempts: Attempts | None = None) -> Iterator[Any]:
-        """See `Database.transaction`; without `attempts`, it waits as long for a server that is away."""
+        """See `Database.transaction`; without `attempts`, it waits as long for an unreachable server."""
         wait_s = WAIT_S if wait_s is None else wait_s
         with (
             told(self.engine, purpose, self.url, self.address),

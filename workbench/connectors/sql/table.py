@@ -35,7 +35,7 @@ class SqlTable:
         database: the database with the table.
         name: of the table.
         keys: its primary key, if rows replace one another; otherwise empty.
-        attempts: of transactions while the server is away.
+        attempts: of transactions while the server is unreachable.
     """
 
     database: Database
@@ -193,7 +193,7 @@ class SqlTable:
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
 
     def _atomically(self, purpose: str, change: Callable[[Any], T]) -> T:
-        """Call `change` in a transaction, again while the server is away; after an answer that was lost, the record
+        """Call `change` in a transaction, and retry while the server is unreachable; after a lost answer, the record
         says what was committed."""
         while True:
             try:
