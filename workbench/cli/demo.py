@@ -137,7 +137,7 @@ def open_notebook(lab_options: Sequence[str]) -> NoReturn:
 def notebook(here: Path | None = None) -> Path:
     """The first notebook: that of the checkout, or else a copy of the installed one in the current folder.
 
-    The other installed notebooks are copied beside it, unless they are there.
+    The other installed notebooks are copied next to it, unless they exist.
 
     Raises:
         HistoryError: there is neither.

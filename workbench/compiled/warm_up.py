@@ -62,7 +62,7 @@ def warm_up(*needed: Callable[..., Any]) -> None:
 
 @contextmanager
 def hearing(progress: Progress) -> Iterator[None]:
-    """Call `progress` for each kernel that is prepared during the block, whoever asks for it."""
+    """Call `progress` for each kernel that is prepared during the block by any thread."""
     _heard.append(progress)
     try:
         yield

@@ -73,10 +73,10 @@ class JobSummary:
         numLateRecordsDropped: of all its operators.
         watermarkLag: microseconds; the largest of its vertices.
         backpressure: one sentence.
-        settings: what is in force, by name.
+        settings: the current values, by name.
         failure: the message of the failure that ended it, or that it has recovered from a moment ago.
         dock: the cell that started it asks for its dashboard beside the notebook.
-        stepped: it advances only when somebody takes its steps.
+        stepped: whether it advances only when a user steps it.
         tasks: their names, by which each can be failed.
     """
 

@@ -307,7 +307,7 @@ class Pattern:
         """
         origin = caller()
         if after not in AFTER:
-            raise PlanError(unknown("way to go on after a match", after, AFTER), origin=origin)
+            raise PlanError(unknown("place to continue after a match", after, AFTER), origin=origin)
         named = after in ("to_first", "to_last")
         names = [one.name for one in flat(self.stages)]
         if named and stage not in names:

@@ -35,10 +35,10 @@ def end() -> None:
         return
     with suppress(Exception):
         gateway.shutdown()
-    if (process := gateway.proc) is None:  # somebody else has started it
+    if (process := gateway.proc) is None:  # another program started it
         return
     with suppress(OSError):
-        process.stdin.close()  # it ends when nobody can write there
+        process.stdin.close()  # it ends when its input is closed
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:

@@ -69,7 +69,7 @@ def session(master: str | None = None, *, quick_start: bool = True, progress: bo
         return started
     if wanted is not None:
         _check_master(present, wanted)
-    _passing.clear()  # whoever takes it now may keep it
+    _passing.clear()  # the next user of the session may keep it
     return present
 
 
@@ -104,7 +104,7 @@ def passing_session() -> Iterator[SparkSession]:
 
 
 _passing: list[SparkSession] = []
-"""The session that ends with its block, unless somebody else takes it."""
+"""The session that ends with its block, unless another user takes it."""
 
 
 def _present() -> SparkSession | None:

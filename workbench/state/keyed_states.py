@@ -138,7 +138,7 @@ def place(objects: list[State], codes: Int64s, states: Sequence[State]) -> None:
 
 
 def with_keys(keys: pa.RecordBatch, columns: Sequence[pa.Array], names: Sequence[str]) -> pa.Table:
-    """Key columns, called ``key:NAME``, and other columns beside them."""
+    """Key columns, called ``key:NAME``, and other columns next to them."""
     return pa.Table.from_arrays(
         [*keys.columns, *columns], names=[*(f"key:{name}" for name in keys.schema.names), *names]
     )

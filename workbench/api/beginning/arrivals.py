@@ -1,4 +1,4 @@
-"""Recordings of live feeds: the time at which records arrive, and the sink beside a source."""
+"""Recordings of live feeds: the time at which records arrive, and the sink next to a source."""
 
 from __future__ import annotations
 

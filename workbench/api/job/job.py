@@ -357,7 +357,7 @@ class Job:
     def tune(self, **settings: Unpack[TunableSettings]) -> Status:
         """Change settings of the running job; their names are in ``wb.SETTINGS``.
 
-        All of them are checked before any is applied; when this returns they are in force.
+        All of them are checked before any is applied; when this returns, they have taken effect.
 
         Source: E4 for the buffer timeout, E7 for the checkpoint interval, which never changes results.
 

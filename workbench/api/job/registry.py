@@ -101,6 +101,6 @@ def register(job: Job) -> None:
 
 
 def forget(job: Job) -> None:
-    """Remove a job that could not be started, or that nobody should find, so that its name is free."""
+    """Remove a job that could not be started, or that should not be found, so that its name is free."""
     if _jobs.get(job.name) is job:
         del _jobs[job.name]

@@ -21,7 +21,7 @@ def unrepeatable(logical: LogicalGraph, storage: CheckpointStorage | None) -> st
 
 
 def beside(run: Run) -> tuple[Any, dict[str, Any]]:
-    """The pipeline of a run, and its settings in force, to run it a second time.
+    """The pipeline of a run, and its current settings, to run it a second time.
 
     Raises:
         JobError: it cannot run a second time.

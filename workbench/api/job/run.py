@@ -42,7 +42,7 @@ class Run:
         watch: makes telemetry follow another master.
         holder: returns the process that owns the checkpoint directory.
         again: starts the run again under a name, with frames from a step on; or says why that is impossible.
-        beside: returns the pipeline and the settings in force, to run it a second time beside this run; or says why
+        beside: returns the pipeline and the current settings, to run it again next to this run; or says why
             that is impossible.
         cell: of a notebook that started it; None: a call of ``run``.
 
@@ -150,7 +150,7 @@ class Run:
         return ""
 
     def waits_for_server(self) -> bool:
-        """Whether a task, or the operator that is opened, waits for a server that is away."""
+        """Whether a task, or the operator that is opened, waits for an unreachable server."""
         execution = self.master.execution
         tasks = () if execution is None else execution.tasks
         return self.master.services.opening.is_open or any(task.outage is not None for task in tasks)

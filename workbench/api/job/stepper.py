@@ -213,7 +213,7 @@ class Stepper:
     def until_told(self, text: str) -> SceneView:
         """Continue until a step says something, such as ``"is replayed"``; see `scene`.
 
-        Each step is told in words, also what it means to the job's architecture of fault tolerance: a root that is
+        Each step is described in words, also for the fault-tolerance architecture of the job: a root that is
         acknowledged, a batch that is committed, a duplicate that is refused.
 
         Source: C, D1 to D6, whose mechanisms are seen this way.
@@ -280,7 +280,7 @@ class Stepper:
         Args:
             step: a past one; None: this one.
             name: of the new job; None: this one's with a number.
-            **settings: as for `Job.tune`; they are in force there from that step on.
+            **settings: as for `Job.tune`; they apply there from that step on.
 
         Raises:
             JobError: as for `back`, or the step has not been taken yet.

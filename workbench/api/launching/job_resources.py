@@ -24,7 +24,7 @@ class JobResources(JobObserver):
     Args:
         begin: its initial resources.
         driver: of the job.
-        executor: runs functions of users beside its tasks.
+        executor: runs users' functions next to its tasks.
         record: of the job.
 
     Attributes:

@@ -40,12 +40,12 @@ def opened_parts(policy: FaultTolerance, background: Background, clock: Clock, r
 
 
 def leave_others(policy: FaultTolerance, storage: CheckpointStorage, *, resumes: bool) -> None:
-    """Give up what another architecture has kept beside the checkpoints, and this run does not continue.
+    """Delete data of another architecture next to the checkpoints that this run does not continue.
 
     Args:
         policy: of the run.
         storage: of the checkpoints.
-        resumes: the run goes on where the job has ended; False: from a savepoint that the user has named.
+        resumes: the run continues where the job ended; False: from a savepoint that the user has named.
     """
     if policy.transactions is None or policy.transactions.store is None or not resumes:
         leave(storage)

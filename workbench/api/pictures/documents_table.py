@@ -221,7 +221,7 @@ _LEGEND = (
     f"message for fewer than {_RECORDS_A_MESSAGE} records, or sources that stood still; needless replays, or more than "
     "one batch that waits; results that depend on a time-out."
 )
-"""What the signs of the table mean: a judgement, so it stands beside them."""
+"""The meaning of the table's symbols, which are a judgement."""
 _UNTRIED = " The fault slow-receiver tries flow control."
 
 

@@ -40,7 +40,7 @@ def colour_of(key: str) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """A text with at most so many letters.
+    """A text, limited to a number of letters.
 
     Example:
         >>> cut("campaign", 6)
@@ -114,7 +114,7 @@ class _Area:
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """Half the widths of a marble, and of what stands above and below it; 0 where nothing stands."""
+    """Half the widths of a marble, and of the texts above and below it; 0 if there are none."""
 
     middle: float
     above: float
@@ -172,7 +172,7 @@ def _watermark(marble: Marble) -> str:
 
 
 def marbles_svg(lines: Sequence[tuple[ChannelScene, Ends]]) -> Iterator[str]:
-    """The marbles from the receivers backwards; those that find no space beside the others are counted.
+    """The marbles from the receivers backwards; those without space are counted.
 
     Args:
         lines: the channels, and where they are drawn.
@@ -316,7 +316,7 @@ def _record(marble: Marble, place: str) -> str:
 
 
 def _under(marble: Marble) -> list[str]:
-    """What stands below a record: its key, its root or id, and its event time, as far as there is space."""
+    """The text below a record: its key, its root or id, and its event time, as far as there is space."""
     key = [cut(marble.key, 9)] if marble.key and marble.key != marble.text else []
     key += [cut(marble.about, 9)] if marble.about else []
     return key + ([brief(marble.time_us)] if marble.time_us is not None else [])

@@ -1,4 +1,4 @@
-"""What a job does for its fault tolerance, beside its records: messages, bytes, repetitions and stalls."""
+"""The work of a job for its fault tolerance, in addition to its records: messages, bytes, repetitions and stalls."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ def _copy_height(task: TaskScene) -> int:
 
 
 def _copy(task: TaskScene, scene: Scene, x: float, top: float) -> Iterator[str]:
-    """The task's last snapshot, with what it contains: the state as it was at the barrier, whatever came since."""
+    """The task's last snapshot and its content: the state at the barrier, without later records."""
     if not task.snapshot:
         return
     acknowledged = any(number == task.snapshot and task.name in names for number, names in scene.in_progress)

@@ -1,4 +1,4 @@
-"""Jobs of one pipeline beside each other: what one does differently from the first, in words."""
+"""Jobs of one pipeline side by side: how each differs from the first, in words."""
 
 from __future__ import annotations
 

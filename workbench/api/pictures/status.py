@@ -78,7 +78,7 @@ def _progress(frame: Frame) -> dict[str, Any]:
 
 
 def _roots(frame: Frame) -> dict[str, Any]:
-    """What became of the roots, where records are acknowledged."""
+    """The counts of the roots, if records are acknowledged."""
     acks = frame.acks
     names = ("pending", "acked", "failed", "replayed")
     return {} if acks is None else {"roots": {name: acks.total(name) for name in names}}

@@ -37,7 +37,7 @@ class RecordFault:
         at: the number of records before it, of the first subtask of the first source.
         records: how many records it lasts; 0: it happens once.
         rest_us: for each thousand records while it lasts.
-        wakes: after how many further records a task that was replaced goes on; 0: it is dead.
+        wakes: after how many further records a replaced task wakes up; 0: it is dead.
     """
 
     kind: str
@@ -57,7 +57,7 @@ def task_dies(at: int | str = 10_000) -> RecordFault:
 
 
 def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Duration = "500ms") -> RecordFault:
-    """The first sink rests for `rest` for each thousand records, from record `at` on, for so many records."""
+    """The first sink rests for `rest` for each thousand records, from record `at` on, for a number of records."""
     rest_us = parse_duration(rest, "rest")
     if rest_us == 0:
         raise SettingError("rest is 0: write a time such as '500ms'")
@@ -66,7 +66,7 @@ def slow_receiver(at: int | str = 10_000, records: int | str = 10_000, rest: Dur
 
 def zombie(at: int | str = 10_000, wakes: int | str = 5_000) -> RecordFault:
     """The task that receives the records of the first source stands still after `at` records, and is replaced; it wakes
-    up after `wakes` further ones, or at the end, and processes, sends and writes what it had in hand."""
+    up after `wakes` further ones, or at the end, and processes, sends and writes its unfinished work."""
     return RecordFault("zombie", _count(at, "at"), wakes=_count(wakes, "wakes"))
 
 
@@ -134,7 +134,7 @@ class FaultProbe:
 
     Attributes:
         faults: in any order.
-        replays: False where a count goes on after a failure, because the sources do.
+        replays: False if a count continues after a failure, because the sources do.
         woken: what tasks did that stood still, when they woke up.
         passed: how many records have passed, by subtask; this and `happened` are shared by all attempts.
         happened: the faults that have.

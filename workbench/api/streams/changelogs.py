@@ -1,4 +1,4 @@
-"""The rules of changelogs in a pipeline: who reads them, by which key, and which sinks take them."""
+"""The rules of changelogs in a pipeline: which operators read them, by which key, and which sinks accept them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def watermark_strategy(
 
     Raises:
         SettingError: an invalid duration, two kinds of watermarks, or half of an alignment.
-        PlanError: an argument about event time where there is none.
+        PlanError: an argument about event time without an event-time column.
     """
     bound_us = parse_duration(out_of_orderness, "out_of_orderness")
     idle_us = None if idle_after is None else parse_duration(idle_after, "idle_after")

@@ -136,7 +136,7 @@ class Source:
 
     Attributes:
         kind: name in graphs.
-        schema: of its records, without the event timestamps, which travel beside them.
+        schema: of its records, without the event timestamps, which are separate.
         event_time: the event-time column, or None.
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
         replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.

@@ -1,4 +1,4 @@
-"""Calls to one server that several threads make at a time: each is repeated while the server is away."""
+"""Calls to one server by several threads at a time: each is repeated while the server is unreachable."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Calls:
         return min(found, key=lambda outage: outage.since_us, default=None)
 
     def repeated(self, ask: Callable[[], T]) -> T:
-        """The answer to a call, which is made again while its server is away.
+        """The answer to a call, which is repeated while its server is unreachable.
 
         Args:
             ask: makes the call once.

@@ -21,7 +21,7 @@ _FLUSH_S = 0.25
 _POLL_S = 0.1
 _CALL_S = 2.0
 _SILENT_S = 2.0
-"""Brokers that have acknowledged nothing for so long are asked whether they are there."""
+"""The time without acknowledgements after which brokers are asked whether they are alive."""
 _PROBE_S = 0.5
 WAIT_S = 30.0
 """How long a message may take while the brokers are unreachable."""
@@ -198,7 +198,7 @@ class Outgoing:
             self._unknown = error
 
     def _look(self, waited_s: float) -> None:
-        """After a wait for acknowledgements: where none has come for long, ask whether the brokers are there."""
+        """After a long wait without acknowledgements, ask whether the brokers are alive."""
         self._check()  # do not wait if the login is refused
         acknowledged, self._acknowledged = self._acknowledged, 0
         self._silent_s += waited_s

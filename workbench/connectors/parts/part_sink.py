@@ -142,7 +142,7 @@ class _Pending:
         return {"file": self.file.path.name, "target": self.target.name, "checksum": self.file.write()}
 
     def name(self) -> None:
-        """Give the file its final name, beside the hidden one; does nothing if it has it already."""
+        """Give the file its final name, next to the hidden one; do nothing if it has it already."""
         source, target = self.file.path, self.target
         try:
             DISK.get().link(str(source), str(target))

@@ -12,7 +12,7 @@ _FAR_US = 2**62
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """From processing time `now_us` and position `history_us` on, the replay advances with `speed`, or stands still."""
+    """From processing time `now_us` and position `history_us` on, the replay advances with `speed`, or is paused."""
 
     speed: float
     history_us: int

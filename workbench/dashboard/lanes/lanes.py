@@ -1,4 +1,4 @@
-"""Several jobs as one: what a display needs of a job, answered from the newest frames of all of them."""
+"""Several jobs as one: the interface of a job that a display needs, answered from the newest frames of all jobs."""
 
 from __future__ import annotations
 

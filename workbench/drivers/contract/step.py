@@ -105,7 +105,7 @@ class Step:
 
     @property
     def _moved(self) -> str:
-        """What came and went; empty for a task that has moved nothing."""
+        """The elements received and sent; empty for a task without any."""
         if self.actor == CLOCK:
             return f"Nothing could happen before {format_instant(self.time_us)}: the clock advanced to it."
         if self.actor == MASTER:

@@ -137,7 +137,7 @@ class LiveDriver:
         return False
 
     def _look_at_opening(self, master: Master) -> None:
-        """Sample on a reader's thread, at most as often as usual. A sample fails if the master goes on meanwhile."""
+        """Sample on a reader's thread, at most as often as usual. A sample fails if the master continues meanwhile."""
         with self._looks:
             now_us = self._clock.now_us()
             waits = master.services.opening.awaited() is not None
@@ -253,7 +253,7 @@ class LiveDriver:
         while not self._leaves:
             self._news.clear()
             stepped = self.master
-            # Whoever starts a job waits for its first step: that one does not queue behind the slots of other jobs.
+            # A caller that starts a job waits for its first step, which does not queue behind slots of other jobs.
             turn = TURNSTILE.enter() if CROWD.jobs > 1 and self._begun.is_set() else None
             try:
                 stepped.step()

@@ -1,7 +1,7 @@
 """Standby: a process waits for the checkpoint directory of a job that another process runs (F2-16).
 
 The system releases the directory at the moment in which the owner dies, however it dies, and never before. So a standby
-that acquires it may continue from the last complete checkpoint, and no job runs beside the owner.
+that acquires it may continue from the last complete checkpoint, and no job runs in parallel to the owner.
 
 Storage that does not answer for a moment, or a locked database, does not end the waiting: there is no job yet that
 could fail.

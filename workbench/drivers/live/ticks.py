@@ -6,7 +6,7 @@ records keep the processor. Where nothing has moved for longer than rates are ta
 before: such a job is only asked whether that is still so, and shown every other second.
 
 Where no one reads the frames, they are only kept in case that someone does later: half as many of a job that works, and
-few of a quiet one. Whoever reads again gets a new one.
+few of a quiet one. A reader gets a new one at its next read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UNREAD_ASKED_US = 2_000_000
 
 
 Activity = tuple[object, object, object]
-"""What flows in a job, what is told of it, and what else only those want to see who look at it now."""
+"""The data flow of a job, its reported state, and details that matter only while someone watches."""
 
 
 class Budget:

@@ -430,4 +430,4 @@ def _any(asked: Callable[[pa.RecordBatch], pa.Array], records: Records) -> bool:
 
 
 def _nothing() -> None:
-    """What is called after a step that nobody watches."""
+    """Called after a step without telemetry."""

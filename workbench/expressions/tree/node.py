@@ -84,13 +84,13 @@ class Node:
 
 
 class Once:
-    """Computes a value that stands more than once in an expression, once for each batch.
+    """Computes a value that occurs more than once in an expression, once for each batch.
 
     Args:
         evaluate: computes it.
 
     Attributes:
-        is_shared: whether it stands more than once; if not, nothing is remembered.
+        is_shared: whether it occurs more than once; if not, nothing is cached.
     """
 
     __slots__ = ("_evaluate", "_latest", "is_shared")

@@ -48,7 +48,7 @@ class Scope:
     _calls: dict[str, Node] = field(default_factory=dict)
 
     def node(self, tree: Tree | None) -> Node:
-        """Compile a part; a call of a function that stands more than once is computed once."""
+        """Compile a part; a call of a function that occurs more than once is computed once."""
         if tree is None:
             raise self.error("an operand is missing")
         if not isinstance(tree, exp.Func) or isinstance(tree, exp.Connector | exp.Case | exp.If):

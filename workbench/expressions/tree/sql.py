@@ -26,7 +26,7 @@ _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeErro
 
 
 STRING_ESCAPES = ["\\", "'", '"']
-"""A quote that stands twice in a text is a quote of the text, as in Spark since its version 4."""
+"""A doubled quote in a text is a quote of the text, as in Spark 4 and later."""
 
 
 class _Tokenizer(Spark.Tokenizer):  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""An output that is drawn again while something goes on."""
+"""An output that is redrawn while an action runs."""
 
 from __future__ import annotations
 

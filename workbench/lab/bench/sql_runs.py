@@ -1,4 +1,4 @@
-"""Benchmarks of queries, beside other systems on the same tables."""
+"""Benchmarks of queries, compared with other systems on the same tables."""
 
 from __future__ import annotations
 

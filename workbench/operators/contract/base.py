@@ -111,7 +111,7 @@ class Counters:
 
 
 def unknown_position(row: int) -> str | None:
-    """The position of rows that came through an exchange: not known."""
+    """The position of rows after an exchange: not known."""
     return None
 
 

@@ -36,7 +36,7 @@ _EDGES = np.array(BOUNDS)
 _DISORDER_EDGES = np.array((1, *(bound + 1 for bound in BOUNDS)))
 
 Fate = Literal["in time", "updated", "side output", "dropped"]
-"""What became of a record: an ``updated`` one came after its window had fired, and within the allowed lateness."""
+"""The fate of a record: an ``updated`` one arrived after its window had fired, within the allowed lateness."""
 
 Point = tuple[int, int, int, Fate]
 """Processing time, event time, how far that is behind (the largest so far of a source's split; of a late record the end
@@ -51,8 +51,8 @@ class EventTimes:
         examined: records of which the disorder was measured.
         disorder: how many of them were in order, then how many at most ``BOUNDS[i]`` behind the largest event time so
             far and more than the bound before, and at last those further behind.
-        bound_us: the out-of-orderness bound of the watermarks; None where there is none.
-        dropped, aside, updated: late records by what became of them.
+        bound_us: the out-of-orderness bound of the watermarks; None if there is none.
+        dropped, aside, updated: late records by their fate.
         shortfalls: late records that were dropped or put aside by the least of ``BOUNDS`` that, added to the bound of
             the watermarks, would have kept them, and at last those that none of them would have kept.
         points, fired: for the sampler to take.
@@ -118,7 +118,7 @@ class EventTimes:
             self.points.append((now_us, time_us, behind_us, "in time"))
 
     def late(self, times: Int64s, short: Int64s, weights: Int64s | None, fate: Fate, now_us: int) -> None:
-        """Records have come too late for every window.
+        """Note records that arrived too late for all their windows.
 
         Args:
             times: shape (n,).
@@ -138,7 +138,7 @@ class EventTimes:
         self._mark(times, short, fate, now_us)
 
     def update(self, times: Int64s, records: int, now_us: int) -> None:
-        """So many records have changed windows that had fired."""
+        """Note a number of records that changed windows that had fired."""
         self.updated += records
         self._mark(times, np.zeros(len(times), np.int64), "updated", now_us)
 

@@ -12,7 +12,7 @@ class Outage:
     Attributes:
         error: what the last attempt met.
         attempts: that failed in a row.
-        attempts_max: after so many the task fails; None: their number has no limit.
+        attempts_max: the number after which the task fails; None: there is no limit.
         retry_us: processing time of the next attempt.
         since_us: processing time of the first failure.
         keeps: what comes meanwhile waits at the server; otherwise it may be lost.

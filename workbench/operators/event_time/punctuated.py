@@ -103,7 +103,7 @@ def punctuated(mark: str | Expression) -> Watermarks:
 
     Args:
         mark: a column or expression. A condition marks the records behind which no record at or before their own event
-            time follows; a timestamp, date or int64 (microseconds) is the watermark itself, null where there is none.
+            time follows; a timestamp, date or int64 (microseconds) is the watermark itself, null if there is none.
 
     Raises:
         ExpressionError: when the stream is built: the mark does not fit the columns, or is neither a condition nor a

@@ -320,7 +320,7 @@ class _AsyncLookup(Operator):
         out.emit(Records(pa.RecordBatch.from_arrays(columns, schema=self._output_schema), times))
 
     def _columns(self, batch: LookupBatch, codes: Int64s, found: Mask) -> list[pa.Array]:
-        """The answers for these keys as columns, null where there is none."""
+        """The answers for these keys as columns, null if there is none."""
         answers = [batch.answers[code] for code in codes.tolist()]
         known = [answer for answer in answers if answer is not None]
         asked = codes[found].tolist()

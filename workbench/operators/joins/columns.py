@@ -178,7 +178,7 @@ class JoinRows:
         self._rest = [at for at, field in enumerate(right) if field.name not in columns.right_keys]
 
     def assemble(self, left: pa.RecordBatch | None, right: pa.RecordBatch | None) -> pa.RecordBatch:
-        """Row i of one side beside row i of the other; nulls for a side that is None."""
+        """Row i of one side next to row i of the other; nulls for a side that is None."""
         if left is None:
             assert right is not None
             arrays = [

@@ -316,7 +316,7 @@ def lowest_watermark(snapshots: Sequence[Snapshot]) -> int:
 
 
 def _as_python(times: Int64s | None, records: int) -> list[int | None]:
-    """Event times for this many records, None where there is none."""
+    """Event times for this many records, None if there is none."""
     if times is None:
         return [None] * records
     values = times.tolist()

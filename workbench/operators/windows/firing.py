@@ -121,7 +121,7 @@ class ScheduledFiring:
     Args:
         schedule: when windows fire.
         end_in: the time whose passing ends a window; None: no window fires because it ends.
-        records: fire after every so many further records, and not at an end; None: never.
+        records: fire after this many further records, and not at an end; None: never.
     """
 
     def __init__(self, schedule: Schedule, end_in: TimeKind | None, records: int | None) -> None:

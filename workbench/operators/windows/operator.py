@@ -205,7 +205,7 @@ class WindowOperator(Operator):
         return closed_end - last
 
     def _note_updates(self, placement: Placement, folded: FoldedPanes | None, incoming: Incoming) -> None:
-        """Records have come of which a window had ended before."""
+        """Note records for which a window had already ended."""
         over = placement.ends <= self._moment.passed_end("event")
         if not over.any() or incoming.times is None:
             return

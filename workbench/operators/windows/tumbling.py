@@ -116,7 +116,7 @@ class TumblingAggregate(Operator):
             self._pack()  # late records have added many keys that are in no window
 
     def _note_updates(self, batch: pa.RecordBatch, entries: Int64s, times: Int64s, partial: bool) -> None:
-        """Records have come whose window event time had passed before."""
+        """Note records whose window event time had already passed."""
         updates = self._entries.starts_and_keys()[0][entries] <= self._due_start()
         count = records_in(batch.filter(pa.array(updates))) if partial else int(np.count_nonzero(updates))
         self._context.counters.event_times.update(times[updates], count, self._context.clock.now_us())

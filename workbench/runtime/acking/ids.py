@@ -50,5 +50,5 @@ class Ids:
         hash_ints(np.arange(self._next, self._next + count, dtype=np.int64), numbers)
         self._next += count
         drawn = numbers.view(np.int64)
-        drawn[drawn == 0] = 1  # 0 stands for records without a tree
+        drawn[drawn == 0] = 1  # 0 means a record without a tree
         return drawn

@@ -67,7 +67,7 @@ def acks(
         message_timeout: time after which a root is replayed, at the latest after one and a half of it, such as
             ``"30s"``; can be tuned.
         max_spout_pending: roots that may be pending for each subtask of a source, which reads nothing while there are
-            as many: the flow control of the sources, beside the bounded channels. None: no limit. Can be tuned.
+            as many: the flow control of the sources, in addition to the bounded channels. None: no limit. Can be tuned.
 
     Returns:
         The value for ``run(..., fault_tolerance=...)``.

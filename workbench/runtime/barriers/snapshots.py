@@ -77,7 +77,7 @@ class Arrival:
         start_delay_us: from the trigger to the first barrier.
         alignment_us: from the first barrier to the last.
         processed, processed_bytes: records that the task took in during the alignment, and the bytes of their buffers.
-        early: how many of them are in the state although they came behind a barrier.
+        early: how many of them are in the state but arrived behind a barrier.
         in_flight: the records that the barriers have overtaken.
     """
 

@@ -11,7 +11,7 @@ from workbench.from_json import made, parsed
 from workbench.runtime.storage import CheckpointStorage
 
 LOG = "batches.json"
-"""Its name beside the checkpoints."""
+"""The name of the file next to the checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)

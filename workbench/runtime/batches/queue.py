@@ -100,7 +100,7 @@ class BatchQueue:
         return BatchSourceTask(spans=spans, **rest)
 
     def end(self) -> None:
-        """The log of offsets stays beside the checkpoints."""
+        """Keep the log of offsets next to the checkpoints."""
 
     def counts(self, execution: Execution | None) -> dict[str, int]:
         """The queue, and what has become of batches."""

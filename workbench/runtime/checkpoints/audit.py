@@ -1,6 +1,6 @@
 """Counts what a job processed twice because of failures: nothing, except with at-least-once checkpoints.
 
-In an at-least-once checkpoint, the state of some tasks includes the effect of records that came behind the barrier. A
+In an at-least-once checkpoint, the state of some tasks includes the effect of records behind the barrier. A
 job that resumes from it receives these records again, because their senders resume from the barrier. Each task counts
 them with its snapshot, so the exact number is known when the job is restored. It is the number of records that reach a
 task a second time, whatever they do to its state.

@@ -18,7 +18,7 @@ class Acknowledgement:
         unaligned: the barrier has overtaken records.
         processed_records, processed_bytes: input during the alignment.
         persisted_records, persisted_bytes: in-flight data that is part of the checkpoint.
-        early_records: records in the state although they came behind a barrier.
+        early_records: records in the state that arrived behind a barrier.
         records_in, late_records: records that the task had received, and dropped as late, since it was deployed.
     """
 
@@ -60,7 +60,7 @@ class CheckpointRecord:
     """One checkpoint in the job's history.
 
     Attributes:
-        mode: name of the fault-tolerance policy that was in force when it began.
+        mode: name of the fault-tolerance policy at its start.
         alone: no other checkpoint begins while it is in progress.
         completing: its manifest is being written.
         discarded: it was complete and has since been removed, because only the newest are kept.

@@ -193,7 +193,7 @@ class CheckpointCoordinator:
 
         Args:
             kind: why it is taken.
-            settings: in force.
+            settings: the current settings.
             now_us: processing time.
             savepoint: its name, if it is one.
             aligned: whatever the mode, the state holds everything before the barriers and nothing behind them, and

@@ -4,7 +4,7 @@ An unaligned barrier overtakes records. They belong to no task's state, so the c
 the buffers that the sender had sent before the barrier and that the receiver had not taken before its snapshot, and
 what the sender had not shipped yet. Only records are stored: watermarks are sent again after them.
 
-They are in the task's file as tables of a pseudo-operator, beside other state that belongs to the task and to no
+They are in the task's file as tables of a pseudo-operator, next to other state that belongs to the task and to no
 operator.
 """
 
@@ -83,8 +83,8 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
 
     Args:
         task: its name.
-        pieces: what was in flight to it, and what it had not shipped.
-        early: records that are in its state although they came behind the barrier.
+        pieces: the data that was in flight to it, and its unsent output.
+        early: records in its state that arrived behind the barrier.
     """
     snapshot: Snapshot = {}
     pieces = [alike for piece in pieces for alike in _of_one_kind(piece)]

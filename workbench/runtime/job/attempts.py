@@ -198,7 +198,7 @@ class Attempts:
         self._close(gone, left, failed=True)
 
     def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
-        """Deploy the regions that are down from the latest checkpoint, beside those that run; raises like `launch`."""
+        """Deploy the regions that are down from the latest checkpoint, next to those that run; raises like `launch`."""
         assert self.execution is not None
         vertices = [vertex for region in self.down for vertex in region.vertices]
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in vertices])

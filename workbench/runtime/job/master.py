@@ -352,7 +352,7 @@ class Master:
         self.life.enter("RUNNING")
 
     def _bring_back(self) -> None:
-        """Restart the failed regions from the latest checkpoint, beside those that never stopped."""
+        """Restart the failed regions from the latest checkpoint, next to those that never stopped."""
         what = f"starting {' and '.join(map(str, self._attempts.down))} again"
         try:
             self._attempts.bring_back(self.graph, self.settings)

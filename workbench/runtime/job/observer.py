@@ -13,7 +13,7 @@ class JobObserver:
         """A checkpoint is complete."""
 
     def on_deployed(self, time_us: int) -> None:
-        """Tasks run: all of an attempt, or those of a region that has come back."""
+        """Called when tasks run: all tasks of an attempt, or those of a restarted region."""
 
     def on_end(self, time_us: int) -> None:
         """The job has ended permanently."""

@@ -85,7 +85,7 @@ class TransactionalAttempts(Attempts):
         super().take_down(regions)
 
     def bring_back(self, graph: PhysicalGraph, settings: Settings) -> None:
-        """Deploy the ranges that are down from the store, beside those that run."""
+        """Deploy the ranges that are down from the store, next to those that run."""
         whole, running = self._whole, self.execution
         assert whole is not None
         assert running is not None

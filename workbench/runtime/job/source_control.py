@@ -84,7 +84,7 @@ class SourceControl:
         self._services.rates.update({uid: Rate(per_second) for uid, per_second in tempo.rates.items()})
 
     def shown(self) -> dict[str, str | None]:
-        """Speed and rate in force, as users write them; None where no source has one."""
+        """The current speed and rate, as users write them; None if no source has one."""
         paces = list(self._services.paces.values())
         rates = {uid: _rate(rate.per_second) for uid, rate in self._services.rates.items()}
         texts = set(rates.values())

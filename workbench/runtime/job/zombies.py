@@ -1,7 +1,7 @@
-"""A task that stood still, was replaced, and wakes up: it goes on as if it still ran.
+"""A task that stood still, was replaced, and wakes up: it continues as if it had never stopped.
 
 A paused process, a machine behind a broken network: the job cannot tell them from a dead one, and replaces their tasks.
-When such a task goes on, it sends, reports and writes. What it does must have no effect.
+When such a task continues, it sends, reports and writes. What it does must have no effect.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def tuned(policy: FaultTolerance | None, knob: str, value: object) -> FaultToler
 
 
 def parse_architecture(value: object, name: str) -> FaultTolerance | None:
-    """Return an architecture, or parse its name with arguments; None stands for snapshots.
+    """Return an architecture, or parse its name with arguments; None means snapshots.
 
     Raises:
         SettingError: no such architecture or argument, or an invalid value.

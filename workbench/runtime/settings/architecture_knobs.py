@@ -1,4 +1,4 @@
-"""The arguments of architectures that can be tuned while a job runs: how they are offered, and which are in force."""
+"""The arguments of architectures that can be tuned while a job runs: how they are offered, and their current values."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def check_checkpoints(
     Args:
         policy: of the run.
         wanted: the guarantee that is asked for, such as ``exactly-once``; None: none.
-        mode: the checkpoint mode beside an architecture of fault tolerance; None: there is no architecture.
+        mode: the checkpoint mode next to a fault-tolerance architecture; None: there is no architecture.
         several: the maximum number of concurrent checkpoints.
         aligned_timeout_us: after which a checkpoint becomes unaligned, microseconds; None: never.
 
@@ -58,7 +58,7 @@ def check_checkpoints(
 
 
 def check_acks(policy: FaultTolerance, buffer_timeout_us: int | None) -> None:
-    """Refuse a buffer timeout with which records wait for so long that they are replayed meanwhile.
+    """Refuse a buffer timeout that delays records so much that they would be replayed.
 
     Args:
         policy: of the run.

@@ -46,7 +46,7 @@ class CheckpointStorage(Protocol):
         read."""
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write a small file beside the checkpoints, durably, replacing one of the same name."""
+        """Write a small file next to the checkpoints, durably, replacing one of the same name."""
 
     def kept(self, name: str) -> bytes:
         """The content of such a file; empty where it does not exist or cannot be read."""

@@ -104,7 +104,7 @@ class DirectoryStorage:
         return self._hold.lease, self._hold.ended
 
     def keep(self, name: str, content: bytes) -> None:
-        """Write a small file beside the checkpoints, durably, replacing one of the same name.
+        """Write a small file next to the checkpoints, durably, replacing one of the same name.
 
         Raises:
             CheckpointError: another process has taken the directory.

@@ -178,7 +178,7 @@ def _sensible(manifest: Manifest) -> Manifest:
         if "/" in path or path == MANIFEST or not _is_path(path):
             raise _stray(path)
     for path in sorted(manifest.needs):
-        # The files that a savepoint needs are copied beside the checkpoints, and must not overwrite anything else.
+        # The files that a savepoint needs are copied next to the checkpoints, and must not overwrite anything else.
         if path.partition("/")[0] not in SHARED or "/" not in path or not _is_path(path):
             raise _stray(path)
     return manifest

@@ -15,7 +15,7 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage import CheckpointStorage
 
 FILE = "transactions.json"
-"""Its name beside the checkpoints."""
+"""The name of the file next to the checkpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def rows_of(storage: CheckpointStorage, store: str, run: str) -> tuple[str, str]
 
 
 def leave(storage: CheckpointStorage) -> None:
-    """The job goes on without the rows."""
+    """Note that the job continues without the rows."""
     found = _read(storage)
     if found is not None and found.current:
         storage.keep(FILE, _bytes(Continued(found.rows, found.store, current=False)))

@@ -33,7 +33,7 @@ class MemoryStore:
         self._lock = Lock()
 
     def open(self, rows: str, owner: str, forget: str = "") -> None:
-        """Nobody else has it."""
+        """Do nothing: no other process has this store."""
 
     @property
     def origin(self) -> Origin | None:

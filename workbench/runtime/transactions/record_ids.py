@@ -23,7 +23,7 @@ class RecordIds:
         taken: those of its channels when it starts: runs of first id and number.
 
     Attributes:
-        duplicates: records and other elements that came again.
+        duplicates: records and other elements that arrived again.
         false_positives: new ones that the filter took for known ones, until the store was read.
         lookups: how often the store was read.
     """
@@ -69,7 +69,7 @@ class RecordIds:
         return [(first + int(begin), int(end - begin)) for begin, end in edges.reshape(-1, 2)]
 
     def durable(self, in_hand: Sequence[tuple[str, int, int]]) -> None:
-        """Everything that has come is durable now, except these runs, which wait to be processed.
+        """Note that all received elements are durable, except these runs, which wait to be processed.
 
         A full filter is built anew from the ids that the store still holds.
         """

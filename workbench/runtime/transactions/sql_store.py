@@ -131,7 +131,7 @@ class SqlStore:
         """Apply a transaction: the comparison of the token is part of it."""
         job, task = self._job, write.range
         with self._database.transaction("write a transaction") as statements:
-            # An update and not a query: it holds the row, so nobody claims the range before this is committed.
+            # An update, not a query: it locks the row, so no one claims the range before this is committed.
             held = statements.run(
                 "UPDATE workbench_store_ranges SET token = token WHERE job = ? AND task = ? AND token = ? "
                 "RETURNING token",
@@ -168,7 +168,7 @@ class SqlStore:
         self._database.close()
 
     def end(self) -> None:
-        """Forget the rows of this run; a database that is away keeps them, as after a kill."""
+        """Delete the rows of this run; an unreachable database keeps them, as after a kill."""
         with suppress(WorkbenchError), self._database.transaction("end a store") as statements:
             self._check_owner(statements)
             _delete(statements, self._job)

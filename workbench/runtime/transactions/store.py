@@ -1,7 +1,7 @@
 """The backing store: one row for each range of keys, which is one subtask's, and atomic writes to it.
 
 A writer of a range has a *sequencer* token. A new writer of the range claims the next token; from then on every write
-with an older one fails. So a task that goes on after it was replaced (a zombie) changes nothing.
+with an older one fails. So a task that continues after it was replaced (a zombie) changes nothing.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Store(Protocol):
         Args:
             rows: names them in the store.
             owner: identifies this run of the job.
-            forget: the name of rows that nobody continues.
+            forget: the name of rows that will not be continued.
         """
 
     @property

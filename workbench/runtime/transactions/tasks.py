@@ -116,7 +116,7 @@ class TransactionalOperatorTask(OperatorTask):
         return Outcome.PROGRESSED if moved else Outcome.WAITING
 
     def _next(self) -> tuple[InputChannel, int, Element] | None:
-        """The next new element: what came before is acknowledged again and dropped."""
+        """The next new element; duplicates before it are acknowledged again and dropped."""
         while not self._waiting:
             polled = self.gate.poll()
             if polled is None:

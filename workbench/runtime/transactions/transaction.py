@@ -39,7 +39,7 @@ class Transaction:
         links: its operators, head first.
         outputs: of its chain.
         inbound, outbound: the deliveries of its channels.
-        head_state: state of its head beside that of the operator; empty: none.
+        head_state: state of its head in addition to that of the operator; empty: none.
         facts: the event time that it has reached.
         strong: productions are durable before they are sent.
 
@@ -135,7 +135,7 @@ class Transaction:
         self.records += records
 
     def again(self, delivery: Delivery, below: int) -> None:
-        """What was processed before has come again, up to this id: acknowledge it again."""
+        """Acknowledge again elements up to this id, which arrived again after they were processed."""
         if self.open:
             self._again[delivery.key] = max(below, self._again.get(delivery.key, 0))
         else:
@@ -161,7 +161,7 @@ class Transaction:
         return Write(self.range, self.token, self._states(), facts)
 
     def write_again(self) -> None:
-        """Write what was processed, whoever owns the range now.
+        """Write the processed elements, regardless of the range's current owner.
 
         Raises:
             FencedWriteError: another task does.

@@ -24,7 +24,7 @@ from workbench.runtime.transactions.tasks import TransactionalOperatorTask, Tran
 from workbench.runtime.transactions.transaction import Transaction
 
 _ENDS = ("final", "savepoint")
-"""Kinds of checkpoints behind which nothing was written, or from which users go on elsewhere."""
+"""Kinds of checkpoints after which nothing was written, or from which users continue elsewhere."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Totals:
     Attributes:
         records: written in transactions.
         writes, round_trips: of the store: transactions, and all calls.
-        duplicates: elements that came again and were dropped.
+        duplicates: elements that arrived again and were dropped.
         false_positives: new elements for which the store was read in vain.
         resent: elements that were sent again.
         fenced: writes of replaced tasks that the store refused.

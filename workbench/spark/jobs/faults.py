@@ -26,7 +26,7 @@ class BatchFaults:
     """What happens to the batches of a job, once each.
 
     Spark processes a batch as a whole. So the failure of a task at a record fails the batch that has this record, and
-    Spark ends the query; whoever runs it starts it again from its checkpoint, as the job does here.
+    Spark ends the query; the program that runs it must restart it from its checkpoint, as the job does here.
 
     Args:
         dies: numbers of records of the first source; the batch in which each lies fails once, before it is written.
@@ -68,7 +68,7 @@ class BatchFaults:
             raise BatchFailedOnPurposeError(f"failed on purpose after record {at:,}")
 
     def after(self, rows: int, pause: Callable[[float], None] = rest) -> None:
-        """A batch was written, with so many rows of the first sink."""
+        """Note that a batch was written, with this many rows of the first sink."""
         if self._failed_s is not None:
             self.recovery_s.append(time.monotonic() - self._failed_s)
             self._failed_s = None

@@ -89,7 +89,7 @@ class QueryRunner:
         figures: what carried tasks have counted.
         executors: of the cluster, without those that were lost before this job.
         limits: of the next batches.
-        changes: of the limits, each in a sentence with the batch from which on it is in force.
+        changes: of the limits, each in a sentence with the batch from which it applies.
     """
 
     def __init__(self, run: SparkRun) -> None:
@@ -181,7 +181,7 @@ class QueryRunner:
                 self.resume()
 
     def limit(self, limits: BatchLimits) -> None:
-        """Put other limits in force, by a restart from the last batch.
+        """Apply other limits by restarting from the last batch.
 
         Raises:
             JobError: the job has ended.

@@ -327,7 +327,7 @@ class SparkJob:
         return (self._runner.batches[-1].watermark if self._runner.batches else "") or None
 
     def _told(self) -> str:
-        """What stands above the picture: how its batches are cut, and what was tuned."""
+        """The text above the picture: how its batches are cut, and what was tuned."""
         runner = self._runner
         if self.over:
             now = ""

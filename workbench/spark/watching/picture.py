@@ -95,7 +95,7 @@ def page(
 
 
 def cluster(executors: Sequence[ExecutorSeen]) -> str:
-    """The executors as a table, and what became of the lost ones; nothing where there are none."""
+    """The executors as a table, and the fate of lost ones; empty if there are none."""
     if not executors:
         return ""
     rows = [

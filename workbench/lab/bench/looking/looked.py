@@ -58,7 +58,7 @@ class Looked:
         bytes_per_s: received by the page.
         feed_cpu: share of one core used by the threads that feed the page.
         browser_cpu: share of one core used by the browser.
-        in_force_ms: from moving a slider on the page until the setting is in force, median.
+        in_force_ms: from moving a slider on the page until the setting has taken effect, median.
         in_force_ms_max: of the slowest.
         shown_ms: until the page shows it, median.
         cell_ms, cell_ms_p99: duration of a cell ``1+1`` with the page open.
@@ -135,7 +135,7 @@ def compare(
         painted: frames that each view painted in the measurement.
         received: bytes that the page received in it.
         browser_s: CPU seconds of the browser in it.
-        tuned: milliseconds of each tuning until it was in force, and until the page showed it.
+        tuned: milliseconds of each tuning until it took effect, and until the page showed it.
         checked: the job's results are right.
     """
     alone = before.followed_by(after)

@@ -149,7 +149,7 @@ def _await_cards(browser: Chromium) -> None:
 
 
 def _tune(kernel: Cells, browser: Chromium, value: str) -> tuple[float, float]:
-    """Milliseconds from moving the slider until the setting is in force, and until the page shows it."""
+    """Milliseconds from moving the slider until the setting takes effect, and until the page shows it."""
     begin_ms, shown_ms = browser.ask(call("tune", value, TUNING_PATIENCE_S * 1e3))
     told: list[int] = kernel.ask("shown.tunings()")
     force_ms = min((at / 1e3 - begin_ms for at in told if at / 1e3 >= begin_ms - 2), default=TUNING_PATIENCE_S * 1e3)

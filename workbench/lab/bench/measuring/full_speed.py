@@ -49,7 +49,7 @@ class FullSpeed:
         eps_cpu_s: per CPU second of the process.
         part: of the speed per CPU second of the last run with no mechanism; None: there was none.
         p50_ms, p99_ms: the latency from source to sink at that speed; None: no record came that far.
-        messages: beside the records, for each record: barriers, acknowledgements and calls of a store.
+        messages: in addition to the records, for each record: barriers, acknowledgements and calls of a store.
         checked: whether the results are those of exactly the records that the source has emitted.
     """
 
@@ -196,6 +196,6 @@ def _counted(job: wb.types.Job) -> int:
 
 
 def _messages(frame: Frame) -> float:
-    """Messages beside the records, for each of them."""
+    """Messages in addition to the records, for each record."""
     records = sum(int(vertex.metrics.get("numRecordsIn") or 0) for vertex in frame.vertices if vertex.name == _COUNTED)
     return mechanism_of(frame).messages / max(records, 1)

@@ -35,7 +35,7 @@ class Compared:
     Attributes:
         rate: records per second.
         event_time: whether the records have event time, so that watermarks travel with them.
-        timeout_ms: the buffer timeout, in force for `AFTER_S` seconds.
+        timeout_ms: the buffer timeout, which applies for `AFTER_S` seconds.
         records: that were due after the change and have arrived within the time for which markers count.
         p50_ms, p99_ms: of the status, from latency markers.
         sentence_p50_ms, sentence_p99_ms: of the sentence about the change.

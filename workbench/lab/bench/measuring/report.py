@@ -1,4 +1,4 @@
-"""The report of a benchmark: medians of its runs, beside those of other systems."""
+"""The report of a benchmark: medians of its runs, next to those of other systems."""
 
 from __future__ import annotations
 

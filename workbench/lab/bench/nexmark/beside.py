@@ -1,4 +1,4 @@
-"""Nexmark beside other SQL systems: the same events as files, the queries in their words, and the ratios."""
+"""Nexmark compared with other SQL systems: the same events as files, the queries in their words, and the ratios."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _FIRST_ID, _FIRST_CATEGORY, _CATEGORIES = 1_000, 10, 5
 _IN_FLIGHT, _ACTIVE, _LEAD = 100, 1_000, 10
 _HOT_BLOCK = 100
 _HOT_AUCTIONS, _HOT_SELLERS, _HOT_BIDDERS, _HOT_CHANNELS = 2, 4, 4, 2
-"""One of so many is not hot."""
+"""One of this many is not hot."""
 _POOL = 997
 _SIDE_INPUT = 10_000
 

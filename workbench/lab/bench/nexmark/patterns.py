@@ -1,4 +1,4 @@
-"""Patterns: the pattern queries of Nexmark, and a pattern beside the same in plain Python, record by record."""
+"""Patterns: the pattern queries of Nexmark, and a pattern compared with plain Python, record by record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The delays of the flights by airport and hour: in the kernel, on Spark, and as somebody writes it in PySpark.
+"""The delays of the flights by airport and hour: in the kernel, on Spark, and hand-written in PySpark.
 
 As a program it answers for one master, because a process has one JVM of Spark::
 

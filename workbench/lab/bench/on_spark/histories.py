@@ -72,7 +72,7 @@ def write(rows: int, tell: Callable[[str], None]) -> Written:
         "rand(7) AS value",
     )
     with tempfile.TemporaryDirectory(prefix="workbench-bench-") as folder:
-        tell("a warm-up")  # otherwise whoever writes first pays for the start of the JVM
+        tell("a warm-up")  # otherwise the first writer pays for the start of the JVM
         some = frame.limit(min(rows, _WARM_UP))
         some.write.parquet(Path(folder, "warm-up").as_uri())
         _history(some, Path(folder, "warm-up.log"))

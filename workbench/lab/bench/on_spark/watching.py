@@ -1,4 +1,4 @@
-"""What `wb.watch` costs a query that somebody wrote in PySpark: the same query, watched and alone in turn.
+"""The cost of `wb.watch` for a hand-written PySpark query: the same query, watched and alone in turn.
 
 The query has many small batches, because what a watcher asks for is told by batch.
 """

@@ -36,7 +36,7 @@ SETTINGS = {
     "table.optimizer.distinct-agg.split.enabled": "true",
 }
 LEAST_SHARE = 0.1
-"""Of a query's time; below it, the difference to reading says nothing."""
+"""The share of a query's time below which the difference to reading means nothing."""
 
 
 class Cost:

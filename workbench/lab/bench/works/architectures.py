@@ -212,7 +212,7 @@ def compare_one(
 
 
 def acknowledging(execution: Execution) -> tuple[int, int]:
-    """The messages to and from the ackers of an attempt, and the bytes of these and of the ids beside records."""
+    """The messages to and from the ackers of an attempt, and the bytes of these and of the ids of records."""
     acks = [*execution.returns, *(channel for channel in execution.channels if channel.flow.tag == ACKS)]
     records = sum(channel.records_sent for channel in execution.channels if channel.flow.tag != ACKS)
     ids = sum(field.type.byte_width for field in IDS)
@@ -223,7 +223,7 @@ def acknowledging(execution: Execution) -> tuple[int, int]:
 
 
 def observed(*, lost: int, doubled: int) -> str:
-    """The strongest guarantee that results with so many lost and doubled records agree with.
+    """The strongest guarantee that agrees with these numbers of lost and duplicated records.
 
     Example:
         >>> [observed(lost=0, doubled=0), observed(lost=0, doubled=3), observed(lost=2, doubled=0)]
@@ -249,7 +249,7 @@ class _Observer:
     """Counts the records that pass, in one task, and fails once at each of some records.
 
     Attributes:
-        replayed: how often a record has come again.
+        replayed: how often a record was sent again.
         recoveries_ms: from each failure to the next batch.
     """
 

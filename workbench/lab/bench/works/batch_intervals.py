@@ -116,7 +116,7 @@ def answers(architecture: str, checkpoint_interval: str | None) -> dict[int, int
         30
     """
     spark = architecture == "spark"
-    # Not from 1970-01-01 00:00 on, where Spark's watermark stands before it has seen a record.
+    # Not from 1970-01-01 00:00 on, which is Spark's watermark before the first record.
     times = pa.table({"t": pa.array(input_times() + _HOUR_US, pa.timestamp("us"))})
     stream = wb.Stream.from_table(times, event_time="t", rate=RATE * SPARK_SPEED if spark else RATE)
     counted = stream.window(wb.tumbling(WINDOW)).aggregate(n=wb.count())

@@ -53,7 +53,7 @@ class Events:
     times_ms: Int64s
 
     def keyed(self, keys: int) -> Int64s:
-        """A column of so many keys, each as often as the others unless it is one of `keys`."""
+        """A column of a number of keys, all equally frequent, except `keys`."""
         found = self.keys.get(keys)
         return self.keys[BLOCK] % keys if found is None else found
 

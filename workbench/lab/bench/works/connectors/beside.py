@@ -1,4 +1,4 @@
-"""A connector beside a program of its client, for the same rows."""
+"""A connector compared with a program of its client, for the same rows."""
 
 from __future__ import annotations
 

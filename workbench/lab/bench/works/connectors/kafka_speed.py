@@ -1,4 +1,4 @@
-"""The Kafka source beside loops over its client: JSON of 100 bytes."""
+"""The Kafka source compared with loops over its client: JSON of 100 bytes."""
 
 from __future__ import annotations
 

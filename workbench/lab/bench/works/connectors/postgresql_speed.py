@@ -1,4 +1,4 @@
-"""The PostgreSQL sink beside COPY alone."""
+"""The PostgreSQL sink compared with COPY alone."""
 
 from __future__ import annotations
 
