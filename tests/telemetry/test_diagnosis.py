@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -139,6 +140,28 @@ def test_a_subtask_that_gets_most_of_the_records_is_named_with_its_share() -> No
     assert uneven(chain, edges("read-sum"), ended) == []
     forward = [EdgeFrame("read->sum", "read", "sum", "rebalance", 0, 1, 0.0, 0.0)]
     assert uneven(chain, forward, summing(1_020, 4_980)) == []
+
+
+def test_checkpoints_that_fail_are_told_with_how_far_a_failure_would_go_back() -> None:
+    numbers = wb.Stream.from_table(pa.table({"n": range(1_000)}), rate=100).uid("read").rebalance()
+    sums = numbers.map_batches(lambda batch: batch, {"n": pa.int64()}).uid("sum")
+    settings = {"driver": "stepping", "checkpoint_interval": "1s", "checkpoint_timeout": "1s"}
+    job = sums.sink_to(wb.DiscardSink()).run("failing", **settings)  # type: ignore[arg-type]
+    driver = job.stepper.driver
+
+    def told() -> str:
+        frame = job.recorder.latest()
+        return "" if frame is None else " ".join(frame.findings)
+
+    assert driver.run_until(lambda: job.status()["checkpoints"] == 2)
+    assert told() == ""
+    job.faults.stall("sum")
+    assert driver.run_until(lambda: told().startswith("The last checkpoint failed: timed out. A failure now takes the"))
+    assert driver.run_until(lambda: told().startswith("3 checkpoints in a row failed, the last one: timed out. "))
+    assert re.search(r"A failure now takes the job back to checkpoint 2, [4-7] s ago\.", told())
+    job.faults.stall("sum", stalled=False)
+    assert driver.run_until(lambda: told() == "")
+    job.cancel()
 
 
 @pytest.mark.parametrize("idle_after", [None, "1s"])

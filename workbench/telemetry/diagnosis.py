@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from workbench.durations import MAX_TIME, format_instant
+from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
 from workbench.telemetry.frames import EdgeFrame, Frame, OutageFrame, TaskFrame, VertexFrame
 
 NONE = "No backpressure."
@@ -161,6 +162,31 @@ def _span(ms: int) -> str:
         return f"{ms} ms"
     minutes, seconds = divmod(round(ms / 1_000), 60)
     return f"{minutes} min {seconds} s" if minutes else f"{ms / 1_000:.1f} s"
+
+
+def unsaved(failures: int, failed: CheckpointRecord | None, done: CheckpointRecord | None, now_us: int) -> str:
+    """Says that the last checkpoints have failed, why, and how far a failure would take the job back; else empty.
+
+    Args:
+        failures: so many have failed since the last complete one, by a fault of their own.
+        failed, done: the last one that has failed, and the last complete one.
+        now_us: processing time.
+
+    Example:
+        >>> done = CheckpointRecord(7, "periodic", 4_000_000, ())
+        >>> failed = CheckpointRecord(9, "periodic", 8_000_000, (), reason="timed out")
+        >>> print(unsaved(2, failed, done, 16_000_000).replace(". ", ".\\n"))
+        2 checkpoints in a row failed, the last one: timed out.
+        A failure now takes the job back to checkpoint 7, 12 s ago.
+    """
+    if not failures or failed is None:
+        return ""
+    many = f"{failures} checkpoints in a row failed, the last one" if failures > 1 else "The last checkpoint failed"
+    told = f"{many}: {failed.reason}".rstrip(".")
+    if done is None:
+        return f"{told}. A failure now takes the job back to its beginning."
+    age_s = (now_us - done.triggered_us) / 1e6
+    return f"{told}. A failure now takes the job back to checkpoint {done.checkpoint_id}, {age_s:.0f} s ago."
 
 
 def held_by(frame: Frame) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from workbench.telemetry.batches.queue import batches_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import NONE, cut_off, explain, idle_split, skewed, uneven
+from workbench.telemetry.diagnosis import NONE, cut_off, explain, idle_split, skewed, uneven, unsaved
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
@@ -307,8 +307,14 @@ class Sampler(JobObserver):
     ) -> tuple[str, ...]:
         found, execution = uneven(vertices, edges, tasks), master.execution
         hot = {} if execution is None else self._hot_keys.sample(master.graph, execution, [one.task for one in found])
+        coordinator, now_us = master.coordinator, master.services.clock.now_us()
+        latest = coordinator.latest_records
+        failing = unsaved(coordinator.failures, latest.get("FAILED"), latest.get("COMPLETED"), now_us)
         return tuple(
-            filter(None, (cut_off(tasks), idle_split(tasks), *(skewed(one, hot.get(one.task, "")) for one in found)))
+            filter(
+                None,
+                (failing, cut_off(tasks), idle_split(tasks), *(skewed(one, hot.get(one.task, "")) for one in found)),
+            )
         )
 
     def _job_metrics(self, master: Master, now: int) -> dict[str, float | int | str | None]:
