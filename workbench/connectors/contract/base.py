@@ -30,6 +30,8 @@ class Fetched:
         next_us: no record is due before this processing time; 0: more can be available now.
         where: describes the position of row i of `records` (``data.csv, row 17``); rows and offsets count from 0, lines
             from 1. None: unknown.
+        due_us: when the first and the last of `records` were due, processing times, for a reader with a schedule:
+            latency counts from then on, however late the source gets to read. None: it counts from when they are read.
     """
 
     records: Records
@@ -37,6 +39,7 @@ class Fetched:
     dead_letters: Records | None = None
     next_us: int = 0
     where: Callable[[int], str] | None = None
+    due_us: tuple[int, int] | None = None
 
 
 def counted(place: str, first: int) -> Callable[[int], str]:

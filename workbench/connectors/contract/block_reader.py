@@ -174,7 +174,8 @@ class BlockReader(SourceReader):
         self._room -= allowed
         if not self._room:
             self._look_again()
-        return Fetched(Records.timed(batch, self._event_time), str(split), None, self._throttle.look_again_us, where)
+        records = Records.timed(batch, self._event_time)
+        return Fetched(records, str(split), None, self._throttle.look_again_us, where, self._throttle.due_us)
 
     def _next_block(self) -> bool:
         """Move to the block with the lowest remaining row; returns whether there is one."""

@@ -6,6 +6,9 @@ from fractions import Fraction
 from typing import Protocol, runtime_checkable
 
 _BURST_US = 1_000_000
+FEW_US = 100_000
+"""What becomes due in a longer time, while nothing can be read, takes several reads: other things that wait for the
+source come in between, and each read has a latency of its own."""
 LOOK_US = 1_000
 """The minimum interval between two polls for due records, unless a reader's driver allows more frequent ones."""
 
@@ -44,18 +47,22 @@ class RateLimit:
     Args:
         per_second: records per second, above zero.
 
+    Attributes:
+        few: the records of `FEW_US`.
+
     Example:
         >>> limit = RateLimit(Fraction(2))
         >>> limit.due(0), limit.due(1_000_000)
         (1, 3)
     """
 
-    __slots__ = ("_anchor_us", "_burst", "_records", "_taken", "_us")
+    __slots__ = ("_anchor_us", "_burst", "_records", "_taken", "_us", "few")
 
     def __init__(self, per_second: Fraction) -> None:
         self._records, self._us = (per_second / 1_000_000).as_integer_ratio()  # numerator: records, denominator: us
         self._burst = max(1, _BURST_US * self._records // self._us)
         self._anchor_us: int | None = None
+        self.few = self.within(FEW_US)
         self._taken = 0
 
     def due(self, now_us: int) -> int:
@@ -68,12 +75,26 @@ class RateLimit:
             self._anchor_us, self._taken, due = now_us, 1 - burst, burst
         return due if due > 0 else 0
 
-    def take(self, count: int) -> None:
-        """Count records as emitted."""
+    def take(self, count: int) -> tuple[int, int]:
+        """Count records as emitted, one at least; returns when the first and the last of them were due.
+
+        Example:
+            >>> limit = RateLimit(Fraction(4))
+            >>> limit.due(1_000_000), limit.due(1_500_000), limit.take(3)
+            (1, 3, (1000000, 1500000))
+        """
+        assert self._anchor_us is not None
+        first_us = -(-self._taken * self._us // self._records)
         self._taken += count
+        last_us = -((1 - self._taken) * self._us // self._records)
+        return self._anchor_us + first_us, self._anchor_us + last_us
 
     def next_us(self, earliest_us: int) -> int:
         """When to poll again if nothing is due: at the next record, but not before `earliest_us`."""
         assert self._anchor_us is not None
         wait_us = -(-self._taken * self._us // self._records)
         return max(self._anchor_us + wait_us, earliest_us)
+
+    def within(self, us: int) -> int:
+        """The number of records that become due in a time; at least one."""
+        return max(1, us * self._records // self._us)

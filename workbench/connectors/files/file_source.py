@@ -189,7 +189,7 @@ class FileReader(SourceReader):
 
     def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
         where = counted(f"{name}, row", self._rows[name] - rows.num_rows)
-        return Fetched(Records.timed(rows, self._source.event_time), name, where=where)
+        return Fetched(Records.timed(rows, self._source.event_time), name, where=where, due_us=self._throttle.due_us)
 
     def snapshot(self) -> Snapshot:
         """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}, "counts": "rows"}``."""

@@ -96,6 +96,15 @@ class Pace:
         wait = gap / line.speed
         return line.now_us + (math.ceil(wait) if wait < _FAR_US else _FAR_US)
 
+    def due_between(self, first_us: int, last_us: int) -> tuple[int, int] | None:
+        """The processing times at which records with these arrival times were due; None where nothing is paced."""
+        line = self._line
+        if line.paused or math.isinf(line.speed):
+            return None
+        gaps = (max(0, arrival_us - line.history_us) for arrival_us in (first_us, last_us))
+        first, last = (line.now_us + int(gap / line.speed) for gap in gaps)
+        return first, last
+
     def set_speed(self, speed: float, now_us: int) -> None:
         """Continue from the present position with another speed; a paused replay stays paused."""
         line = self._line

@@ -147,12 +147,14 @@ class ReplayReader(SourceReader):
         log = self._source.log
         self.records_read += batch.num_rows
         last = batch.column(log.arrival_time).slice(batch.num_rows - 1)
-        pace.reached(channel, int(event_times(last, log.arrival_time)[0]))
+        last_us = int(event_times(last, log.arrival_time)[0])
+        pace.reached(channel, last_us)
         if cursor.exhausted:
             self._active.remove(channel)
             cursor.close()
         where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
-        return Fetched(Records.timed(batch, log.event_time), str(channel), where=where)
+        records, due = Records.timed(batch, log.event_time), pace.due_between(arrival_us, last_us)
+        return Fetched(records, str(channel), where=where, due_us=due)
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; it includes an earlier seek, even if a

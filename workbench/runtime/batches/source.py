@@ -172,10 +172,14 @@ class BatchSourceTask(SourceTask):
         """Read once; returns whether there was anything."""
         room = max(1, self._room)
         fetched = self.reader.poll(min(room, self._read.at_most(self.settings.buffer_size, self.pool)))
-        if now_us >= self._marker_schedule.due_us:
-            self._marker_schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
-            covers_us = self._marker_schedule.cover(now_us)
-            self._open.items.append(LatencyMarker(now_us, self.name, covers_us=covers_us))
+        until_us, rested_us = now_us, 0
+        if isinstance(fetched, Fetched) and fetched.due_us is not None:
+            until_us, rested_us = self._markers.stretch(fetched.due_us, len(fetched.records))
+        schedule = self._markers.schedule
+        if schedule.wants(until_us, rested_us):
+            schedule.space(self.root.counters.numRecordsIn, self.settings.latency_interval_us)
+            covers_us = schedule.cover(until_us, rested_us)
+            self._open.items.append(LatencyMarker(until_us, self.name, rested_us, covers_us))
         match fetched:
             case Fetched():
                 self._wait_until_us = max(now_us, fetched.next_us)

@@ -20,12 +20,17 @@ class MarkerRoute:
 
     Args:
         pending: the pending buffers of the output.
+
+    Attributes:
+        lag_us: of a marker that is sent now and happens to be in a buffer, how late the records before it were read;
+            None: it is at the end of a rest, or another task's.
     """
 
-    __slots__ = ("_pending", "_rows_before")
+    __slots__ = ("_pending", "_rows_before", "lag_us")
 
     def __init__(self, pending: Sequence[PendingBuffer]) -> None:
         self._pending = pending
+        self.lag_us: int | None = None
         self._rows_before: dict[int, int] = {}  # by the turn of a marker, those of its channel before the rest
 
     def begin_rest(self, turn: int) -> None:
@@ -34,6 +39,10 @@ class MarkerRoute:
         self._rows_before = {
             each: pending[each * _TURN // 1_000 % len(pending)].rows_ever for each in range(turn, turn + _AFTER_REST)
         }
+
+    def end_rest(self) -> None:
+        """The next markers tell of no rest."""
+        self._rows_before = {}
 
     def of(self, marker: LatencyMarker, turn: int) -> tuple[PendingBuffer, LatencyMarker | None, LatencyMarker | None]:
         """Where a marker goes.
@@ -51,7 +60,7 @@ class MarkerRoute:
         pending = self._pending[turn * _TURN // 1_000 % len(self._pending)]
         rows_ever = pending.rows_ever
         added = rows_ever - self._rows_before.get(turn, rows_ever)
-        if not marker.rested_us or added <= pending.rows:
+        if added <= pending.rows:
             return pending, None, marker
         waits = pending.rows / added
         later_us, covers_us = int(marker.rested_us * waits), int(marker.covers_us * waits)

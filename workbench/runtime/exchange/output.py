@@ -363,18 +363,23 @@ class EdgeOutput:
             else:
                 pending.channel.push(watermark)
 
-    def emit_marker(self, marker: LatencyMarker, turn: int) -> None:
-        """Send a latency marker to one channel, chosen by `turn`."""
+    def emit_marker(self, marker: LatencyMarker, turn: int, *, behind: bool = False) -> None:
+        """Send a latency marker to one channel, chosen by `turn`.
+
+        Args:
+            marker: what is sent.
+            turn: the number of markers so far.
+            behind: whether it follows at once where the records before it have left in a full buffer. Otherwise it
+                waits as a record would that comes now.
+        """
         pending, shipped, waiting = self.markers.of(marker, turn)
         if shipped is not None:
             pending.channel.push(shipped)
-        if waiting is None:
-            return
-        if pending.rows or self.ship_after_us:
-            pending.follow(waiting)  # as a record that arrives now would
+        if (pending.rows or self.ship_after_us) and waiting and not (behind and pending.leaves_at_once()):
+            pending.follow(waiting, self.markers.lag_us)
             self.marks[pending.target] = 1
             pending.since_us = pending.since_us or self.arrived_us or self._now_us() or 1
-        else:
+        elif waiting:
             pending.channel.push(waiting)
 
     def emit_event(self, element: Element) -> None:
@@ -415,6 +420,7 @@ class EdgeOutput:
         shipped = False
         for pending in self.filled():
             if pending.since_us and now_us - pending.since_us >= timeout and not pending.over:
+                pending.tell_of_all(now_us, self.markers.lag_us)
                 self._ship_and_fit(pending, now_us)
                 shipped = True
         return shipped

@@ -8,6 +8,7 @@ of a channel with little traffic do not wait for a large buffer to fill.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -19,6 +20,9 @@ from workbench.runtime.exchange.channel import Channel
 SMALLEST_BUFFER = 256
 """Records; low throughput makes no buffer smaller than this."""
 
+
+EVEN = 8
+"""Rows of a buffer from which their arrivals count as evenly spread."""
 
 FIRST_BUFFER = 16_384
 """Records; the limit for a buffer until the channel's throughput is known: a sender holds memory for a full buffer of
@@ -41,6 +45,8 @@ class PendingBuffer:
         "_arrived",
         "_behind",
         "_burst",
+        "_left_at_once",
+        "_marked",
         "_measured_us",
         "_shipped",
         "_turns",
@@ -68,7 +74,10 @@ class PendingBuffer:
         self.preaggregated = False
         self.watermark_us = NO_TIME
         self._shipped = 0
-        self._behind: deque[tuple[int, Watermark | LatencyMarker]] = deque()  # each behind so many rows of the channel
+        self._marked = 0  # rows of the channel at the last latency marker
+        self._left_at_once = False
+        # Each behind so many rows of the channel, with the lag of a marker that happens to be in this buffer.
+        self._behind: deque[tuple[int, Watermark | LatencyMarker, int | None]] = deque()
 
     @property
     def over(self) -> bool:
@@ -87,14 +96,19 @@ class PendingBuffer:
             if self.rows:
                 self._turns += 1
 
-    def follow(self, element: Watermark | LatencyMarker) -> None:
-        """Send this behind the rows that are in it; of several watermarks behind one buffer's rows the last is sent."""
+    def follow(self, element: Watermark | LatencyMarker, lag_us: int | None = None) -> None:
+        """Send this behind the rows that are in it; of several watermarks behind one buffer's rows the last is sent.
+
+        Args:
+            element: what follows.
+            lag_us: of a marker that happens to be in this buffer, how late the records that it follows were read.
+        """
         place = self._shipped + self.rows
         if type(element) is Watermark:
             self.watermark_us = element.timestamp_us
             if self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
                 self._behind.pop()
-        self._behind.append((place, element))
+        self._behind.append((place, element, lag_us))
 
     def _push(self, buffer: Records) -> None:
         """Ship a buffer from the front, and the control elements up to its last row and directly after it."""
@@ -174,6 +188,25 @@ class PendingBuffer:
     def rows_ever(self) -> int:
         """Rows that were shipped or are in it."""
         return self._shipped + self.rows
+
+    def tell_of_all(self, now_us: int, last_lag_us: int | None) -> None:
+        """The buffer is shipped now, at the end of its timeout: a marker that happens to be in it stands for all of its
+        rows, which became due evenly until now, the first about as long before it was read as those that the marker
+        follows. One of them alone would be a sample. Few rows are no even flow: the first waits for the whole timeout.
+        Nor are rows of which the last marker, whose lag is None, tells that they became due in a long time.
+        """
+        if last_lag_us is None or self.rows < EVEN:
+            return
+        for place, (rows, element, lag_us) in enumerate(self._behind):
+            if lag_us is not None and type(element) is LatencyMarker:
+                rested_us = now_us - self.since_us + lag_us
+                self._behind[place] = rows, replace(element, marked_us=now_us, rested_us=rested_us), None
+
+    def leaves_at_once(self) -> bool:
+        """Whether the records that a latency marker follows, which comes now, have left in a buffer that was full."""
+        if self.rows or self.rows_ever != self._marked:
+            self._marked, self._left_at_once = self.rows_ever, not self.rows
+        return self._left_at_once
 
     def fitting(self, now_us: int, target_us: int, largest: int) -> int:
         """The size of the next full buffers, from recent throughput: the rate, or what arrived at once."""

@@ -42,7 +42,7 @@ class AckedOperatorTask(OperatorTask):
         if roots:
             send_acks(self.root, roots, values, FROM_OPERATOR)
         if self._rest_us:
-            self._rest()
+            self._rest_behind(channel)
         return Outcome.PROGRESSED
 
     def _emit_marker(self, marker: LatencyMarker) -> None:

@@ -176,8 +176,18 @@ class OperatorTask(Task):
             self.shown, self.watched = records, False
         self.root.receive(records, channel.port)
         if self._rest_us:
-            self._rest()
+            self._rest_behind(channel)
         return Outcome.PROGRESSED
+
+    def _emit_marker(self, marker: LatencyMarker) -> None:
+        self._marker_turn += 1
+        for output in self.outputs:
+            output.emit_marker(marker, self._marker_turn, behind=self.gathers)
+
+    def _rest_behind(self, channel: InputChannel) -> None:
+        """The task is slowed down, and a buffer of this channel has passed: so do the markers behind its records."""
+        self._take_markers(channel, self._now_us())
+        self._rest()
 
     def _on_barrier(self, channel: InputChannel, barrier: CheckpointBarrier, now_us: int) -> None:
         if self.restored is not None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil
 from workbench.connectors.live.hybrid_source import rated
-from workbench.durations import MAX_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Records
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.contract.positions import Reading
@@ -19,8 +19,7 @@ from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Command, Drained, Trigger
-from workbench.runtime.tasks.kept_markers import FEW, markers_after
-from workbench.runtime.tasks.marker_schedule import MarkerSchedule
+from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_time import SourceTime
 from workbench.runtime.tasks.task import Outcome, Task
@@ -79,12 +78,13 @@ class SourceTask(Task):
         self._wait_until_us: int | None = now
         self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
         self._rested_us, self._found, self._handled_us = now, 0, 0
-        self._unread_us = 0  # from when on there may be records that were left for the end of the rest
+        # Until when it rested at last, and from when on there may be records that were left for the end of the rest.
+        self._rests_us, self._unread_us = NO_TIME, 0
         self._look_us, self._crowds = 0, False  # whether the first of them may have become due at any time before
         leaves = [link for link in self.links if not (link.edges or link.children or link.side_edges)]
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
-        self._marker_schedule = MarkerSchedule(now, self.settings.latency_interval_us)
+        self._markers = SourceMarkers(self.name, self.outputs, now, self.settings.latency_interval_us)
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Restore the event times of all former subtasks' splits that this subtask has now."""
@@ -136,7 +136,7 @@ class SourceTask(Task):
             smallest = min(pending.size for output in self.outputs for pending in output.pending)
             due_us = min(due_us, now_us + since_us * smallest // (found if crowded else 2 * found))
         if due_us > wait_us:
-            self._wait_until_us, self._unread_us = due_us, wait_us
+            self._wait_until_us, self._unread_us, self._rests_us = due_us, wait_us, due_us
             self._crowds = wait_us < now_us + 2 * self._look_us
             for output in self.outputs:
                 output.markers.begin_rest(self._marker_turn + 1)
@@ -146,17 +146,26 @@ class SourceTask(Task):
         """Whether the sources of many other jobs take the time."""
         return self._rest_max_us > LONGEST_REST_US
 
-    def _send_markers(self, now_us: int, rested_us: int, records: int) -> None:
-        """Send the latency marker that is due, or those of a rest: one for each channel if it was long."""
-        schedule = self._marker_schedule
+    def _mark(self, now_us: int, found: int, stretch: Stretch | None, *, reads_on: bool) -> bool:
+        """Send latency markers if they are due; returns whether there was one.
+
+        Args:
+            now_us: start of the step.
+            found: records that it has read.
+            stretch: when they became due, if its reader knows.
+            reads_on: there may be more to read now.
+        """
+        rested_us = now_us - (self._rested_us if self._crowds else self._unread_us) if self._unread_us else 0
+        markers, records, rests = self._markers, self._found + found, now_us - self._rests_us <= 2 * self._rest_max_us
+        if stretch is None and not markers.are_due(now_us, max(0, rested_us), found, records, reads_on=reads_on):
+            return False
+        records = found if stretch is not None else 0 if self._crowds else records
         # Among many jobs, markers cost more than the few records of each.
         interval_us = max(self.settings.latency_interval_us, self._look_us // 2)
-        schedule.space(self.root.counters.numRecordsIn, interval_us)
-        covers_us = schedule.cover(now_us, rested_us)
-        places = records if 0 < records < FEW else max((len(output.pending) for output in self.outputs), default=1)
-        count = max(1, min(rested_us // interval_us, places))
-        for marker in markers_after(rested_us, records, now_us, self.name, self._marker_turn, covers_us, count):
+        markers.schedule.space(self.root.counters.numRecordsIn, interval_us)
+        for marker in markers.of(stretch or (now_us, max(0, rested_us)), records, self._marker_turn, now_us, rests):
             self._emit_marker(marker)
+        return True
 
     def _ships_between(self, after_us: int, until_us: int) -> bool:
         """Whether a buffer, with which a watermark can be sent, is due then; the first bound is exclusive."""
@@ -212,7 +221,7 @@ class SourceTask(Task):
 
     def _pause(self, paused: bool) -> None:
         self.paused = paused
-        self._wait_until_us = self._now_us()
+        self._wait_until_us = self._markers.resumed_us = self._now_us()
 
     @property
     def held(self) -> bool:
@@ -242,6 +251,8 @@ class SourceTask(Task):
             self.event_time.stay_active(now_us)
         worked = False
         read, large, sent_before, found = self._read, False, 0, 0
+        stretch: Stretch | None = None
+        markers, marks = self._markers, self._markers.schedule
         fetched: Fetched | WaitUntil | Exhausted
         event_time = self.event_time
         alignment = event_time.alignment
@@ -254,10 +265,13 @@ class SourceTask(Task):
                 sent_before = self.rows_sent
             fetched = self.reader.poll(read.at_most(self.settings.buffer_size, self.pool))
         match fetched:
-            case Fetched(records, split, dead_letters, next_us, where):
+            case Fetched(records, split, dead_letters, next_us, where, due_us):
                 worked, found = True, records.batch.num_rows
                 self._wait_until_us = max(now_us, next_us)
+                markers.scheduled = due_us is not None
                 if found:
+                    if due_us is not None and (due_us[1] >= marks.due_us or due_us[1] - due_us[0] >= marks.long_us):
+                        stretch = markers.begin(due_us, found, self._marker_turn + 1)
                     self._reading.where = where
                     for output in self.outputs:
                         output.arrived_us = min(self._unread_us, now_us)
@@ -277,15 +291,9 @@ class SourceTask(Task):
                 return Outcome.PROGRESSED
         if self.reader.splits() is not self._live:
             self._follow_splits(now_us)
-        rested_us = max(0, now_us - self._unread_us) if self._unread_us else 0
-        if rested_us and self._crowds:
-            rested_us = now_us - self._rested_us
         reads_on = type(fetched) is Fetched and fetched.next_us <= now_us
-        if (now_us >= self._marker_schedule.due_us or rested_us >= self._marker_schedule.long_us) and (
-            not rested_us or (self._found + found and not reads_on)
-        ):
-            self._send_markers(now_us, rested_us, 0 if self._crowds else self._found + found)
-            worked = True
+        if stretch is not None or now_us >= marks.due_us or (self._unread_us and not markers.scheduled):
+            worked |= self._mark(now_us, found, stretch, reads_on=reads_on)
         for output in self.outputs:
             output.arrived_us = 0
         if alignment is not None and not alignment.asked_for:
