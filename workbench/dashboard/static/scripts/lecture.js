@@ -10,6 +10,9 @@ import { FIELDS, HEIGHT, MOVED, WIDTH, go, made } from "./stands.js"
 
 const KEYS = "← → scenes · F full screen · + − size · Esc leaves"
 
+/** Letters of charts grow by so much more than lines: on a page of its own they are the smallest ones. */
+const LETTERS = 1.2
+
 const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
 
 /**
@@ -50,6 +53,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   const rooms = new Map()
   /** @type {Map<any, boolean>} what is left out, and whether it was visible before */
   const hidden = new Map()
+  /** @type {Set<any>} the cards of the scene */
+  let shown = new Set()
+  let isArranging = false
   let factor = 1
   /** @type {Element | null} */
   let focused = null
@@ -68,12 +74,14 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   const laidOut = () => root.children[0].children.flatMap((/** @type {any} */ one) => (isStage(one) ? [one, ...one.children] : [one]))
 
   const heightOfWords = () => caption.offsetHeight + news.offsetHeight
+  /** The height of what is shown and is no plot, as it was when the plots were stretched. */
+  let taken = 0
   const tell = () => {
     const before = heightOfWords()
     caption.innerHTML = said.get_column("caption")[0]
     state.innerHTML = said.get_column("state")[0]
     news.innerHTML = said.get_column("news")[0]
-    if (isOpen() && heightOfWords() !== before) fitSoon()
+    if (isOpen() && (heightOfWords() !== before || Math.abs(heightBesidePlots() - taken) > 3)) fitSoon()
   }
   const choose = (/** @type {string} */ scene) => {
     if (chosen.get_column("scene")[0] !== scene) chosen.data = { scene: [scene] }
@@ -81,7 +89,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
 
   // Sizes -------------------------------------------------------------------------------------------------------
 
-  const enlarge = (/** @type {any} */ model, /** @type {number} */ factor) => {
+  const enlarge = (/** @type {any} */ model, /** @type {number} */ factor, letters = 1) => {
     const before = usual.get(model) ?? {}
     usual.set(model, before)
     /** @type {{[property: string]: any}} */
@@ -89,7 +97,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     for (const name of Object.keys(model.properties)) {
       if (!GROWS.test(name)) continue
       before[name] ??= model[name]
-      values[name] = grown(before[name], factor)
+      values[name] = grown(before[name], name.endsWith("font_size") ? factor * letters : factor)
     }
     model.setv(values, { sync: false })
   }
@@ -111,7 +119,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     const widest = (window.innerWidth - 60) / (before.min_width ?? 1)
     const most = isDrawing ? Math.max(1, Math.min(widest, height === null ? factor : height / before.height)) : factor
     const times = Math.min(most, 1.8 * factor)
-    for (const part of plot.references()) if (part.type !== "ColumnDataSource") enlarge(part, times)
+    for (const part of plot.references()) if (part.type !== "ColumnDataSource") enlarge(part, times, isDrawing ? 1 : LETTERS)
     const values = {
       height: Math.floor(isDrawing || height === null ? before.height * times : height),
       min_width: isDrawing ? Math.floor(before.min_width * times) : null,
@@ -149,18 +157,26 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     isFitting = false
   }
 
+  const plotsInSight = () => present().flatMap(([, , plots]) => plots).filter((plot) => elementOf(plot)?.offsetParent != null)
+  /** Where the last of the cards ends. */
+  const endOfCards = () => {
+    const shown = [...(elementOf(root.children[0])?.shadowRoot?.children ?? [])].map((one) => one.getBoundingClientRect())
+    return Math.max(...shown.filter((one) => one.height > 0).map((one) => one.bottom))
+  }
+  const heightBesidePlots = () => plotsInSight().reduce((rest, plot) => rest - plot.height, endOfCards())
+
   /** Plots take the height that is left, or give up what is missing. */
   const stretch = () => {
     if (!isOpen()) return
     const grid = elementOf(root.children[0])
-    const plots = present().flatMap(([, , plots]) => plots).filter((plot) => elementOf(plot)?.offsetParent != null)
-    const shown = [...(grid?.shadowRoot?.children ?? [])].map((one) => one.getBoundingClientRect())
-    const end = Math.max(...shown.filter((one) => one.height > 0).map((one) => one.bottom))
+    const plots = plotsInSight()
+    const end = endOfCards()
     if (grid === undefined || plots.length === 0 || !Number.isFinite(end)) return
     const spare = grid.getBoundingClientRect().bottom - end - 2
     isFitting = true
     for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / plots.length))
     isFitting = false
+    requestAnimationFrame(() => requestAnimationFrame(() => (taken = heightBesidePlots())))
   }
   const fitSoon = () => {
     fit()
@@ -178,7 +194,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     for (const [, card] of cards)
       for (const model of card.references())
         if ("stylesheets" in model.properties)
-          for (const name of ["zoom", "flex", "max-width"]) elementOf(model)?.style.removeProperty(name)
+          for (const name of ["zoom", "flex", "max-width", "min-width"]) elementOf(model)?.style.removeProperty(name)
     for (const known of [usual, fitted, rooms, hidden]) known.clear()
     isFitting = false
   }
@@ -208,7 +224,8 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
 
   const arrange = () => {
     const [, , views, named] = scenes[at]
-    const shown = new Set()
+    isArranging = true
+    shown = new Set()
     for (const [name, card] of cards) {
       if (name === "controls") {
         if (keepGroups(card, named)) shown.add(card)
@@ -218,6 +235,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
           if (model.css_classes?.includes("wb-knob")) {
             elementOf(model)?.style.setProperty("flex", "0 1 60%")
             elementOf(model)?.style.setProperty("max-width", "none")
+            elementOf(model)?.style.setProperty("min-width", "min(100%, calc(440px * var(--wb-type, 1)))")
             hide(model, ![...model.references()].some((one) => one.type === "Slider" && named.includes(one.name)))
           }
       }
@@ -233,6 +251,15 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
       elementOf(model)?.style.setProperty("display", isShown ? "" : "none", "important")
       elementOf(model)?.toggleAttribute("data-lecture", isStage(model))
     }
+    isArranging = false
+  }
+  /** The dashboard shows other cards once a task has failed: it does so behind the lecture. */
+  const keep = (/** @type {any} */ card) => {
+    if (!isOpen() || isArranging) return
+    hidden.set(card, card.visible)
+    isArranging = true
+    card.setv({ visible: shown.has(card) }, { sync: false })
+    isArranging = false
   }
 
   const show = (/** @type {number} */ next) => {
@@ -374,7 +401,10 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
           if (isOpen() && !isFitting) requestAnimationFrame(fitSoon) // the kernel has laid it out anew
         })
   }
-  for (const [, , plots] of cards) watch(plots)
+  for (const [, card, plots] of cards) {
+    watch(plots)
+    card.properties.visible.change.connect(() => keep(card))
+  }
 
   let hasBegun = false
   return {
