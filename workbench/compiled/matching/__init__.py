@@ -1,5 +1,5 @@
-"""Kernels that step automata over the rows of keys.
+"""Kernels that step the automata of patterns over the rows of keys.
 
-Belongs here: stepping partial matches, and walking through their bound rows.
-Does not: patterns themselves (``patterns``), and buffers (``operators/matching``).
+Belongs here: stepping partial matches, and walking along their bound rows.
+Does not: patterns themselves (``patterns``), and the arrays that hold partial matches (``operators/matching``).
 """

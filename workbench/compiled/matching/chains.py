@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 def find_bound(
     nodes: IntRows, last: Int64s, rows: Int64s, labels: Int64s, mask: int, offset: int, from_first: int, places: Int64s
 ) -> None:
-    """For each chain of bound rows, find the row of some variables that is so many behind the first or the last one.
+    """In each chain of bound rows, find a row of some variables, counted from the first or from the last one.
 
     Args:
-        nodes: shape (m, 3): row, variable, and the node before, or -1.
+        nodes: shape (m, 3): row, variable, and the previous node, or -1.
         last: shape (n,), the last node of each chain, or -1.
-        rows, labels: shape (n,), one more row behind the chain and its variable; -1: none.
+        rows, labels: shape (n,), one more row after the chain and its variable; -1: none.
         mask: the bits of the variables.
-        offset: from 0.
-        from_first: 1: behind the first one; 0: before the last one.
-        places: shape (n, 2) as one row, filled with the row and its variable, -1 where there is none.
+        offset: the distance, from 0.
+        from_first: 1: count from the first row onwards; 0: from the last row backwards.
+        places: shape (n, 2), flattened; filled with the row and its variable, -1 if there is none.
     """
     for i in range(len(last)):
         places[2 * i] = -1
@@ -75,8 +75,8 @@ def list_bound(
 
     Args:
         nodes, last, rows, labels, mask: see ``find_bound``.
-        chains, bound, variables, places: shape (r,), filled as far as there is room: for each row found its chain, the
-            row, its variable, and its node (-1: the row behind the chain).
+        chains, bound, variables, places: shape (r,), filled as far as there is room: for each row that is found, its
+            chain, the row, its variable, and its node (-1: the row after the chain).
 
     Returns:
         The number of rows.
@@ -115,7 +115,7 @@ def list_bound(
 
 @compiled(INT_ROWS, INTS_IN, INTS, INTS)
 def mark_bound(nodes: IntRows, last: Int64s, nodes_used: Int64s, rows_used: Int64s) -> None:
-    """Mark the nodes and rows that chains consist of.
+    """Mark the nodes and rows of chains.
 
     Args:
         nodes: see ``find_bound``.

@@ -1,4 +1,4 @@
-"""Steps the partial matches of keys over their next rows."""
+"""Steps the partial matches of keys over the next rows of the keys."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
 @njit(nogil=True)  # type: ignore[untyped-decorator]
 def bound_row(nodes: IntRows, last: int, row: int, label: int, mask: int, from_first: int, offset: int) -> int:
-    """The row of some variables that is so many behind the first or before the last one; -1: none. See
-    ``find_bound``, which does the same for many chains."""
+    """A row of some variables, counted from the first or from the last one; -1: there is none. ``find_bound`` does the
+    same for many chains."""
     skipped = offset
     candidate = (mask >> label) & 1
     if from_first == 1:
@@ -85,7 +85,7 @@ def folded(
     reals: Float64s,
     top: int,
 ) -> bool:
-    """Fold the rows of some variables, in their order, and put the result on the stack.
+    """Fold the rows of some variables, in their order, and push the result onto the stack.
 
     Returns:
         Whether a sum of integers is too large.
@@ -167,8 +167,13 @@ def condition_holds(
     stack: Int64s,
     reals: Float64s,
 ) -> int:
-    """Run the instructions of a condition for one partial match and row; 1: true, 0: false or null, -1: an integer sum
-    is too large. The stack has a whole number and whether it is known, and beside it a real number."""
+    """Run the instructions of a condition for one partial match and row.
+
+    Each value on the stack is an integer and whether it is known (not null); a second stack has floating-point numbers.
+
+    Returns:
+        1: true, 0: false or null, -1: a sum of integers is too large.
+    """
     width = ints.shape[1] - 1
     top = -1
     for at in range(begin, end):
@@ -236,7 +241,7 @@ def condition_holds(
         u = reals[top]
         v = reals[top + 1]
         if kind in (AND, OR):
-            decides = 1 if kind == OR else 0  # whatever the other side is
+            decides = 1 if kind == OR else 0  # whatever the value of the other side
             if (stack[2 * top + 1] == 1 and x == decides) or (stack[2 * top + 3] == 1 and y == decides):
                 x = decides
                 known = 1
@@ -276,7 +281,7 @@ def condition_holds(
                     known = 0
             else:
                 z = x * y
-                about = abs(float(x) * float(y))  # at 2^63 only the quotient tells whether it fits
+                about = abs(float(x) * float(y))  # at 2^63, only the quotient shows whether it fits
                 fits = about < 9.3e18
                 if fits and about > 9.2e18:
                     fits = x != z if y == -1 else z // y == x
@@ -326,47 +331,49 @@ def step_matches(
 ) -> int:
     """Step rows, grouped by key and in the order in which they match, until the end or until an array is full.
 
-    An entry is a partial match (the state that it is in, its last node, its first row, that row's time, and the
-    conditions that hold for it, if they were asked for), or with the state -1 a match that waits for others. The
-    entries of a key are in order of their first row, and for one first row in order of preference. A node is a bound
-    row: the row, the variable, and the node before it, or -1.
+    An entry is a partial match: its state, its last node, its first row, the time of that row, and the conditions that
+    hold for it, if they were evaluated. An entry with the state -1 is a match that waits for others. The entries of a
+    key are sorted by their first row and, for the same first row, by preference. A node is a bound row: the row, the
+    variable, and the previous node, or -1.
 
     Args:
         codes, rows, times: shape (n,), the key, the number and the time of each row; for one key, numbers only grow.
-        bits: shape (n,), the conditions that hold for each row; -1: no row, but time has come so far; -2: no row will
-            come any more.
+        bits: shape (n,), the conditions that hold for each row; -1: no row, but time has passed up to this; -2: there
+            are no further rows.
         first, edges: see `Automaton`.
-        settings: every match (1) or the preferred one for each first row (0); where to go on (0: nowhere, 1: behind
-            the first row, 2: behind the last, 3 and 4: at the first or last row of some variables); the bits of these
-            variables; the time that a match takes less than, or 0; whether conditions hold for single entries; whether
-            no row is a match; the most edges of a state; how many entries a key may have; whether a missing row to go
-            on at is an error; whether there are edges that stop.
+        settings: every match (1) or the preferred one for each first row (0); where matching continues after a match
+            (0: nowhere, 1: after its first row, 2: after its last row, 3 and 4: at the first or last row of some
+            variables); the bits of these variables; the time that a match must stay below, or 0; whether conditions are
+            evaluated for single entries; whether a match may have no rows; the largest number of edges of a state; the
+            maximum number of entries of a key; whether it is an error if the row at which matching continues is
+            missing; whether there are edges that stop.
         heads: shape (keys, 2), the first entry and the number of entries of each key, changed in place.
         entries: shape (e, 5).
         nodes: shape (m, 3).
-        found: shape (f, 5), filled with code, node, first row, time and kind (0: a match, 1: it took too long).
+        found: shape (f, 5), filled with code, node, first row, time and kind (0: a match, 1: its time has run out).
         scratch: shape (2 * s, 5).
         seen: shape (2 * states,), numbers of moments, not larger than ``counts[4]``.
-        counts: the number of entries, nodes and found ones, the next row, and the last moment; changed in place.
+        counts: the numbers of entries, nodes and results, the next row, and the last moment; changed in place.
         needs: shape (states,), the bits of the conditions that edges of a state read.
         conditions: shape (4 * k,), bit, variable, and begin and end in `program` of each condition that is computed
-            here for single entries; none: those of `entries` hold.
-        program: shape (8 * p,), instructions: the operation and its operands. LEAF has the column, the variables' bits,
-            whether to count from the first row (2: it is the first row of the match), how many rows on, how many rows
-            of the key further, and the whole number that stands for no row and whether it is known; FOLD the column
-            (-1: none), the variables, the operation of ``fold_ints``, whether its values are real, and whether the
-            result is a mean; RANK none; others whether their operands are real, and the bounds of the result.
-        constants: shape (p,), the real number of a constant, or that stands for no row.
-        ranks: shape (t,), the place of each text, by its code, in the order of all texts; none if RANK does not occur.
-        row_before, row_behind: shape (r,), the key's row before and behind each row, or -1.
-        ints: shape (r, columns + 1), values of the rows, and last the bits of those that are known.
-        floats: the same memory.
-        path: shape (m + 1,), for rows of one chain.
-        stack, reals: shape (2 * d,) and (d,), for values of instructions.
+            here for single entries; empty: the conditions in `entries` are used.
+        program: shape (8 * p,), instructions: an operation and its operands. The operands of LEAF are the column, the
+            bits of the variables, whether to count from the first row (2: the first row of the match), the distance in
+            the chain, the distance among the rows of the key, and, for a missing row, an integer and whether it is
+            known. Those of FOLD are the column (-1: none), the variables, the operation of ``fold_ints``, whether its
+            values are floating-point, and whether the result is a mean. RANK has none. All others have whether their
+            operands are floating-point, and the bounds of the result.
+        constants: shape (p,), the floating-point number of a constant, or for a missing row.
+        ranks: shape (t,), the rank of each text, by its code; empty if RANK does not occur.
+        row_before, row_behind: shape (r,), the key's previous and next row for each row, or -1.
+        ints: shape (r, columns + 1), values of the rows; in the last column, the bits of the values that are known.
+        floats: the same memory as floating-point numbers.
+        path: shape (m + 1,), scratch space for the rows of one chain.
+        stack, reals: shape (2 * d,) and (d,), scratch space for the values of instructions.
 
     Returns:
-        0: all is done; 1, 2, 3, 4: there is no room in `entries`, `nodes`, `found` or `scratch`; 5: too many entries of
-        the key of the next row; 6, 7: its match lacks the row to go on at, or begins there; 8: a sum is too large.
+        0: done; 1, 2, 3, 4: `entries`, `nodes`, `found` or `scratch` is full; 5: the key of the next row has too many
+        entries; 6, 7: its match lacks the row at which matching continues, or begins at it; 8: a sum is too large.
     """
     every = settings[0] == 1
     skip = settings[1]
@@ -425,7 +432,7 @@ def step_matches(
         tick = bits[i] < 0
         ends = bits[i] == -2
         advance = True
-        if within > 0:  # each partial match ends at its own time, however far apart rows and watermarks are
+        if within > 0:  # each partial match ends at its own time, even if rows and watermarks are far apart
             for j in range(old, old + live):
                 if scratch[j, 0] >= 0 and scratch[j, 1] >= 0:
                     if scratch[j, 3] + within <= now:
@@ -590,7 +597,7 @@ def step_matches(
             chosen = -1
             for j in range(new, new + count):
                 if scratch[j, 0] < 0:
-                    # Entries are in order of their first rows: only what stands before this one can hold it back.
+                    # Entries are sorted by their first rows: only earlier entries can hold this one back.
                     if j == new or (every and scratch[new, 2] == scratch[j, 2]):
                         chosen = j
                     else:
