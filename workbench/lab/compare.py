@@ -8,7 +8,7 @@ from workbench.cli.command import Parser, count, new_file, readable_file
 from workbench.lab.simulation.architecture_names import ARCHITECTURES
 
 DETAILS = """\
-Runs the pipeline of a Python file under each architecture, all at the same time, beside a run without faults whose
+Runs the pipeline of a Python file under each architecture, all at the same time, next to a run without faults, whose
 results are the truth. The same faults happen to each at the same record. Then it prints what each architecture claims,
 what was observed, and what it cost. The file defines 'stream' (a bounded stream or pipeline), or a function of a folder
 that returns one, as for 'workbench simulate --pipeline'; results in wb.TableSink are compared.
@@ -43,7 +43,7 @@ def declare(parser: Parser) -> None:
         help="also write a page (.html) or a table (.arrow, .parquet)",
     )
     parser.add_argument(
-        "--documents", action="store_true", help="also print what papers claim of each, beside what was observed"
+        "--documents", action="store_true", help="also print the claims of papers about each, next to the observations"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON line per architecture and nothing else")
 

@@ -263,7 +263,7 @@ def skewed(found: Uneven, hot: str = "") -> str:
 
     Args:
         found: the subtask.
-        hot: the key that makes it so, such as ``"97 % of them have origin = ATL"``; empty where none does.
+        hot: the key that causes it, such as ``"97 % of them have origin = ATL"``; empty where none does.
 
     Example:
         >>> print(skewed(Uneven("sum[1]", "sum", 94, 100), "97 % of them have origin = ATL"))

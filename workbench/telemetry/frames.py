@@ -180,7 +180,7 @@ class TaskFrame:
         event_times: samples of the event times at its operators, for those that use event time.
         quiet_ms: of a source: how long each split has had nothing to read.
         progress: of a source that knows its place in each split: by split, at most 200.
-        outage: of a task with a source, a sink or a look-up whose server is away.
+        outage: of a task with a source, a sink or a look-up whose server is unreachable.
     """
 
     name: str
@@ -387,7 +387,7 @@ class Frame:
         knobs: arguments of the architecture of fault tolerance that can be tuned, as users write them; None for a
             setting without effect under it.
         transactions: of the tasks; None where there are none.
-        changelog: the log of the state, and the positions; None where there is none.
+        changelog: the log of state changes, and the source positions; None if there is none.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""How far a job has come in event time, read from a frame."""
+"""The event time that a job has reached, read from a frame."""
 
 from __future__ import annotations
 

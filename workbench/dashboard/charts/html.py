@@ -109,7 +109,7 @@ def column(children: Iterable[Any], *styles: str, **more: Any) -> Column:
 
 
 def row(children: Iterable[Any], *styles: str, **more: Any) -> Row:
-    """Models beside each other, as wide as their place."""
+    """Models next to each other, as wide as their place."""
     return _box(Row, children, styles, more)
 
 

@@ -96,7 +96,7 @@ class TimeLines:
         label: for assistive technology.
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
         pixels: height.
-        keyed: the key stands above the chart; else the page has one for all of its charts.
+        keyed: whether the key is above the chart; otherwise the page has one for all its charts.
         kind: further arguments of the figure.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""E5 as a picture: the generator's rate against throughput, with the failures, and the false alerts beside it."""
+"""E5 as a picture: the generator's rate against throughput, with the failures, and the false alerts."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class ChaosRun:
         label: short, for the legend.
         failures: seconds at which a task failed.
         seconds: when it was looked at.
-        generated: events per second that came into being.
-        throughput: events per second that were worked off.
+        generated: events generated per second.
+        throughput: events processed per second.
         false_alerts: so far.
     """
 

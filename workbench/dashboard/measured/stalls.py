@@ -26,7 +26,7 @@ class StallRun:
     Attributes:
         name: of the way.
         keys: in the state.
-        p99_ms, worst_ms: latency of records at a rate; None where none was measured.
+        p99_ms, worst_ms: latency of records at a rate; None: not measured.
         eps: records per second at full speed.
         seconds: when records came, in steps.
         worst: the latency of the slowest record of each step, in milliseconds.

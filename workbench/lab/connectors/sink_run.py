@@ -84,7 +84,7 @@ class SinkRun:
 
     @property
     def context(self) -> SinkContext:
-        """What the sink is told about the job."""
+        """The context that the sink receives from the job."""
         return SinkContext(_JOB, _UID, SINK_SCHEMA, self._run, checkpoint="the checkpoint")
 
     @property

@@ -172,7 +172,7 @@ def _exclusive(sink: Sink) -> None:
 
 
 def _fenced(run: SinkRun) -> None:
-    """A process has stalled, another one goes on from its checkpoint, and then the first one commits."""
+    """A process stalls, another one continues from its checkpoint, and then the first one commits."""
     run.process(4)
     run.checkpoint()
     run.process(4)

@@ -171,7 +171,7 @@ class Reading:
             raise ContractError(f"{moment} there are {self.count:,} records and not {count:,}")
 
     def stop_at(self, records: int, moment: str) -> Stored:
-        """Read so many records, fewer at a time at the end, so that a reader has fetched more than it has delivered,
+        """Read some records, fewer at a time at the end, so that a reader has fetched more than it has delivered,
         and take a snapshot; what is read after it is not kept.
 
         Raises:

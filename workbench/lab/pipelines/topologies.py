@@ -137,7 +137,7 @@ def united(chance: Random, folder: Path) -> Trial:
 
 
 def islands(chance: Random, folder: Path) -> Trial:
-    """Two pipelines without a common task: when one fails, the other goes on."""
+    """Two pipelines without a common task: when one fails, the other continues."""
     left, left_rows = _source(chance)
     right, right_rows = _source(chance)
     size = _size(chance)

@@ -23,7 +23,7 @@ WARM_UP_MOST_S = 300.0
 MEMORY_JUDGED_FROM_S = 600.0
 """A shorter run is mostly warm-up."""
 OWN_THREADS = 2
-"""A live job has a thread for its master and one for writing, beside those of its slots."""
+"""A live job has a thread for its master and one for writing, in addition to those of its slots."""
 PATIENCE_S = 10.0
 VIOLATIONS_MOST = 50
 

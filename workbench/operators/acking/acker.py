@@ -23,7 +23,7 @@ from workbench.operators.contract.base import Operator, OperatorContext, Output
 UNTRACKED = 0
 """The root of records that belong to no tree, such as those of a timer."""
 FROM_OPERATOR = -1
-"""Stands for the source in a message of a task that is none."""
+"""The value for the source in messages of tasks that are not sources."""
 ACK_SCHEMA = pa.schema({"root": pa.int64(), "value": pa.int64(), "source": pa.int64()})
 """What tasks send to the acker: `value` is the XOR of ids; sources add their number, which announces the root."""
 DONE_SCHEMA = pa.schema({"root": pa.int64(), "subtask": pa.int64()})

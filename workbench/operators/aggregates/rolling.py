@@ -19,7 +19,7 @@ class Fold:
 
     Attributes:
         operation, place: the operation, and its cell.
-        column: of the values; None where none are read.
+        column: of the values; None if it reads none.
         seen: whether the number after each row is needed.
     """
 

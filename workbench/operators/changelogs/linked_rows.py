@@ -21,7 +21,7 @@ from workbench.state.key_groups import hash_keys
 _SPARE_ROWS = 16_384
 """This many removed rows are kept even if few rows are left."""
 _MERGED = 4
-"""So many batches are put together at once."""
+"""The number of batches that are concatenated at once."""
 _MERGED_BYTES_MAX = 2**30
 """Larger batches are not put together, because a column of text has at most two gigabytes."""
 

@@ -34,7 +34,7 @@ class NetRows:
         self._batches.append(batch)
 
     def table(self) -> pa.Table:
-        """The rows that are there now; those taken back before they came do not count."""
+        """The remaining rows; rows that were retracted before they arrived do not count."""
         rows = together(self._batches, self._schema)
         rows = net(rows, row_hashes(plain_rows(rows)))
         self._batches = [rows.select(self._schema.names)]

@@ -18,7 +18,7 @@ from workbench.state.key_table import KeyTable
 from workbench.state.keyed_states import with_keys
 
 MOST_COLUMNS = 62
-"""So many bits of an integer can be shifted without its sign."""
+"""The number of bits of an integer that can be shifted without its sign."""
 
 
 class ValueCounts:
@@ -167,7 +167,7 @@ def _masks(columns: Sequence[pa.Array]) -> Int64s:
 
 
 def _grown(values: Int64s, length: int, start: int) -> Int64s:
-    """Room for so many entries; new ones have a value to start with."""
+    """Room for this number of entries; new ones have an initial value."""
     held = len(values)
     if length <= held:
         return values
