@@ -111,6 +111,8 @@ def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
     behind = shown(OutageFrame("refused", 2, None, 800, 1_500, server="db:6379", ends_ms=8_500))  # of a sink
     assert "<td>connected</td>" in behind
     assert "attempt 3; after 8.5 s the task fails" in behind
+    chained = shown(OutageFrame("refused", 2, None, 800, 1_500, server="db:6379", ends_ms=8_500, operator="<i>out</i>"))
+    assert f"&lt;i&gt;out&lt;/i&gt; in {task.name} has had no connection to db:6379" in chained
     feed = shown(OutageFrame("refused", 2, None, 0, 1_500, keeps=False))
     assert "It tries again now, attempt 3. What comes meanwhile is lost, unless the server sends it again.</p>" in feed
 

@@ -142,6 +142,7 @@ def told_of_connection(task: str, outage: OutageFrame) -> str:
         outage: of the task.
     """
     to = f" to {outage.server}" if outage.server else ""
+    who = f"{outage.operator} in {task}" if outage.operator else task
     due = f"in {_span(outage.retry_ms)}" if outage.retry_ms else "now"
     if outage.ends_ms is not None:
         end = f"; after {_span(outage.ends_ms)} the task fails, and the job restarts or ends."
@@ -152,7 +153,7 @@ def told_of_connection(task: str, outage: OutageFrame) -> str:
         kept = "What comes meanwhile waits at the server, and is read from the position on."
         meanwhile = kept if outage.keeps else "What comes meanwhile is lost, unless the server sends it again."
     return (
-        f"{task} has had no connection{to} for {_span(outage.lasts_ms)}: {outage.error.rstrip('.')}. It tries again "
+        f"{who} has had no connection{to} for {_span(outage.lasts_ms)}: {outage.error.rstrip('.')}. It tries again "
         f"{due}, attempt {outage.attempts + 1}{end} {meanwhile}"
     )
 

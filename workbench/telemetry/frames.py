@@ -133,6 +133,7 @@ class OutageFrame:
         keeps: whether the server keeps new records meanwhile; otherwise they may be lost.
         server: its address; empty: `error` names it.
         ends_ms: until the task, which does nothing but wait, fails; None: it does not wait.
+        operator: that has the connection, if it is not the first one of the task, from which the task has its name.
     """
 
     error: str
@@ -143,6 +144,7 @@ class OutageFrame:
     keeps: bool = True
     server: str = ""
     ends_ms: int | None = None
+    operator: str = ""
 
 
 @dataclass(frozen=True, slots=True)

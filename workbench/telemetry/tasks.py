@@ -272,13 +272,22 @@ def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:
 
 def _outage_of(task: Task, now_us: int) -> OutageFrame | None:
     """The first broken connection in the chain of a task that has not ended."""
+    if task.ended_us is not None:
+        return None
     own = task.reader.outage if isinstance(task, SourceTask) else None
-    outage = own or task.outage
-    return None if outage is None or task.ended_us is not None else outage_frame(outage, now_us)
+    found = ((link.uid, lost) for link in task.links if (lost := link.operator.outage) is not None)
+    uid, outage = ("", own) if own is not None else next(found, ("", None))
+    return None if outage is None else outage_frame(outage, now_us, "" if uid == task.root.uid else uid)
 
 
-def outage_frame(outage: Outage, now_us: int) -> OutageFrame:
-    """What frames tell of a broken connection."""
+def outage_frame(outage: Outage, now_us: int, operator: str = "") -> OutageFrame:
+    """What frames tell of a broken connection.
+
+    Args:
+        outage: the connection.
+        now_us: processing time.
+        operator: as in `OutageFrame`.
+    """
     due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
     ends_ms = None if outage.ends_us is None else max(outage.ends_us - now_us, 0) // 1_000
     return OutageFrame(

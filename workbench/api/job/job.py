@@ -657,7 +657,7 @@ class Job:
         it, and `cancel` ends the job without it.
 
         A server that a sink or a look-up cannot reach, or that does not answer, is waited for until 5 s after its
-        connection was found lost, which takes about 15 s at most. Then the job ends FAILED, and the error names the
+        connection was found lost, which takes about 20 s at most. Then the job ends FAILED, and the error names the
         server: without it, there is no last checkpoint, or its rows cannot be committed. Nothing is lost: a run with
         ``resume=True`` continues from the latest complete checkpoint, as after `cancel`.
 
