@@ -71,7 +71,7 @@ class Lab:
     def __init__(self, page, url):
         self.page, self.requests, self.problems = page, [], []
         page.on("request", lambda request: self.requests.append(request.url))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("pageerror", lambda error: self.problems.append(error.stack or str(error)))
         page.set_default_timeout(PATIENCE_MS)
         page.goto(f"{url}/{self.address}?token={TOKEN}&reset")
         self.await_notebook()

@@ -109,7 +109,7 @@ class Player:
         self._folder = folder
         self._pauses = random.Random(7)
         self._problems: list[str] = []
-        self._page.on("pageerror", lambda error: self._problems.append(str(error)))
+        self._page.on("pageerror", lambda error: self._problems.append(error.stack or str(error)))
         self._page.on("console", lambda said: self._problems.append(said.text) if said.type == "error" else None)
 
     def play(self, number: str, source: str = "") -> Played:

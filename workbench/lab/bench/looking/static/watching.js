@@ -68,11 +68,11 @@ export const tune = async (value, patienceMs) => {
   const models = within()
   if (models === undefined) throw new Error(`there is no slider of the buffer timeout after ${CARD_MS / 1e3} s`)
   const slider = models.find((model) => model.name === "buffer_timeout")
-  /** @type {Source} */
-  const texts = models.find((model) => model.type === "ColumnDataSource" && model.columns().includes("piece 0"))
+  /** @type {Source[]} a card that came after the page has texts of its own */
+  const texts = models.filter((model) => model.type === "ColumnDataSource")
   const wanted = `in force: <b>${value}</b>`
   const begin = Date.now()
-  const isSeen = () => texts.columns().some((name) => texts.get_column(name)[0] === wanted)
+  const isSeen = () => texts.some((source) => source.columns().some((name) => source.get_column(name)[0] === wanted))
   slider.value = slider.format.args.words.indexOf(value)
   while (!isSeen() && Date.now() - begin <= patienceMs) await pause()
   return [begin, isSeen() ? Date.now() - begin : -1]
