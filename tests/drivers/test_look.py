@@ -103,7 +103,7 @@ def test_a_look_takes_few_calls() -> None:
     before = len(job.taken)
     calls = sorted(python_calls(job) for _ in range(9))
     assert len(job.taken) - before == 900
-    assert calls[4] <= 265
+    assert calls[4] <= 276  # ten of them for when the records were due of which its markers tell
     assert job.taken_once()
 
 

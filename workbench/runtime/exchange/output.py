@@ -420,7 +420,8 @@ class EdgeOutput:
         shipped = False
         for pending in self.filled():
             if pending.since_us and now_us - pending.since_us >= timeout and not pending.over:
-                pending.tell_of_all(now_us, self.markers.lag_us)
+                if self.markers.lag_us is not None:
+                    pending.tell_of_all(now_us)
                 self._ship_and_fit(pending, now_us)
                 shipped = True
         return shipped

@@ -189,13 +189,12 @@ class PendingBuffer:
         """Rows that were shipped or are in it."""
         return self._shipped + self.rows
 
-    def tell_of_all(self, now_us: int, last_lag_us: int | None) -> None:
+    def tell_of_all(self, now_us: int) -> None:
         """The buffer is shipped now, at the end of its timeout: a marker that happens to be in it stands for all of its
         rows, which became due evenly until now, the first about as long before it was read as those that the marker
         follows. One of them alone would be a sample. Few rows are no even flow: the first waits for the whole timeout.
-        Nor are rows of which the last marker, whose lag is None, tells that they became due in a long time.
         """
-        if last_lag_us is None or self.rows < EVEN:
+        if self.rows < EVEN:
             return
         for place, (rows, element, lag_us) in enumerate(self._behind):
             if lag_us is not None and type(element) is LatencyMarker:
