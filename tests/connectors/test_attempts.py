@@ -93,6 +93,7 @@ def test_a_lost_connection_of_a_sink_is_shown_with_the_attempt_that_is_due(job: 
     assert (task.outage.error, task.outage.server) == ("<i>refused</i>", "<b>db</b>:9092")
     assert task.outage.retry_ms <= 1_000 < task.outage.ends_ms <= 60_000
     assert task.metrics["connectionAttempts"] == task.outage.attempts
+    assert task.outage.operator == "orders"
     shown = html(frame, {})
     assert "has had no connection to &lt;b&gt;db&lt;/b&gt;:9092 for" in shown
     assert ": &lt;i&gt;refused&lt;/i&gt;. It tries again" in shown

@@ -291,7 +291,15 @@ def outage_frame(outage: Outage, now_us: int, operator: str = "") -> OutageFrame
     due_ms, lasts_ms = (max(us, 0) // 1_000 for us in (outage.retry_us - now_us, now_us - outage.since_us))
     ends_ms = None if outage.ends_us is None else max(outage.ends_us - now_us, 0) // 1_000
     return OutageFrame(
-        outage.error, outage.attempts, outage.attempts_max, due_ms, lasts_ms, outage.keeps, outage.server, ends_ms
+        outage.error,
+        outage.attempts,
+        outage.attempts_max,
+        due_ms,
+        lasts_ms,
+        outage.keeps,
+        outage.server,
+        ends_ms,
+        operator,
     )
 
 
