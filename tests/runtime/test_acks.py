@@ -294,15 +294,15 @@ def test_ids_travel_beside_the_columns_and_count_as_bytes() -> None:
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(wb.errors.SettingError, match=message):
-        stepped(counts(), "refused", **settings)
-    assert "refused" not in wb.jobs()
+        stepped(counts(), "refused-acks", **settings)
+    assert "refused-acks" not in wb.jobs()
 
 
 def test_a_source_that_cannot_go_back_is_refused_and_named() -> None:
     stream = wb.Stream.from_socket("localhost", 9)
     with pytest.raises(wb.errors.PlanError, match=r"source 'socket' cannot be read again .*acks:ackers=0"):
-        stepped(stream.sink_to(wb.DiscardSink()), "refused", fault_tolerance=wb.acks())
-    assert "refused" not in wb.jobs()
+        stepped(stream.sink_to(wb.DiscardSink()), "refused-acks", fault_tolerance=wb.acks())
+    assert "refused-acks" not in wb.jobs()
 
 
 def test_two_knobs_can_be_tuned_and_the_others_say_whose_they_are() -> None:

@@ -169,14 +169,14 @@ def test_the_status_shows_what_can_be_written(text: str) -> None:
 )
 def test_what_cannot_be_is_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(wb.errors.SettingError, match=message):
-        stepped(counts(), "refused", **settings)
-    assert "refused" not in wb.jobs()
+        stepped(counts(), "refused-architectures", **settings)
+    assert "refused-architectures" not in wb.jobs()
 
 
 def test_a_way_to_take_checkpoints_is_no_architecture() -> None:
     policy = wb.policies.FaultTolerance(name="mine", title="mine", help="as mine")
     with pytest.raises(wb.errors.SettingError, match="write checkpoint_mode='mine'"):
-        stepped(counts(), "refused", fault_tolerance=policy)
+        stepped(counts(), "refused-architectures", fault_tolerance=policy)
     with pytest.raises(wb.errors.SettingError, match="'changelog' is built in"):
         wb.policies.register_fault_tolerance(wb.changelog())
 

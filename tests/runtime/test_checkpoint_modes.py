@@ -431,7 +431,7 @@ def test_by_default_any_number_of_failed_checkpoints_is_tolerated() -> None:
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
-        stepped(two_numbers(), "refused", **settings)
+        stepped(two_numbers(), "refused-checkpoint-modes", **settings)
     job = stepped(two_numbers(), "tuned")
     with pytest.raises(SettingError, match=message):
         job.tune(**settings)

@@ -364,9 +364,9 @@ KEYED = {"key": pa.int64()}
 def test_what_depends_on_the_batches_is_refused_before_anything_starts(make: Any, message: str) -> None:
     pipeline = make(events().key_by("key")).sink_to(wb.TableSink("out"))
     with pytest.raises(PlanError, match=message) as caught:
-        stepped(pipeline, "refused", wb.micro_batches("10s"))
+        stepped(pipeline, "refused-micro-batches", wb.micro_batches("10s"))
     assert "fault_tolerance='snapshots'" in str(caught.value)
-    assert "refused" not in wb.jobs()
+    assert "refused-micro-batches" not in wb.jobs()
 
 
 def test_stretched_windows_are_the_next_multiples() -> None:

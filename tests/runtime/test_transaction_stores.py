@@ -333,9 +333,11 @@ def test_what_is_no_store_is_refused(store: Any, message: str) -> None:
 def test_a_store_that_cannot_be_used_is_refused_before_anything_starts(tmp_path: Path) -> None:
     (tmp_path / "no.db").write_bytes(b"not a database" * 100)
     with pytest.raises(wb.errors.SinkError, match=r"cannot open a store of sqlite:///.*no.db: file is not a database"):
-        counts().run("refused", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/no.db"))
+        counts().run("refused-transaction-stores", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/no.db"))
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
         connection.execute("CREATE TABLE workbench_store_jobs (x)")
     with pytest.raises(wb.errors.SinkError, match=r"no such column|has no column"):
-        counts().run("refused", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/other.db"))
-    assert "refused" not in wb.jobs()
+        counts().run(
+            "refused-transaction-stores", fault_tolerance=wb.transactions(store=f"sqlite:///{tmp_path}/other.db")
+        )
+    assert "refused-transaction-stores" not in wb.jobs()

@@ -260,19 +260,19 @@ def test_weak_productions_are_sent_before_they_are_durable_and_counted_once(vict
 )
 def test_wrong_arguments_are_refused(text: str, message: str) -> None:
     with pytest.raises(wb.errors.SettingError, match=message):
-        stepped(counts(), "refused", text)
+        stepped(counts(), "refused-transactions", text)
 
 
 def test_what_cannot_take_part_is_refused_before_anything_starts() -> None:
     stream = wb.Stream.from_table(pa.table({"n": [1]}))
     with pytest.raises(wb.errors.PlanError, match="the sink 'print' cannot take part in transactions"):
-        stepped(stream.sink_to(wb.PrintSink()), "refused")
+        stepped(stream.sink_to(wb.PrintSink()), "refused-transactions")
     socket = wb.Stream.from_socket("localhost", 9)
     with pytest.raises(wb.errors.PlanError, match="cannot take part in transactions, because it cannot be read again"):
-        stepped(socket.sink_to(wb.TableSink("out")), "refused")
+        stepped(socket.sink_to(wb.TableSink("out")), "refused-transactions")
     with pytest.raises(wb.errors.PlanError, match="has 2 senders in each subtask, and with strong=false"):
-        stepped(counts(), "refused", wb.transactions(strong=False), parallelism=2)
-    assert "refused" not in wb.jobs()
+        stepped(counts(), "refused-transactions", wb.transactions(strong=False), parallelism=2)
+    assert "refused-transactions" not in wb.jobs()
 
 
 def test_coalesce_can_be_tuned_and_other_knobs_say_whose_they_are() -> None:

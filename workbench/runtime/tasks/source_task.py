@@ -78,6 +78,7 @@ class SourceTask(Task):
         self._wait_until_us: int | None = now
         self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
         self._rested_us, self._found, self._handled_us = now, 0, 0
+        self._pace = 0, 0  # microseconds, and the records that came in them
         # Until when it rested at last, and from when on there may be records that were left for the end of the rest.
         self._rests_us, self._unread_us = NO_TIME, 0
         self._look_us, self._crowds = 0, False  # whether the first of them may have become due at any time before
@@ -132,9 +133,13 @@ class SourceTask(Task):
         # What is due by now is shipped at the end of this step.
         due_us = min((due for due in self._dues_us() if due > now_us), default=wait_us + timeout_us)
         due_us = min(due_us, now_us + self._rest_max_us)
+        during_us, records = self._pace
         if found:
+            during_us, records = during_us // 2, records // 2  # how it was long ago counts less and less
+        self._pace = during_us, records = during_us + since_us, records + found
+        if records:
             smallest = min(pending.size for output in self.outputs for pending in output.pending)
-            due_us = min(due_us, now_us + since_us * smallest // (found if crowded else 2 * found))
+            due_us = min(due_us, now_us + during_us * smallest // (records if crowded else 2 * records))
         if due_us > wait_us:
             self._wait_until_us, self._unread_us, self._rests_us = due_us, wait_us, due_us
             self._crowds = wait_us < now_us + 2 * self._look_us
