@@ -164,7 +164,7 @@ def test_few_markers_tell_the_median_at_any_moment(rate: int, timeout_ms: int) -
         run.until(run.clock.now_us() + SECOND_US // 3)
         [latency] = latency_frames(run.execution, run.clock.now_us())
         errors.append(latency.p50_ms / run.exact_ms(50) - 1)
-    assert np.sqrt(np.mean(np.square(errors))) < 0.02
+    assert np.sqrt(np.mean(np.square(errors))) < 0.03
     assert np.max(np.abs(errors)) < 0.04
     assert latency.count < 40 * run.clock.now_us() / SECOND_US
 
