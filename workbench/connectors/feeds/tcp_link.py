@@ -11,14 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from workbench.connectors.feeds.keep_alive import keep_alive
 from workbench.connectors.feeds.link import FeedMessage, LinkError
 from workbench.errors import told_by
 
 _RECEIVED_MAX = 1 << 18
 _MESSAGES_MAX = 10_000
-_KEEP_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""Seconds of silence before the first keep-alive probe, seconds between probes, and the number of unanswered probes
-that ends the connection."""
 _PING_US, _PROBE_US = 5_000_000, 30_000_000
 """The silence after which a server is asked whether it answers: by a ping, or otherwise by a second connection."""
 _ALIVE_US = 5_000_000
@@ -239,11 +237,3 @@ class TcpLink:
                 self._outgoing = self._outgoing[self._socket.send(self._outgoing) :]
             except (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                 return
-
-
-def keep_alive(connection: socket.socket) -> None:
-    """Let the system find a server whose machine has vanished: reading from it then fails."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEP_ALIVE.items():
-        if (number := getattr(socket, option, None)) is not None:
-            connection.setsockopt(socket.IPPROTO_TCP, number, value)

@@ -15,7 +15,7 @@ import pyarrow as pa
 from workbench.arguments import text_of, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
-from workbench.connectors.feeds.tcp_link import keep_alive
+from workbench.connectors.feeds.keep_alive import keep_alive
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
