@@ -298,7 +298,7 @@ def test_a_refused_login_names_no_password() -> None:
         ({"url": "http://ann:pa55@x"}, r"the Redis URL 'http://\*\*\*@x' cannot be used"),
         ({"url": "redis://h:port"}, "cannot be used"),
         ({"streams": []}, "write one or several different names"),
-        ({"streams": ["a", "a"]}, "each once"),
+        ({"streams": ["a", "a"]}, "different names"),
         ({"streams": ""}, "write one or several different names"),
         ({"start": "now"}, r"start is 'now': write 'earliest', 'latest' or an ID"),
         ({"start": f"{2**64}-0"}, "is not the ID of an entry"),

@@ -31,11 +31,11 @@ ROWS = 900
 MOMENTS = (60, 140, 260, 333, 420, 555, 700)
 
 
-def frozen_job(name, **settings):
-    """Four airports, two subtasks each, buffers of two records, and an operator that is slow."""
+def frozen_job(name, airports=("JFK", "LGA", "EWR", "ATL"), **settings):
+    """Some airports, two subtasks each, buffers of two records, and an operator that is slow."""
     table = pa.table(
         {
-            "airport": [("JFK", "LGA", "EWR", "ATL")[row * 7 % 4] for row in range(ROWS)],
+            "airport": [airports[row * 7 % len(airports)] for row in range(ROWS)],
             "t": pa.array([row * 1_000_000 for row in range(ROWS)], pa.timestamp("us")),
             "delay": [float(row % 61) for row in range(ROWS)],
         }
@@ -91,7 +91,7 @@ def channel_rows(frame):
 
 def test_buffers_are_those_of_the_queues_and_pools():
     most = beyond_pools = 0
-    for job, frame in moments("buffers"):
+    for job, frame in moments("buffers", airports=[f"A{number}" for number in range(60)]):
         rows = channel_rows(frame)
         for channel in job.stepper.driver.execution.channels:
             records, held = queued(channel)

@@ -120,7 +120,7 @@ def state(frame: Frame) -> str:
     """Where state is, and how much of it."""
     latest = _complete(frame)
     kept = (
-        "No checkpoint contains it yet." if latest is None
+        "No checkpoint contains it." if latest is None
         else f"Checkpoint <b>{latest.id}</b> holds it in {wording.size(latest.full_size_bytes or latest.size_bytes)}."
     )  # fmt: skip
     return f"Each subtask keeps the state of its own keys and changes it with every record. {kept}"
