@@ -37,7 +37,7 @@ from workbench.errors import JobError, SourceError
 from workbench.operators.contract.base import OperatorContext
 
 SCHEMA = {"n": pa.int64()}
-ROWS = pa.table({"n": range(400)})
+ROWS, MANY = pa.table({"n": range(400)}), pa.table({"n": range(2_000)})
 STOPPED = "while the job was being stopped; a run with resume=True continues from checkpoint"
 
 
@@ -197,7 +197,7 @@ def test_a_kafka_broker_that_hangs_is_lost_and_its_lag_says_how_old_it_is() -> N
             assert split.lag == 0
             return int(reader._clock.now_us() - split.told_us)
 
-        until(lambda: take() and len(found) == 3 and bool(reader._heard))
+        until(lambda: take() and len(found) == 3 and bool(reader._known._heard))
         with hanging(server):
             until(lambda: take() and age_us() > 1_400_000)
             until(lambda: take() and reader.outage is not None)
@@ -244,7 +244,7 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_or_stopp
 ) -> None:
     runs, sink, rows = sinks(name, request)
     with runs as server:
-        pipeline = wb.Stream.from_table(ROWS, rate=50).sink_to(sink(server))
+        pipeline = wb.Stream.from_table(MANY, rate=50).sink_to(sink(server))
         options: Any = {"checkpoint_interval": "50ms", "checkpoint_dir": tmp_path}
         job = pipeline.run("hangs", **options)
         until(job.recorder.latest)
@@ -270,7 +270,7 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_or_stopp
         job = pipeline.run("hangs", resume=True, **options)
         job.tune(rate=100_000)
         assert job.wait("60s") == "FINISHED"
-        assert sorted(rows(server)) == list(range(400))
+        assert sorted(rows(server)) == list(range(2_000))
 
 
 @pytest.mark.slow
