@@ -263,6 +263,7 @@ def test_a_server_that_hangs_is_lost_for_its_sink_and_a_job_is_canceled_or_stopp
         until(lambda: len(rows(server)) > before)
         with hanging(server), monkeypatch.context() as patched:
             patched.setattr("workbench.connectors.contract.attempts.HURRY_S", 1.0)
+            time.sleep(0.3)  # without a row that waits for it, the job can be stopped without the server
             with pytest.raises(JobError, match=STOPPED) as raised:
                 job.stop()
             assert (job.state, job.status()["restarts"]) == ("FAILED", 0)
