@@ -144,7 +144,8 @@ class Job:
     def __init__(self, *frames):
         self.name, self.asked, self.ring = "delays", [], list(frames)
         self.recorder = SimpleNamespace(
-            latest=lambda: self.ring[-1] if self.ring else None, frames=lambda: tuple(self.ring)
+            latest=lambda: self.ring[-1] if self.ring else None,
+            frames=lambda after=-1: tuple(frame for frame in self.ring if frame.sequence > after),
         )
 
     @property

@@ -9,7 +9,7 @@ import pytest
 
 from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.effects.change_frames import Measured
-from workbench.telemetry.effects.change_log import ChangeLog, timeout_idle
+from workbench.telemetry.effects.change_log import OPENED, ChangeLog, timeout_idle
 from workbench.telemetry.effects.in_force import InForce
 
 SECOND_US = 1_000_000
@@ -21,12 +21,12 @@ class Told:
 
     def __init__(self) -> None:
         self.log = ChangeLog()
-        self.now_us = 0
+        self.now_us = self.openings = 0
 
     def run(self, seconds: float, measured: Measured, limit: str = "", price: str = "") -> None:
         for _ in range(round(10 * seconds)):
             self.now_us += SECOND_US // 10
-            self.log.sample(self.now_us, measured, limit, price)
+            self.log.sample(self.now_us, measured, limit, price, self.openings)
 
     def change(self, name: str, before: str | None, after: str | None) -> None:
         self.log.change(self.now_us, {name: before}, {name: after}, "")
@@ -241,6 +241,53 @@ def test_a_moment_in_which_something_else_took_the_processor_is_not_compared_wit
     assert told.log.changes[-1].sentence == (
         "buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
     )
+
+
+OPENING = Measured(480, 900, 990, 300, 6, 300, 120)
+"""While a page is opened."""
+FASTER = replace(BEFORE, p50_ms=4, p95_ms=7, p99_ms=8, buffers_per_second=180)
+TOLD = "buffer_timeout 100ms → 5ms: latency p50 48 → 4.0 ms, p99 99 → 8.0 ms, throughput unchanged, 9.0x more buffers"
+
+
+def test_a_tuning_is_not_compared_with_the_opening_of_a_page() -> None:
+    """Even where it takes most of the time before the tuning."""
+    told = Told()
+    told.run(1, BEFORE)
+    told.openings += 1
+    told.run(3.4, OPENING)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, FASTER)
+    assert told.log.changes[-1].sentence == TOLD
+
+
+def test_where_a_page_was_opened_all_the_time_before_a_tuning_it_says_so() -> None:
+    told = Told()
+    told.openings += 1
+    told.run(2, OPENING)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(3, FASTER)
+    assert told.log.changes[-1].sentence.endswith(f"; {OPENED}")
+
+
+def test_a_page_that_is_opened_after_a_tuning_is_no_effect_of_it() -> None:
+    told = Told()
+    told.run(8, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(7, FASTER)
+    told.openings += 1
+    told.run(3.2, OPENING)
+    assert told.log.changes[-1].sentence == TOLD
+
+
+def test_an_effect_that_is_measured_while_a_page_is_opened_is_told_anew_after_that() -> None:
+    told = Told()
+    told.run(8, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.openings += 1
+    told.run(3, OPENING)
+    assert told.log.changes[-1].sentence.endswith(f"; {OPENED}")
+    told.run(3, FASTER)
+    assert told.log.changes[-1].sentence == TOLD
 
 
 def test_a_source_that_catches_up_after_a_pause_is_no_throughput() -> None:

@@ -69,6 +69,8 @@ class Recorder:
 
     Attributes:
         read: set when frames are read.
+        openings: how often all frames have been read, as a page does for each of its parts when it is opened, and a
+            recording when it is made.
         refresh: called before the first reading after `read` was cleared; it may append a frame, and returns whether to
             call it before the next reading, too.
 
@@ -91,6 +93,7 @@ class Recorder:
         self._sparse_max = sparse
         self._recent_us = recent_us
         self.read = False
+        self.openings = 0
         self.refresh: Callable[[], bool | None] = lambda: None
 
     def append(self, frame: Frame) -> None:
@@ -124,14 +127,20 @@ class Recorder:
         except IndexError:
             return None
 
-    def frames(self) -> tuple[Frame, ...]:
-        """All frames that are kept, oldest first."""
+    def frames(self, after: int = -1) -> tuple[Frame, ...]:
+        """The frames that are kept, oldest first.
+
+        Args:
+            after: only those with a higher sequence number. Unpacking an older one takes up to a millisecond: whoever
+                follows a job asks for what is new.
+        """
         self._is_read()
+        self.openings += after < 0
         dense = self._dense.copy()
-        sparse = self._sparse.copy()
+        sparse = [packed for packed in self._sparse.copy() if packed.sequence > after]
         while sparse and dense and sparse[-1].sequence >= dense[0].sequence:
             sparse.pop()
-        return (*(packed.frame() for packed in sparse), *dense)
+        return (*(packed.frame() for packed in sparse), *(frame for frame in dense if frame.sequence > after))
 
     def _is_read(self) -> None:
         if not self.read:

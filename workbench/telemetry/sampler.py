@@ -236,13 +236,15 @@ class Sampler(JobObserver):
         awaited = master.services.opening.awaited()
         waits = {} if awaited is None else {awaited[0]: outage_frame(awaited[1], now)}
         effects: dict[str, str] = {}
+        recorder = self._recorder()
         findings = tuple(filter(None, [cut_off((), waits)]))
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
             size = int(str(settings["buffer_size"]))
             state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, tuned_us)
             effects = self._acting.sample(master, now, state.fill_ms, tuned_us)
-            self._changes.sample(now, state, held(backpressure), effects.get("checkpoint_interval", ""))
+            price, openings = effects.get("checkpoint_interval", ""), 0 if recorder is None else recorder.openings
+            self._changes.sample(now, state, held(backpressure), price, openings)
             findings = (*findings, *self._findings(master, vertices, edges, tasks))
         elif master.over:
             self._changes.end()
@@ -285,7 +287,6 @@ class Sampler(JobObserver):
         self._sequence += 1
         if execution is None or master.over:
             self._channels.forget()  # hold no reference to an attempt that has ended
-        recorder = self._recorder()
         if recorder is None:
             return False
         recorder.append(frame)

@@ -16,8 +16,8 @@ class Recorder(Protocol):
     def latest(self) -> Frame | None:
         """The newest frame, or None before the first."""
 
-    def frames(self) -> tuple[Frame, ...]:
-        """The last minutes of frames, oldest first."""
+    def frames(self, after: int = ...) -> tuple[Frame, ...]:
+        """The last minutes of frames, oldest first; `after`: only those with a higher sequence number."""
 
 
 class Faults(Protocol):

@@ -68,10 +68,10 @@ class Lanes:
             interruptions=_of_all(frames, "interruptions", "start_us", "what", "sentence"),
         )
 
-    def frames(self) -> tuple[Frame, ...]:
+    def frames(self, after: int = -1) -> tuple[Frame, ...]:
         """The newest alone: the part reads the history of each lane itself."""
         frame = self.latest()
-        return () if frame is None else (frame,)
+        return () if frame is None or frame.sequence <= after else (frame,)
 
     def history(self) -> list[tuple[int, dict[str, Frame]]]:
         """Past moments of the first lane, each with the frame that every lane had then; oldest first."""

@@ -47,9 +47,9 @@ class PastJob:
         """The last frame."""
         return self._frames[-1]
 
-    def frames(self) -> tuple[Frame, ...]:
-        """All of them."""
-        return self._frames
+    def frames(self, after: int = -1) -> tuple[Frame, ...]:
+        """All of them, or those with a higher sequence number."""
+        return tuple(frame for frame in self._frames if frame.sequence > after)
 
 
 def moment_slider(moments: tuple[Frame, ...], what: str) -> Slider:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from statistics import median
 from typing import Any
@@ -25,6 +26,11 @@ SAME, SAME_MS = 0.1, 1.0
 OUTER = 5
 """One of so many samples before a change may lie below what is taken as the span of a figure, and one above it: what
 stays within that span has not changed."""
+DISTURBED_US = 3_500_000
+"""After a page was opened, for so long figures also show what that took from the job: rates are means over a second,
+percentiles over 2.5."""
+OPENED = "meanwhile a page was opened or a recording made, which takes time from the job"
+"""Said where a change could not be told from that."""
 AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
 TOLD_US = 1_000_000
@@ -62,6 +68,9 @@ class ChangeLog:
         self._values: dict[str, tuple[object, object]] = {}
         self._together: tuple[str, ...] = ()
         self._spans: Spans = {}
+        self._opened = 0
+        self._openings: deque[int] = deque()
+        self._was_disturbed = False
         self._told_us = 0
         self._is_over = False
 
@@ -80,7 +89,7 @@ class ChangeLog:
         """
         names = {name: (before.get(name), value) for name, value in after.items() if before.get(name) != value}
         names |= {name: (value, None) for name, value in before.items() if name not in after and value is not None}
-        past = self._before(time_us)
+        past, is_disturbed = self._before(time_us)
         measured, earlier, self._together = _median(past) if past else None, self._together, ()
         if self._changes and (last := self._changes[-1]).state == "measuring":
             is_one = bool(names) and time_us - last.time_us < AT_ONCE_US
@@ -92,6 +101,7 @@ class ChangeLog:
                 self._changes.pop()
                 names = self._values | names
         else:
+            self._was_disturbed = is_disturbed
             self._spans = {name: _span(values) for name, values in _figures(past).items() if values}
         self._values, self._is_over = names, False
         what = ", ".join(_label(name, *values) for name, values in names.items()) or text
@@ -107,14 +117,26 @@ class ChangeLog:
             told = f"{last.what}: the job ended before it could be measured"
             self._changes[-1] = replace(last, state="superseded", sentence=told)
 
-    def _before(self, time_us: int) -> list[Measured]:
-        """The samples of the last seconds since the change before: with their medians, a moment in which something else
-        took the processor, such as the opening of a page, is not what the change is compared with."""
-        since_us = max(time_us - FOLLOWED_US, self._changes[-1].time_us + RATES_FROM_US if self._changes else 0)
-        past = [one for at_us, one in self._past if since_us <= at_us <= time_us]
-        return past or [one for at_us, one in self._past if at_us <= time_us]
+    def _before(self, time_us: int) -> tuple[list[Measured], bool]:
+        """The samples of the last seconds since the change before, and whether a page was opened in all of them.
 
-    def sample(self, now_us: int, measured: Measured, limit: str = "", price: str = "") -> None:
+        Those during which one was opened are left out where there are others. With their medians, a moment in which
+        something else took the processor is not what the change is compared with, either.
+        """
+        since_us = max(time_us - FOLLOWED_US, self._changes[-1].time_us + RATES_FROM_US if self._changes else 0)
+        past = [(at_us, one) for at_us, one in self._past if since_us <= at_us <= time_us]
+        past = past or [(at_us, one) for at_us, one in self._past if at_us <= time_us]
+        calm = self._calm(past)
+        return calm or [one for _, one in past], bool(past) and not calm
+
+    def _calm(self, samples: Iterable[tuple[int, Measured]]) -> list[Measured]:
+        """Those during which no page was opened."""
+        return [one for at_us, one in samples if not self._is_disturbed(at_us)]
+
+    def _is_disturbed(self, at_us: int) -> bool:
+        return any(opened_us <= at_us < opened_us + DISTURBED_US for opened_us in self._openings)
+
+    def sample(self, now_us: int, measured: Measured, limit: str = "", price: str = "", openings: int = 0) -> None:
         """Take note of the job now.
 
         Args:
@@ -122,26 +144,35 @@ class ChangeLog:
             measured: percentiles of markers that were sent after the last change, and rates over the last second.
             limit: what holds the sources back, as a sentence; empty where nothing does.
             price: what checkpoints cost, to follow their number in a sentence; empty where it is not known.
+            openings: how often a page of the job has been opened until now, which takes time from it.
         """
+        if openings != self._opened:
+            self._opened = openings
+            self._openings.append(now_us)
         self._past.append((now_us, measured))
         while now_us - self._past[0][0] > FOLLOWED_US:
             self._past.popleft()
+        while self._openings and now_us - self._openings[0] > FOLLOWED_US + DISTURBED_US:
+            self._openings.popleft()
         if not self._changes:
             return
         last = self._changes[-1]
         since_us = now_us - last.time_us
         again_us = 0 if since_us < SETTLES_US and _has_moved(last.after, measured) else TOLD_US
-        if last.state == "holds" and (self._is_over or 0 <= now_us - self._told_us < again_us):
+        is_disturbed = self._is_disturbed(now_us)
+        if last.state == "holds" and (self._is_over or is_disturbed or 0 <= now_us - self._told_us < again_us):
             return
         if last.state == "superseded" or (since_us > FOLLOWED_US and last.state == "holds") or since_us < RATES_FROM_US:
             return
-        after = _since([one for at_us, one in self._past if at_us - last.time_us >= RATES_FROM_US])
+        since = [(at_us, one) for at_us, one in self._past if at_us - last.time_us >= RATES_FROM_US]
+        after = _since(measured, self._calm(since) or [one for _, one in since])
         travels = not (after.p50_ms is None and after.records_per_second)
         settled = since_us >= max(HOLDS_AFTER_US, 1_000_000 + 1_000 * (after.p99_ms or 0)) and after.markers >= ENOUGH
         settled |= since_us >= LATEST_US and travels and (after.markers >= FEW or not after.records_per_second)
         told = " with ".join((last.what, " and ".join(self._together))) if self._together else last.what
         if last.state == "holds" or settled:
             sentence = f"{told}: {self._effect(last.before, after, limit, price)}"
+            sentence += f"; {OPENED}" * (self._was_disturbed or is_disturbed)
             self._changes[-1] = replace(last, after=after, state="holds", sentence=sentence)
             self._told_us = now_us
         elif after.p50_ms is None:
@@ -277,10 +308,11 @@ def _has_moved(told: Measured | None, measured: Measured) -> bool:
     )
 
 
-def _since(samples: list[Measured]) -> Measured:
-    """Rates as medians, as they are before a change; percentiles are over seconds already, and the last ones count."""
+def _since(newest: Measured, samples: list[Measured]) -> Measured:
+    """Rates as medians of samples, as they are before a change; percentiles are over seconds already, and the newest
+    ones count."""
     return replace(
-        samples[-1],
+        newest,
         records_per_second=median(one.records_per_second for one in samples),
         buffers_per_second=median(one.buffers_per_second for one in samples),
     )

@@ -46,8 +46,8 @@ class EventTimePart(Part):
         """Add the frames since the last one shown; a recording may go back."""
         if frame.sequence < self.seen.sequence:
             self.seen = Seen()
-        for other in self.easel.job.recorder.frames():
-            if self.seen.sequence < other.sequence < frame.sequence:
+        for other in self.easel.job.recorder.frames(self.seen.sequence):
+            if other.sequence < frame.sequence:
                 self.seen.add(other)
         if frame.sequence > self.seen.sequence:
             self.seen.add(frame)

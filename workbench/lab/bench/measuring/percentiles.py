@@ -129,7 +129,8 @@ def compare(rate: int, *, event_time: bool, timeouts_ms: tuple[int, ...] = TIMEO
             stamps.restart()  # a source that a busy machine has held up for long does not catch up with all of it
             tuned_us = now_us()
             time.sleep(AFTER_S)
-            frame, status = job.recorder.frames()[-1], job.status()
+            frame, status = job.recorder.latest(), job.status()
+            assert frame is not None
             after = frame.changes[-1].after or Measured()
             latencies = arrivals.latencies_us(tuned_us, frame.time_us)
             p50_ms, p99_ms = (float(us) / 1_000 for us in np.percentile(latencies, (50, 99)))
