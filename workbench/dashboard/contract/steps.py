@@ -139,6 +139,8 @@ class StepSlider:
             self.exact.value = ""
 
     def _request(self, value: str) -> None:
+        if self._effect is not None:
+            self._effect.write("")  # first: beside it the answer would wrap, and the slider move, until the next update
         self._asked, self._asked_at = (value, monotonic()) if self._ask(value) else (None, 0.0)
 
     def _moved(self, _attribute: str, _old: float, new: float) -> None:
