@@ -5,7 +5,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from browsing import CHROMIUM, chromium, jupyter
+from browsing import CHROMIUM, PATIENCE_MS, chromium, jupyter
+from clicking import Clicking, claimed
 from lab_front import Front
 from live_notebook import BEATS, HEADS, MODELS
 
@@ -141,6 +142,7 @@ def shared(lab, page):
 @pytest.fixture
 def front(shared):
     shared.page.set_viewport_size(SIZE)
+    shared.page.set_default_timeout(PATIENCE_MS)
     shared.appears(".wb-Explanation", "Open a notebook")
     shared.page.errors.clear()
     yield shared
@@ -555,3 +557,13 @@ def test_a_stream_cell_docks_its_dashboard_beside_the_notebook_or_shows_it_as_ch
     front.run_cell(3)
     front.appears(in_cells)
     assert front.page.locator(front.docked("here")).count() == 0
+
+
+def test_common_tasks_take_as_many_clicks_as_the_documentation_says(front):
+    front.open("clicked.ipynb", START.format(name="clicked"), STEPPED.replace("job.view", "#"))
+    for cell in range(2):
+        front.run_cell(cell)
+    front.appears(".wb-Job[data-job=hand]")
+    counted = Clicking(front, job="clicked", stepped="hand").count()
+    assert counted == claimed()
+    assert max(counted.values()) <= 2

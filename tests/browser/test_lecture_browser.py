@@ -49,6 +49,16 @@ STAGE = """() => {
     }
 }"""
 
+LEFT_AT_ONCE = """async () => {
+    const frame = () => new Promise(requestAnimationFrame)
+    const press = key => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, composed: true }))
+    press("l")
+    for (let frames = 0; frames < 2; frames++) await frame()
+    press("Escape")
+    for (let frames = 0; frames < 3; frames++) await frame()
+}"""
+"""Opens the lecture and leaves it in the frame in which its plots get their height."""
+
 
 def lectured(page, scene, last=""):
     """The stage, once it shows the scene with its caption, which is not that of the last one."""
@@ -132,6 +142,8 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
     page.keyboard.press("Escape")
     page.wait_for_function(f"() => ({STAGE})() === null")
     assert settled(page) == before
+    page.evaluate(LEFT_AT_ONCE)
+    assert page.evaluate(STAGE) is None
     assert page.problems == []
     page.close()
 

@@ -176,7 +176,10 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     isFitting = true
     for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / plots.length))
     isFitting = false
-    requestAnimationFrame(() => requestAnimationFrame(() => (taken = heightBesidePlots())))
+    const measure = () => {
+      if (isOpen()) taken = heightBesidePlots()
+    }
+    requestAnimationFrame(() => requestAnimationFrame(measure))
   }
   const fitSoon = () => {
     fit()
