@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from browsing import CHROMIUM, PATIENCE_MS, chromium, jupyter
-from clicking import Clicking, claimed
+from clicking import LECTURE, Clicking, claimed
 from lab_front import Front
 from live_notebook import BEATS, HEADS, MODELS
 
@@ -262,6 +262,12 @@ def test_a_docked_dashboard_is_beside_the_notebook_and_follows_its_job(front):
     front.appears(dashboard)
     notebook, docked = (front.page.locator(name).bounding_box() for name in (".jp-NotebookPanel", ".wb-Dashboard"))
     assert docked["x"] >= notebook["x"] + notebook["width"]
+
+    front.appears(f"{dashboard} .who > b", "docked").click()
+    front.page.keyboard.press("l")
+    front.appears(LECTURE, "Dataflow")
+    front.page.keyboard.press("Escape")
+    front.page.locator(LECTURE).wait_for(state="hidden")
 
     first_view = front.page.locator(dashboard).first.element_handle()
     front.run_cell(0)  # refuses, since the job runs

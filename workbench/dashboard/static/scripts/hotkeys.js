@@ -1,4 +1,9 @@
-/** Keys that press a button of a view: while the focus is in the view, or the view is all that there is on the page. */
+/**
+ * Keys that press a button of a view: while the focus is in the view or on the panel in which it is docked, or the view is
+ * all that there is on the page.
+ */
+
+import { isDockedIn } from "./stands.js"
 
 const TYPED = "input, select, textarea, [contenteditable=true]"
 
@@ -15,7 +20,8 @@ export const listenToKeys = (root, keys, context, isOpen) => {
     const [origin] = event.composedPath()
     const el = context.index.find_one(root)?.el
     const isAlone = document.body.dataset.jpThemeLight === undefined && origin === document.body
-    if (el === undefined || !(event.composedPath().includes(el) || isAlone || isOpen())) return
+    if (el === undefined) return
+    if (!(event.composedPath().includes(el) || isDockedIn(origin, el) || isAlone || isOpen())) return
     if (origin instanceof Element && origin.matches(TYPED)) return
     for (const [key, button] of keys) {
       const pressed = key === event.key.toLowerCase() ? context.index.find_one(button)?.el : undefined

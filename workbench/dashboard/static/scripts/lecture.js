@@ -6,7 +6,7 @@
  * and lines grow instead and stay sharp.
  */
 
-import { FIELDS, HEIGHT, MOVED, WIDTH, go, made } from "./stands.js"
+import { FIELDS, HEIGHT, MOVED, WIDTH, go, isDockedIn, made } from "./stands.js"
 
 const KEYS = "← → scenes · F full screen · + − size · Esc leaves"
 
@@ -357,7 +357,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     const types = origin instanceof Element && origin.matches(FIELDS)
     if (!isOpen()) {
       const isAlone = document.body.dataset.jpThemeLight === undefined && origin === document.body
-      if (key !== "l" || types || !(isInside || isAlone)) return
+      if (key !== "l" || types || !(isInside || isAlone || isDockedIn(origin, el))) return
       take()
       open(0)
       return

@@ -9,6 +9,18 @@ export const FIELDS = "input, select, textarea, [contenteditable=true]"
 export const MOVED = "[role=slider], [role=tab]"
 
 /**
+ * Whether the focus is on the panel in which a view is docked: whoever clicks beside the controls of the view moves it there.
+ *
+ * @param {EventTarget | undefined} origin of a key
+ * @param {Element} el of the view
+ */
+export const isDockedIn = (origin, el) => {
+  let at = el
+  for (let tree; (tree = at.getRootNode()) instanceof ShadowRoot; ) at = tree.host
+  return origin instanceof Element && origin.matches(".wb-Dashboard-content") && origin.contains(at)
+}
+
+/**
  * @param {string} tag
  * @param {string} name of the class
  * @param {string} text
