@@ -17,6 +17,7 @@ from workbench.dashboard.shown.display import BETWEEN_S, REST_S
 from workbench.dashboard.shown.pump import Pump
 from workbench.dashboard.shown.show import Dashboard
 from workbench.dashboard.shown.view import COMING
+from workbench.telemetry.recorder import Recorder
 
 
 class Still(Pump):
@@ -98,6 +99,19 @@ def test_a_card_that_comes_into_sight_is_made_at_once_and_no_other(board):
     named = cards(root_of(page, display))
     assert "wb-card wb-latency" in named
     assert f"wb-card wb-buffers {COMING}" in named
+
+
+def test_the_recorder_is_told_when_a_page_is_opened_and_when_its_cards_are_made():
+    """What that takes from the job is then blamed on no change of a setting."""
+    job = Job(FRAME)
+    job.recorder = Recorder()
+    job.recorder.append(FRAME)
+    view = Dashboard(job, pump=Still()).view(staged=True)
+    assert job.recorder.openings == 1
+    job.recorder.frames()
+    assert job.recorder.openings == 1
+    view.make(view.missing[:1])
+    assert job.recorder.openings == 2
 
 
 def test_a_scene_of_lecture_mode_gets_its_views_and_controls_at_once(board):

@@ -69,8 +69,7 @@ class Recorder:
 
     Attributes:
         read: set when frames are read.
-        openings: how often all frames have been read, as a page does for each of its parts when it is opened, and a
-            recording when it is made.
+        openings: how often a page of the job, or further parts of one, were made, which takes time from the job.
         refresh: called before the first reading after `read` was cleared; it may append a frame, and returns whether to
             call it before the next reading, too.
 
@@ -135,7 +134,6 @@ class Recorder:
                 follows a job asks for what is new.
         """
         self._is_read()
-        self.openings += after < 0
         dense = self._dense.copy()
         sparse = [packed for packed in self._sparse.copy() if packed.sequence > after]
         while sparse and dense and sparse[-1].sequence >= dense[0].sequence:

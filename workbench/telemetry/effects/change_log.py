@@ -29,7 +29,7 @@ stays within that span has not changed."""
 DISTURBED_US = 3_500_000
 """After a page was opened, for so long figures also show what that took from the job: rates are means over a second,
 percentiles over 2.5."""
-OPENED = "meanwhile a page was opened or a recording made, which takes time from the job"
+OPENED = "meanwhile a page was opened, which takes time from the job"
 """Said where a change could not be told from that."""
 AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
