@@ -39,6 +39,9 @@ a machine with more work than processors, within as many times of it as there is
 SETTLED_MS = 400
 NOT_OURS = ("reading 'schema'", "ResizeObserver loop", "favicon")
 """Parts of messages of JupyterLab and the browser: an extension is asked before its settings are there."""
+SPLASH = re.compile(r"NotFoundError: [^\n]*'removeChild'[^\n]*\n +at \S+/static/lab/jlab_core\.\w+\.js\S*\s*")
+"""JupyterLab's timer that takes its splash screen off the page, where nothing has called it: if the screen was shown
+twice, the second timer finds it gone."""
 
 SEEN = """index => {
     const within = root => [...root.querySelectorAll("*")].flatMap(one =>
@@ -135,7 +138,9 @@ class Player:
         if played.moved_s > MOVES_S * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)):
             played.faults.append(f"nothing moves before {played.moved_s:.1f} s")
         played.faults += [
-            f"the page: {problem}" for problem in self._problems if not any(part in problem for part in NOT_OURS)
+            f"the page: {problem}"
+            for problem in self._problems
+            if not (any(part in problem for part in NOT_OURS) or SPLASH.fullmatch(problem))
         ]
         self._problems.clear()
         return played
