@@ -1,4 +1,5 @@
-"""Calls to one server by several threads at a time: each is repeated while the server is unreachable."""
+"""Calls to one server by several threads at a time: each is repeated while the server is unreachable; and a table of
+look-ups that makes such calls."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import TypeVar
 
 from workbench.connectors.contract.attempts import Attempts
 from workbench.operators.contract.outage import Outage
+from workbench.operators.functions.lookup_table import OpenTable
 
 T = TypeVar("T")
 
@@ -97,3 +99,24 @@ class Calls:
         if self.job.is_over:
             attempts.give_up()
         return attempts
+
+
+class RemoteRows(OpenTable):
+    """Its calls to the server are repeated while the server is unreachable.
+
+    Args:
+        calls: makes them.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self.calls = calls
+
+    @property
+    def outage(self) -> Outage | None:
+        return self.calls.outage
+
+    def hurry(self) -> None:
+        self.calls.hurry()
+
+    def give_up(self) -> None:
+        self.calls.give_up()

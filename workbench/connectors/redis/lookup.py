@@ -11,14 +11,13 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.calls import Calls
+from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.redis.entries import records
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import name_of
 from workbench.connectors.redis.values import check_values, written_rows
 from workbench.errors import PlanError, SettingError, SourceError, unknown
 from workbench.expressions import ColumnName, column_name
-from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
@@ -84,31 +83,21 @@ class RedisLookup(LookupTable):
         return RedisRows(self)
 
 
-class RedisRows(OpenTable):
+class RedisRows(RemoteRows):
     """The client has a connection for each thread that calls."""
 
     def __init__(self, lookup: RedisLookup) -> None:
         server = lookup.server
         self._lookup = lookup
         self._client = server.connect()
-        self._calls = Calls(str(server), server.errors, lambda error: server.fact(error) * server.may_return(error))
-
-    @property
-    def outage(self) -> Outage | None:
-        return self._calls.outage
-
-    def hurry(self) -> None:
-        self._calls.hurry()
-
-    def give_up(self) -> None:
-        self._calls.give_up()
+        super().__init__(Calls(str(server), server.errors, lambda error: server.fact(error) * server.may_return(error)))
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         lookup, server = self._lookup, self._lookup.server
         columns = {str(at): [value] for at, value in enumerate(key)}
         name = name_of(written_rows(pa.table(columns))[0], list(columns))
         try:
-            fields = self._calls.repeated(lambda: self._fields(name))
+            fields = self.calls.repeated(lambda: self._fields(name))
         except server.errors as error:
             raise server.error(error, f"look up rows in {lookup.key!r}", SourceError) from error
         return self._row(fields, name)

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.calls import Calls
+from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
 from workbench.connectors.sql.duckdb import DuckDB
@@ -21,7 +21,6 @@ from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
 from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
-from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
@@ -111,29 +110,19 @@ class SqlLookup(LookupTable):
         return FileRows(self, self.database) if isinstance(self.database, DatabaseFile) else SqlRows(self)
 
 
-class SqlRows(OpenTable):
+class SqlRows(RemoteRows):
     """Connections that no call uses wait in a list."""
 
     def __init__(self, lookup: SqlLookup) -> None:
         self._lookup = lookup
-        self._calls = Calls(lookup.database.url, PostgreSQL().errors, self._lost)
+        super().__init__(Calls(lookup.database.url, PostgreSQL().errors, self._lost))
         self._idle: list[Any] = []
         self._closed = False
         self._query = numbered(_query(lookup))
 
-    @property
-    def outage(self) -> Outage | None:
-        return self._calls.outage
-
-    def hurry(self) -> None:
-        self._calls.hurry()
-
-    def give_up(self) -> None:
-        self._calls.give_up()
-
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         try:
-            found = self._calls.repeated(lambda: self._answer(key))
+            found = self.calls.repeated(lambda: self._answer(key))
         except PostgreSQL().errors as error:
             raise _error(self._lookup, error) from error
         return _row(self._lookup, found, key)
@@ -158,7 +147,7 @@ class SqlRows(OpenTable):
         try:
             session = self._idle.pop()
         except IndexError:
-            session = Session(revealed_url(self._lookup.url), self._calls.job, _CONNECT_S, _SILENT_S)
+            session = Session(revealed_url(self._lookup.url), self.calls.job, _CONNECT_S, _SILENT_S)
         try:
             found = session.query(self._query, key)
         except BaseException:
