@@ -220,6 +220,7 @@ def test_a_front_end_finds_the_jobs_of_a_kernel_that_has_only_imported_the_workb
             "['workbench.front_ends']"
         )
         assert "'ok': True" in opened("after")
+        until(lambda: kernel.run("'workbench.dashboard.shown.show' in sys.modules").value == "True")
         kernel.run(GENERATOR + "job = sums.sink_to(wb.DiscardSink()).run('imported')")
         assert "'name': 'imported'" in opened("later")
         kernel.run("%load_ext workbench")

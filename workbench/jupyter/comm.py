@@ -26,6 +26,7 @@ from workbench.jupyter.protocol import (
     success_reply,
     summarise,
 )
+from workbench.jupyter.showing.ahead import import_ahead
 from workbench.jupyter.showing.docked import front_closed, front_opened
 
 Jobs = Callable[[], Mapping[str, Job]]
@@ -229,6 +230,7 @@ class _Service:
         comm.on_close(lambda message: self._forget_control(comm.comm_id))
         self._controls[comm.comm_id] = comm
         front_opened(comm.comm_id, message["content"].get("data"))
+        import_ahead()
         if len(self._controls) > MAX_FRONT_ENDS:
             oldest = self._controls[next(iter(self._controls))]
             self._forget_control(oldest.comm_id)
