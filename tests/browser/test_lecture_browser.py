@@ -60,6 +60,13 @@ LEFT_AT_ONCE = """async () => {
 """Opens the lecture and leaves it in the frame in which its plots get their height."""
 
 
+PRESSED = """key => {
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))
+    return (STAGE)()
+}"""
+"""The stage in the moment in which a key is pressed, before the kernel can have answered."""
+
+
 def lectured(page, scene, last=""):
     """The stage, once it shows the scene with its caption, which is not that of the last one."""
     shows = (
@@ -144,6 +151,28 @@ def test_keys_go_through_the_scenes_which_fit_and_can_be_read_from_the_last_row(
     assert settled(page) == before
     page.evaluate(LEFT_AT_ONCE)
     assert page.evaluate(STAGE) is None
+    assert page.problems == []
+    page.close()
+
+
+def test_a_caption_changes_with_the_title_of_its_scene_and_not_when_the_kernel_answers(browser, served):
+    page = opened(browser, served.url, every=False)
+    page.locator(".badge:visible").wait_for()
+    pressed = PRESSED.replace("STAGE", STAGE)
+    assert page.evaluate(pressed, "l")["caption"] == "", "the kernel has not written any yet"
+    lectured(page, "Dataflow")
+    expected = (
+        ("ArrowRight", "Buffer timeout and latency", "buffer timeout"),
+        ("ArrowRight", "Event time", "Event time has reached"),
+        ("4", "Backpressure", "buffers between tasks"),
+        ("5", "Checkpoints", "One follows every"),
+        ("ArrowRight", "Failure and recovery", "No task has failed"),
+        ("1", "Dataflow", "The sources read"),
+    )
+    for key, title, words in expected:
+        stage = page.evaluate(pressed, key)
+        assert stage["scene"] == title
+        assert words in stage["caption"]
     assert page.problems == []
     page.close()
 

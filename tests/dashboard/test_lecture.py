@@ -105,24 +105,31 @@ def test_captions_escape_what_comes_from_data_and_users():
     assert "onclick=x>" not in told.replace("onclick=x&gt;", "")
 
 
-def test_the_caption_is_written_for_the_scene_that_is_shown_and_not_more_often_than_it_is_read():
+def test_captions_are_written_for_all_scenes_and_not_more_often_than_they_are_read():
     stage = LectureMode("taught", ("graph", "sink"))
     stage.update(FRAME)
-    assert stage.said.data["caption"] == [""], "nobody lectures"
+    assert stage.captions.data == {"scene": [], "caption": []}, "nobody lectures"
     stage.chosen.data = {"scene": ["results"]}
-    assert stage.said.data["caption"] == [captions.results(FRAME)]
+    assert told(stage) == {"dataflow": captions.dataflow(FRAME), "results": captions.results(FRAME)}
     soon = replace(FRAME, time_us=FRAME.time_us + REST_US // 2, tables={"counts": 5})
     stage.update(soon)
-    assert stage.said.data["caption"] == [captions.results(FRAME)]
+    stage.chosen.data = {"scene": ["dataflow"]}
+    assert told(stage)["results"] == captions.results(FRAME)
     stage.update(replace(soon, state="FAILED"), "<p>failed</p>")
-    assert stage.said.data == {
-        "caption": [captions.results(soon)], "state": ["✗ FAILED"], "news": ["<p>failed</p>"],
-    }  # fmt: skip
+    assert stage.said.data == {"state": ["✗ FAILED"], "news": ["<p>failed</p>"]}
+    assert told(stage)["results"] == captions.results(soon)
     later = replace(soon, state="FAILED", time_us=soon.time_us + REST_US, tables={"counts": 6})
     stage.update(later)
-    assert stage.said.data["caption"] == [captions.results(later)]
+    assert told(stage)["results"] == captions.results(later)
+    stage.chosen.data = {"scene": [""]}
+    assert stage.captions.data == {"scene": [], "caption": []}, "the next lecture must not begin with old figures"
     stage.chosen.data = {"scene": ["dataflow"]}
-    assert stage.said.data["caption"] == [captions.dataflow(later)]
+    assert told(stage)["dataflow"] == captions.dataflow(later)
+
+
+def told(stage):
+    """The captions by scene."""
+    return dict(zip(*stage.captions.data.values(), strict=True))
 
 
 def test_a_job_opens_its_lecture_and_a_page_that_nobody_acts_on_has_none(job):

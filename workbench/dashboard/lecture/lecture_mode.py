@@ -35,18 +35,20 @@ class LectureMode:
 
     Attributes:
         chosen: the page writes there which ``scene`` it shows, empty for none.
-        said: the ``caption`` of the scene, the ``state`` of the job, and its ``news``, paragraphs about what has
-            happened.
+        said: the ``state`` of the job, and its ``news``, paragraphs about what has happened.
+        captions: while a scene is shown, the ``caption`` of every ``scene``: the page needs that of the next one before
+            the kernel, which may be busy, hears that it is shown.
     """
 
     def __init__(self, name: str, views: Collection[str], start: str = "") -> None:
         self._name = name
         self._scenes = {scene.name: scene for scene in scenes_of(views)}
         self.chosen = ColumnDataSource({"scene": [start if start in self._scenes else ""]})
-        self.said = ColumnDataSource({"caption": [""], "state": [""], "news": [""]})
+        self.said = ColumnDataSource({"state": [""], "news": [""]})
+        self.captions = ColumnDataSource({"scene": [], "caption": []})
         self._frame: Frame | None = None
         self._news = ""
-        self._told: tuple[str, Frame] | None = None
+        self._told: Frame | None = None
         self.chosen.on_change("data", lambda _attribute, _old, _new: self._tell())
 
     @property
@@ -56,7 +58,7 @@ class LectureMode:
         return frozenset() if scene is None else frozenset((*scene.views, *(("controls",) if scene.controls else ())))
 
     def update(self, frame: Frame, news: str = "") -> None:
-        """Write the caption of the scene that is shown, if any, and the news, which are HTML."""
+        """Write the captions, if a scene is shown, and the news, which are HTML."""
         self._frame, self._news = frame, news
         self._tell()
 
@@ -65,25 +67,32 @@ class LectureMode:
         scenes = [[one.name, one.title, list(one.views), list(one.controls)] for one in self._scenes.values()]
         stronger = [list(pair) for name in CONTRAST for pair in zip(COLOURS[name], CONTRAST[name], strict=True)]
         return {
-            "scenes": scenes if acts else [], "chosen": self.chosen, "said": self.said, "job": self._name,
-            "contrast": stronger,
+            "scenes": scenes if acts else [], "chosen": self.chosen, "said": self.said,
+            "captions": self.captions, "job": self._name, "contrast": stronger,
         }  # fmt: skip
 
     def _tell(self) -> None:
-        scene, frame = str(self.chosen.data["scene"][0]), self._frame
-        if frame is None or scene not in self._scenes or self._is_fresh(scene, frame):
-            return
-        self._told = scene, frame
-        _, sign = BADGES[frame.state]
-        state = f"{sign} {'PAUSED' if frame.paused and frame.state == 'RUNNING' else frame.state}"
-        said = {"caption": [self._scenes[scene].load()(frame)], "state": [state], "news": [self._news]}
-        if said != self.said.data:
-            self.said.data = said
+        frame = self._frame
+        if str(self.chosen.data["scene"][0]) not in self._scenes:
+            self._told = None
+            _write(self.captions, {"scene": [], "caption": []})
+        elif frame is not None and not self._is_fresh(frame):
+            self._told = frame
+            _, sign = BADGES[frame.state]
+            state = f"{sign} {'PAUSED' if frame.paused and frame.state == 'RUNNING' else frame.state}"
+            told = [scene.load()(frame) for scene in self._scenes.values()]
+            _write(self.captions, {"scene": list(self._scenes), "caption": told})
+            _write(self.said, {"state": [state], "news": [self._news]})
 
-    def _is_fresh(self, scene: str, frame: Frame) -> bool:
-        """Whether what is written was written a moment ago for the same scene."""
-        if self._told is None or self._told[0] != scene:
+    def _is_fresh(self, frame: Frame) -> bool:
+        """Whether what is written was written a moment ago."""
+        last = self._told
+        if last is None:
             return False
-        last = self._told[1]
         same = (last.state, last.paused, last.settings) == (frame.state, frame.paused, frame.settings)
         return same and 0 <= frame.time_us - last.time_us < REST_US and last.started_us == frame.started_us
+
+
+def _write(source: ColumnDataSource, data: dict[str, list[str]]) -> None:
+    if source.data != data:
+        source.data = data

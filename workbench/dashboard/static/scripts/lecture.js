@@ -15,8 +15,12 @@ const LETTERS = 1.2
 
 const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
 
+/** Whether a property of a model grows: sizes, and what gives the distances between texts. */
+const isSize = (/** @type {any} */ model, /** @type {string} */ name) =>
+  GROWS.test(name) || (model.type === "LinearInterpolator" && name === "y")
+
 /**
- * A size as a property has it: a number, such as 2, or pixels, such as "11px", alone or as the value of a glyph.
+ * A size as a property has it: a number, such as 2, or pixels, such as "11px", alone, as the value of a glyph, or several.
  *
  * @param {any} size
  * @param {number} factor
@@ -24,6 +28,7 @@ const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
  */
 const grown = (size, factor) => {
   if (typeof size === "number") return size * factor
+  if (Array.isArray(size)) return size.map((one) => grown(one, factor))
   if (typeof size === "string" && /^[\d.]+px$/.test(size)) return `${(parseFloat(size) * factor).toFixed(2)}px`
   if (size !== null && typeof size === "object" && "value" in size) return { ...size, value: grown(size.value, factor) }
   return size
@@ -35,13 +40,14 @@ const grown = (size, factor) => {
  * @param {[string, any, any[]][]} args.cards the name of each part, its card, and its plots
  * @param {[string, string, string[], string[]][]} args.scenes name, title, views, and groups of controls
  * @param {Source} args.chosen gets the name of the scene that is shown
- * @param {Source} args.said columns `caption`, `state` and `news`, HTML
+ * @param {Source} args.said columns `state` and `news`, HTML
+ * @param {Source} args.captions columns `scene` and `caption`, HTML: of all scenes, none before the kernel has written them
  * @param {string} args.job
  * @param {any[]} args.asides what is left out
  * @param {Context} context
  * @param {() => void} repaint gives the plots their colours
  */
-export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, context, repaint) => {
+export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, asides }, context, repaint) => {
   let at = -1
   let size = 1
   let isFitting = false
@@ -73,12 +79,14 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   /** @returns {any[]} what the page is made of: its parts, and the cards on the stage */
   const laidOut = () => root.children[0].children.flatMap((/** @type {any} */ one) => (isStage(one) ? [one, ...one.children] : [one]))
 
+  const captionOf = (/** @type {string} */ scene) =>
+    captions.get_column("caption")[captions.get_column("scene").indexOf(scene)] ?? ""
   const heightOfWords = () => caption.offsetHeight + news.offsetHeight
   /** The height of what is shown and is no plot, as it was when the plots were stretched. */
   let taken = 0
   const tell = () => {
     const before = heightOfWords()
-    caption.innerHTML = said.get_column("caption")[0]
+    caption.innerHTML = isOpen() ? captionOf(scenes[at][0]) : ""
     state.innerHTML = said.get_column("state")[0]
     news.innerHTML = said.get_column("news")[0]
     if (isOpen() && (heightOfWords() !== before || Math.abs(heightBesidePlots() - taken) > 3)) fitSoon()
@@ -95,9 +103,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     /** @type {{[property: string]: any}} */
     const values = {}
     for (const name of Object.keys(model.properties)) {
-      if (!GROWS.test(name)) continue
+      if (!isSize(model, name)) continue
       before[name] ??= model[name]
-      values[name] = grown(before[name], name.endsWith("font_size") ? factor * letters : factor)
+      values[name] = grown(before[name], name.endsWith("font_size") || name === "y" ? factor * letters : factor)
     }
     model.setv(values, { sync: false })
   }
@@ -269,6 +277,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
     at = Math.max(0, Math.min(scenes.length - 1, next))
     title.textContent = scenes[at][1]
     place.textContent = `${at + 1} / ${scenes.length}`
+    caption.innerHTML = captionOf(scenes[at][0])
     arrange()
     choose(scenes[at][0])
     fitSoon()
@@ -396,7 +405,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, job, asides }, co
   window.addEventListener("resize", fitSoon)
   window.addEventListener("click", onClick)
   document.addEventListener("fullscreenchange", refill)
-  said.properties.data.change.connect(tell)
+  for (const source of [said, captions]) source.properties.data.change.connect(tell)
   const watch = (/** @type {any[]} */ plots) => {
     for (const plot of plots)
       for (const property of [plot.properties.height, plot.properties.min_width])

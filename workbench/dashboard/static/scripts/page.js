@@ -62,7 +62,8 @@ const nameStops = (plot) => {
  * @param {number} args.answer_ms the page answers the kernel no more often
  * @param {[string, string, string[], string[]][]} args.scenes of lecture mode: name, title, views, and controls
  * @param {Source} args.chosen gets the name of the scene that is shown
- * @param {Source} args.said columns `caption`, `state` and `news`, HTML
+ * @param {Source} args.said columns `state` and `news`, HTML
+ * @param {Source} args.captions columns `scene` and `caption`, HTML
  * @param {string} args.job
  * @param {[string, Model][]} args.keys a letter, and the button that it presses
  * @param {Model[]} args.asides what lecture mode leaves out
