@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from bokeh.models import Slider
+from bokeh.models import Slider, VSpan
 from waiting import until
 
 import workbench as wb
-from workbench.api.pictures.side_by_side import differences
+from workbench.api.pictures.side_by_side import checkpointing, differences, verdict
+from workbench.dashboard.charts.theme import COLOURS
 from workbench.dashboard.lanes.lanes import Lanes
 from workbench.dashboard.shown.lanes_dashboard import lanes_view
 from workbench.errors import JobError, SettingError
 from workbench.jupyter.verbs.running import run_verb
+from workbench.telemetry.effects.interruption_log import InterruptionLog
 from workbench.telemetry.frames import LatencyFrame
 
 
@@ -36,6 +38,7 @@ def test_each_lane_is_a_job_with_its_own_options_on_the_same_axes(both):
     assert [both[lane].status()["buffer_timeout"] for lane in both] == ["100ms", "0ms"]
     until(lambda: any("p50" in told for told in both.differences))
     [told] = both.differences
+    assert both.verdict.startswith("No comparison yet") or "(buffer_timeout 0ms)" in both.verdict
     assert told.startswith("b: ")
     assert "buffers" in told
     assert "a: job beside-a, RUNNING, buffer_timeout 100ms" in repr(both)
@@ -73,8 +76,18 @@ def test_what_happens_in_a_lane_is_told_and_marked_under_its_name(both):
     assert [one.what for one in frame.interruptions] == ["a: aggregate[0] failed"]
     assert "b: buffer_timeout 0ms → 5ms" in view._header._piece.html
     chart = view.parts["lanes"]._charts["p99"]
-    assert "b: buffer_timeout = 5ms" in list(chart._marks.data["text"])
-    assert len(chart._bands._source.data["start"]) == 1
+    marked = {lane: list(source.data["text"]) for lane, source in chart._marks._sources.items()}
+    assert marked == {"a": [], "b": ["b: buffer_timeout = 5ms"]}
+    drawn = [one.glyph for one in chart.figure.renderers if isinstance(one.glyph, VSpan)]
+    lines = view.parts["lanes"]._lines.values()
+    assert [(one.line_color, one.line_dash) for one in drawn] == [(COLOURS[colour][0], dash) for colour, dash in lines]
+    bands = chart._bands._source.data
+    assert len(bands["start"]) == 1
+    assert bands["text"][0].startswith("a: aggregate[0] failed")
+    heads = {lane: head.html for lane, head in view.parts["lanes"]._heads.items()}
+    assert "buffer_timeout 0ms → 5ms" in heads["b"]
+    assert "aggregate[0] was failed on purpose" in heads["a"]
+    assert "was failed" not in heads["b"]
 
 
 def test_the_display_goes_on_while_any_lane_does(both):
@@ -110,20 +123,72 @@ def test_where_one_lane_cannot_be_started_none_is():
         wb.compare(wb.job("halves-a"), wb.job("halves-a"))["c"]
 
 
-def test_the_sentences_tell_what_is_notable_in_the_figures(both):
+@pytest.fixture
+def measured(both):
+    """Makes a frame of a job that has been running for a minute, with these figures and settings."""
     until(lambda: both["a"].recorder.latest() is not None)
     frame = both["a"].recorder.latest()
     end = frame.vertices[-1].id
 
-    def measured(p50, buffers, rate=1000.0):
+    def made(p50, buffers, rate=1000.0, **facts):
         vertices = tuple(
             replace(vertex, metrics={**vertex.metrics, "numBuffersOutPerSecond": buffers * (vertex.id != end)})
             for vertex in frame.vertices
         )
         latency = (LatencyFrame(end, 50, p50, p50, p50, 90.0),)
-        metrics = {**frame.metrics, "numRecordsInPerSecond": rate}
-        return replace(frame, vertices=vertices, latency=latency, metrics=metrics, checkpoints=(), state="RUNNING")
+        settings = {**frame.settings, **facts.pop("settings", {})}
+        return replace(
+            frame, vertices=vertices, latency=latency, metrics={**frame.metrics, "numRecordsInPerSecond": rate},
+            checkpoints=(), state="RUNNING", started_us=frame.time_us - 60_000_000, settings=settings, **facts,
+        )  # fmt: skip
 
+    return made
+
+
+def test_the_verdict_tells_which_setting_is_better_and_what_it_costs(measured):
+    slow = measured(48.0, 20.0, settings={"buffer_timeout": "100ms"})
+    fast = measured(4.0, 180.0, settings={"buffer_timeout": "5ms"})
+    assert verdict({"a": slow, "b": fast}) == (
+        "Lowest latency: b (buffer_timeout 5ms) has p50 4.0 ms, 180 buffers/s; "
+        "a (buffer_timeout 100ms) has p50 48 ms, 20 buffers/s. "
+        "The price of b, compared with a: 9x buffers. The throughput is the same."
+    )
+    wide = measured(30.0, 60.0, 3_000.0, settings={"buffer_timeout": "100ms", "parallelism": 4})
+    assert verdict({"a": slow, "b": replace(slow), "c": wide}) == (
+        "Highest throughput: c (parallelism 4) has 3,000 records/s, 60 buffers/s; a has 1,000 records/s, 20 buffers/s; "
+        "b has 1,000 records/s, 20 buffers/s. The price of c, compared with b: 3x buffers."
+    )
+    slower = measured(48.0, 20.0, 500.0, settings={"buffer_timeout": "100ms", "rate": "250"})
+    alike = "No lane is notably better: latency, throughput and buffers are alike."
+    assert verdict({"a": slow, "b": slower}) == alike, "it is given less to do"
+
+
+def test_there_is_no_verdict_where_figures_say_nothing_about_the_settings(measured):
+    frame = measured(48.0, 20.0)
+    other = measured(4.0, 20.0)
+    assert verdict({"a": frame}) == ""
+    young = replace(other, started_us=other.time_us - 1_000_000)
+    assert verdict({"a": frame, "b": young}) == "No comparison yet: the jobs have just started."
+    log = InterruptionLog()
+    log.failed(0, "sum[0] failed", "")
+    again = replace(other, interruptions=log.interruptions)
+    assert verdict({"a": frame, "b": again}) == "No comparison now: b is catching up."
+    still = {"a": replace(frame, paused=True), "b": replace(other, state="RESTARTING")}
+    assert verdict(still) == "No comparison now: a is paused, b is RESTARTING."
+
+
+def test_lanes_with_different_checkpoints_tell_what_these_cost_and_save(measured):
+    often = measured(4.0, 20.0, settings={"checkpoint_interval": "1s"}, effects={"checkpoint_interval": "costs 2 %"})
+    assert checkpointing({"a": often, "b": often}) == []
+    rare = measured(4.0, 20.0, settings={"checkpoint_interval": "1min"})
+    none = measured(4.0, 20.0, settings={"checkpoint_interval": "disabled"})
+    assert checkpointing({"a": often, "b": rare, "c": none}) == [
+        "a: taking a checkpoint costs 2 %; a failure repeats at most 1s of records",
+        "b: a failure repeats at most 1min of records",
+    ]
+
+
+def test_the_sentences_tell_what_is_notable_in_the_figures(measured):
     frames = {
         "a": measured(48.0, 20.0),
         "b": measured(4.0, 180.0),

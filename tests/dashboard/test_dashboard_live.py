@@ -263,7 +263,7 @@ def test_every_model_of_the_page_equals_the_kernels_after_many_frames(shown):
     shown.page.receive()
     for model in shown.view.root.references():
         copy = shown.page.document.get_model_by_id(model.id)
-        if hasattr(model, "data"):
+        if getattr(model, "data", None) is not None:
             assert {k: list(map(str, v)) for k, v in copy.data.items()} == {
                 k: list(map(str, v)) for k, v in model.data.items()
             }

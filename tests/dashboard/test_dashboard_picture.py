@@ -11,6 +11,7 @@ import pytest
 
 from workbench.dashboard.charts import checkpoint_ticks, time_chart, wording
 from workbench.dashboard.charts.html import Texts
+from workbench.dashboard.charts.marks import tunings
 from workbench.dashboard.charts.sources import ceiling, ceiling_s
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.shown import header
@@ -404,7 +405,7 @@ def test_throughput_is_read_and_received():
 
 
 def test_tunings_are_marked_where_they_happened_and_the_latest_is_named():
-    assert time_chart.tunings(FRAME.events) == {
+    assert tunings(FRAME.events) == {
         "x": [1_699_999_960_000.0, 1_699_999_970_000.0],
         "text": ["buffer_timeout = 50ms", "speed = 600x"],
         "drop": [15, 1],

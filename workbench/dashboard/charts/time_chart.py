@@ -11,11 +11,11 @@ from bokeh.models import ColumnDataSource, DatetimeTickFormatter, FixedTicker, H
 from workbench.dashboard.charts.bands import Bands
 from workbench.dashboard.charts.html import Texts, column
 from workbench.dashboard.charts.line_key import LineKey
-from workbench.dashboard.charts.sources import ceiling, refresh, stretch
+from workbench.dashboard.charts.marks import TUNED, Marks
+from workbench.dashboard.charts.sources import ceiling, stretch
 from workbench.dashboard.charts.static import ticks as formatter
 from workbench.dashboard.charts.theme import Paint
-from workbench.dashboard.charts.wording import fit
-from workbench.telemetry.frames import EventFrame, Frame
+from workbench.telemetry.frames import Frame
 
 WINDOW_MS = 120_000
 YOUNG_MS = (30_000, 60_000)
@@ -31,25 +31,8 @@ SHORT_TIMES = {
 LONG_TIMES = {**SHORT_TIMES, "days": "%b %d", "months": "%b %Y", "years": "%Y"}
 """How a `DatetimeTickFormatter` writes instants of minutes, and of any time."""
 
-LABELLED = 3
-"""The number of latest tunings that are named."""
-LABEL_PX = 14
-
 LOW_PX = 90
 """A chart lower than this has room for only three ticks."""
-
-
-def tunings(events: Sequence[EventFrame]) -> dict[str, list[Any]]:
-    """Where someone tuned the job: ``x`` in milliseconds since 1970, what was changed, and how far below the upper edge
-    that stands, so that one text is not written over another; only for the latest.
-    """
-    tuned = [event for event in events if event.kind == "tune"]
-    ages = range(len(tuned) - 1, -1, -1)
-    return {
-        "x": [event.time_us / 1000 for event in tuned],
-        "text": [fit(event.text, 180, 11) if age < LABELLED else "" for event, age in zip(tuned, ages, strict=True)],
-        "drop": [1 + LABEL_PX * min(age, LABELLED) for age in ages],
-    }
 
 
 def quarters(end: float, parts: int = 4) -> list[float]:
@@ -97,6 +80,7 @@ class TimeLines:
         unit: format of the values in the hover, such as ``"{0.0} ms"``.
         pixels: height.
         keyed: whether the key is above the chart; otherwise the page has one for all its charts.
+        marks: by the name of each job that is shown, colour and dash of the marks of its tunings; None: one job is.
         kind: further arguments of the figure.
 
     Attributes:
@@ -105,12 +89,11 @@ class TimeLines:
 
     def __init__(
         self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, label: str,
-        unit: str, pixels: int, keyed: bool = True, **kind: Any,
+        unit: str, pixels: int, keyed: bool = True, marks: Mapping[str, tuple[str, str]] | None = None, **kind: Any,
     ) -> None:  # fmt: skip
         self._names, self._unit = tuple(series), unit
         self._points = ColumnDataSource({name: [] for name in ("t", *self._names)})
         self._height, self._window = Range1d(0, 1), window.range
-        self._marks = ColumnDataSource({name: [] for name in ("x", "text", "drop", "y", "align", "shift")})
         self.figure = plot = paint.blank(
             label, pixels, x_range=window.range, y_range=self._height, x_axis_type="datetime", **kind
         )
@@ -119,13 +102,7 @@ class TimeLines:
             line.glyph.line_dash = dash
             paint.set(line.glyph, line_color=colour)
         self._bands = Bands(paint, plot, window.range, labelled=isinstance(self, TimeChart) and pixels >= LOW_PX)
-        span = plot.vspan("x", source=self._marks, line_dash="dashed", line_width=1.25)
-        paint.set(span.glyph, line_color="violet")
-        text = paint.text(
-            plot, self._marks, "x", "y", "text", "violet", 11, text_align="align", x_offset="shift", y_offset="drop",
-            text_baseline="top", background_fill_alpha=0.8,
-        )  # fmt: skip
-        paint.set(text, background_fill_color="card")
+        self._marks = Marks(paint, plot, window.range, self._height, {"": TUNED} if marks is None else marks)
         self._key = LineKey(texts, label, series)
         self.models = (column([self._key.div, plot] if keyed else [plot]),)
         self._hover = HoverTool(mode="vline", renderers=lines[:1], formatters={"@t": "datetime"})
@@ -161,19 +138,13 @@ class TimeLines:
 
     def annotate(self, frame: Frame) -> None:
         """Show when the job was tuned and interrupted."""
-        self._bands.show(frame.interruptions, frame.time_us)
-        marks = tunings(frame.events)
-        middle = (self._window.start + self._window.end) / 2
-        right = [x < middle for x in marks["x"]]
-        refresh(
-            self._marks,
-            {
-                **marks,
-                "y": [float(self._height.end)] * len(right),
-                "align": ["left" if free else "right" for free in right],
-                "shift": [5 if free else -5 for free in right],
-            },
-        )
+        self.annotate_each({"": frame})
+
+    def annotate_each(self, frames: Mapping[str, Frame]) -> None:
+        """Show when each of the jobs that are shown was tuned and interrupted."""
+        now_us = max(frame.time_us for frame in frames.values())
+        self._bands.show({name: frame.interruptions for name, frame in frames.items()}, now_us)
+        self._marks.show({name: frame.events for name, frame in frames.items()})
 
     def _fit(self, shown: Sequence[float]) -> None:
         """Adapt the y axis to the numbers that are shown."""
@@ -190,9 +161,10 @@ class TimeChart(TimeLines):
 
     def __init__(
         self, paint: Paint, texts: Texts, window: TimeWindow, series: Mapping[str, tuple[str, str]], *, ticks: str,
-        label: str, unit: str, pixels: int, keyed: bool = True, top: Callable[[float], float] = ceiling,
+        label: str, unit: str, pixels: int, keyed: bool = True, marks: Mapping[str, tuple[str, str]] | None = None,
+        top: Callable[[float], float] = ceiling,
     ) -> None:  # fmt: skip
-        super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels, keyed=keyed)
+        super().__init__(paint, texts, window, series, label=label, unit=unit, pixels=pixels, keyed=keyed, marks=marks)
         self._top, self._parts = top, 4 if pixels >= LOW_PX else 2
         plot = self.figure
         plot.yaxis.formatter = formatter(ticks)

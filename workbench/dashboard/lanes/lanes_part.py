@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from workbench.api.pictures.mechanism import mechanism_of
-from workbench.api.pictures.side_by_side import FIGURES, differences, figures, settings_that_differ
+from workbench.api.pictures.side_by_side import (
+    FIGURES,
+    checkpointing,
+    differences,
+    figures,
+    set_to,
+    settings_that_differ,
+    verdict,
+)
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.badges import BADGES
 from workbench.dashboard.charts.html import column, none, row, written
@@ -28,7 +37,7 @@ STYLES = (
 """The line of each lane, in all charts."""
 FEW_LANES = 3
 """With more lanes, each has the sliders of its architecture only."""
-KNOBS = ("buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_mode", "rate", "speed")
+KNOBS = ("buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_mode", "rate", "speed", "parallelism")
 CHARTS = {
     "p50": ("Latency, p50", "shortMilliseconds", "{0.0} ms"),
     "p99": ("Latency, p99", "shortMilliseconds", "{0.0} ms"),
@@ -36,6 +45,9 @@ CHARTS = {
     "buffers per second": ("Buffers per second", "shortNumber", "{0.0a} buffers/s"),
 }
 """Of each figure that is drawn: what stands above it, how its ticks are written, and its unit."""
+BUFFERING = {"buffer_timeout", "buffer_size"}
+UNITS = {"records per second": "records/s", "buffers per second": "buffers/s"}
+"""How figures are called where there is little room."""
 
 
 class LanesPart(Part):
@@ -61,6 +73,7 @@ class LanesPart(Part):
                 unit=unit,
                 pixels=150 - 20 * self._many,
                 keyed=not self._many,  # the table is the key
+                marks=lines,
             )
             for name, (title, ticks, unit) in CHARTS.items()
         }
@@ -69,20 +82,17 @@ class LanesPart(Part):
             lane: Knobs(replace(easel, job=job), _knobs_of(job, many=self._many)) for lane, job in lanes.items()
         }
         drawn = [
-            column([written(f"<h4>{CHARTS[name][0]}</h4>", "lanes_title"), *chart.models], "lanes_cell")
+            column([written(f"<h4>{CHARTS[name][0]}</h4>", "lanes_title"), *chart.models])
             for name, chart in self._charts.items()
         ]
         controls = [
-            column([self._heads[lane].div, *self._knobs[lane].models], "lanes_cell")
+            column([self._heads[lane].div, *self._knobs[lane].models])
             for lane in lanes
             if self._knobs[lane].models or not self._many
         ]
-        if self._many:
-            rows = row(drawn, "lanes_row"), row(controls, "lanes_row")
-            self.models = [column([self._words.div, *rows], spacing=10)]
-        else:
-            halves = row(drawn, "lanes_row", "lanes_cell"), row(controls, "lanes_row", "lanes_cell")
-            self.models = [self._words.div, row(halves, "lanes_row", "whole")]
+        rows = row(drawn, "lanes_row", "lanes_charts"), row(controls, "lanes_row")
+        self.models = [column([self._words.div, *rows], "whole", spacing=10)]
+        self.asides = self._left_out(drawn)
         self.inputs = tuple(item for knobs in self._knobs.values() for item in knobs.inputs)
         self._lines = lines
         for time_us, frames in self._past():
@@ -94,12 +104,9 @@ class LanesPart(Part):
         self._append(max(own.time_us for own in frames.values()), frames)
         if not self._many:  # the marks of many would hide the lines
             for chart in self._charts.values():
-                chart.annotate(frame)
+                chart.annotate_each(frames)
         differ = settings_that_differ(list(frames.values()))
-        if self._many:
-            told = self._table(frames)
-        else:
-            told = "".join(f"<p>{wording.html_text(sentence)}</p>" for sentence in differences(frames))
+        told = self._table(frames) if self._many else _compared(frames)
         self._words.write(told or none("The lanes have not reported yet."))
         for lane, own in frames.items():
             if self._many:
@@ -107,6 +114,20 @@ class LanesPart(Part):
             else:
                 self._heads[lane].write(self._head(lane, own, differ))
             self._knobs[lane].update(own)
+
+    def _left_out(self, drawn: Sequence[Any]) -> list[Any]:
+        """What a lecture has no room for: all but latency, what the settings that differ cost, and their sliders."""
+        differ = settings_that_differ(list(self.easel.job.newest().values()))  # type: ignore[attr-defined]
+        cost = "records per second" if differ and BUFFERING.isdisjoint(differ) else "buffers per second"
+        moved = [name for name in KNOBS if name in differ][:2] or ["buffer_timeout"]
+        charts = [cell for name, cell in zip(CHARTS, drawn, strict=True) if name not in ("p50", cost)]
+        sliders = [
+            slider.model
+            for knobs in self._knobs.values()
+            for name, slider in knobs.sliders.items()
+            if name not in moved
+        ]
+        return charts + sliders
 
     def _past(self) -> list[tuple[int, dict[str, Frame]]]:
         """What the charts can show of the history, as far apart as their points are."""
@@ -132,13 +153,15 @@ class LanesPart(Part):
             name: wording.milliseconds(own[name]) if not name.endswith("second") else wording.short(own[name])
             for name in FIGURES
         }
-        numbers = "".join(f"<td class='n'><b>{value}</b><small>{name}</small></td>" for name, value in told.items())
-        options = ", ".join(f"{name} {frame.settings.get(name)}" for name in differ)
+        numbers = "".join(
+            f"<span><b>{value}</b><small>{UNITS.get(name, name)}</small></span>" for name, value in told.items()
+        )
+        options = ", ".join(set_to(name, frame) for name in differ)
         return (
             f"<h4><i style='border-top:4px {dash} var(--wb-{colour})'></i>{wording.html_text(lane)} "
             f"<span class='{tone}'>{sign} {frame.state}</span></h4>"
             f"<p class='muted'>{wording.html_text(options)}&nbsp;</p>"
-            f"<table><tr>{numbers}</tr></table>"
+            f"<p class='figures'>{numbers}</p>{_happened(frame)}"
         )
 
     def _table(self, frames: dict[str, Frame]) -> str:
@@ -159,6 +182,21 @@ class LanesPart(Part):
                 f"{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
             )
         return f"<table><tr>{head}</tr>{''.join(rows)}</table>" if rows else ""
+
+
+def _compared(frames: dict[str, Frame]) -> str:
+    """Which lane is best, then how each differs from the first, and what checkpoints cost and save."""
+    best, *others = map(wording.html_text, (verdict(frames), *differences(frames), *checkpointing(frames)))
+    more = "".join(f"<p class='more'>{one}</p>" for one in others)
+    return f"<p class='verdict'>{best}</p>{more}"
+
+
+def _happened(frame: Frame) -> str:
+    """What has happened in a lane last, in a place that is always as high: below it are sliders that somebody holds."""
+    happened = [(one.start_us, one.sentence) for one in frame.interruptions]
+    happened += [(one.time_us, one.sentence) for one in frame.changes]
+    told = wording.html_text(max(happened, default=(0, ""))[1])
+    return f"<p class='happened' title='{told}'>{told or '&nbsp;'}</p>"
 
 
 def _knobs_of(job: Any, *, many: bool) -> tuple[str, ...]:

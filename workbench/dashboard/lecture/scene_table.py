@@ -85,9 +85,10 @@ def scenes_of(views: Collection[str]) -> list[SceneSpec]:
 _HERE = "workbench.dashboard.lecture.captions"
 
 SIDE_BY_SIDE = SceneSpec(
-    "lanes", "Side by side", ("lanes",), f"{_HERE}:lanes", ("buffer_timeout", "checkpoint_interval", "rate")
-)
-"""The scene of jobs side by side, which no single job has."""
+    "lanes", "Side by side", ("lanes",), f"{_HERE}:lanes",
+    ("buffer_timeout", "buffer_size", "checkpoint_interval", "checkpoint_mode", "parallelism"),
+)  # fmt: skip
+"""The scene of jobs side by side, which no single job has; its view leaves out the sliders that do not matter."""
 
 for _scene in (
     SceneSpec("stepper", "Step by step", ("stepper",), f"{_HERE}:stepper"),

@@ -7,9 +7,10 @@ from typing import Any
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, HoverTool, Range1d
 
 from workbench.dashboard.charts import bands
+from workbench.dashboard.charts.marks import tunings
 from workbench.dashboard.charts.sources import refresh
 from workbench.dashboard.charts.theme import Paint
-from workbench.dashboard.charts.time_chart import LONG_TIMES, tunings
+from workbench.dashboard.charts.time_chart import LONG_TIMES
 from workbench.dashboard.charts.wording import clock, count, fit
 from workbench.dashboard.views.event_time.seen import Box, Seen
 from workbench.telemetry.frames import Frame
@@ -136,7 +137,7 @@ class Plane:
         }
         refresh(self.tuned, {"y": marks["x"], "text": marks["text"], **sides})
         seen = [one for one in frame.interruptions if one.end_us is None or one.end_us / 1000 >= start]
-        refresh(self.interrupted, bands.columns(seen, frame.time_us, frame.time_us))
+        refresh(self.interrupted, bands.columns({"": seen}, frame.time_us, frame.time_us))
 
     def _told(self, boxes: list[Box], now_us: int) -> set[int]:
         """The starts of the windows that are written on, the newest first: no text is over another one."""
