@@ -95,7 +95,7 @@ def flights_history(
     history = fresh_history(path, source, ("departed", "landed", channels))
     if history is not None:
         return history
-    with passing_session() as spark:
+    with passing_session(progress) as spark:
         return History.from_spark(
             flights(spark, Path(path).parent),
             path,

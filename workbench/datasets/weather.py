@@ -49,7 +49,7 @@ def weather_history(
     history = fresh_history(path, source, ("time_hour", "time_hour", channels))
     if history is not None:
         return history
-    with passing_session() as spark:
+    with passing_session(progress) as spark:
         return History.from_spark(
             weather(spark),
             path,

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _POLL_SECONDS = 0.1
+_BAR_CELLS = 20
+"""With its words, a bar of this width fits into a notebook that has a dashboard docked beside it."""
 _groups = itertools.count()
 
 
@@ -79,7 +81,8 @@ def _bar() -> Iterator[Progress]:
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     description, percentage = TextColumn("{task.description}", markup=False), TextColumn("{task.percentage:>3.0f}%")
-    bar = Progress(description, BarColumn(), percentage, TimeElapsedColumn(), console=Console(stderr=True))
+    columns = (description, BarColumn(_BAR_CELLS), percentage, TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
     rows: dict[str, TaskID] = {}
 
     def show(stage: str, done: int, total: int) -> None:
@@ -92,7 +95,6 @@ def _bar() -> Iterator[Progress]:
         yield show
     finally:
         if rows:
-            bar.refresh()  # a notebook is not drawn again when it stops, and would show what was before the last step
             bar.stop()
 
 

@@ -74,11 +74,14 @@ def session(master: str | None = None, *, quick_start: bool = True, progress: bo
 
 
 @contextmanager
-def passing_session() -> Iterator[SparkSession]:
+def passing_session(progress: bool | Progress = False) -> Iterator[SparkSession]:
     """The session of this process for the duration of a block; if there is none, one that ends with the block.
 
     Its JVM ends with it, so that the process can still have any master, and has its memory back. If somebody else takes
     the session within the block, it stays.
+
+    Args:
+        progress: as for `session`.
 
     Raises:
         HistoryError, MissingPackageError: as for `session`.
@@ -93,7 +96,7 @@ def passing_session() -> Iterator[SparkSession]:
     if spark is not None:
         yield spark
         return
-    spark = session()
+    spark = session(progress=progress)
     _passing.append(spark)
     try:
         yield spark
