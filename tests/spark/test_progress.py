@@ -12,20 +12,27 @@ from workbench.spark import session
 from workbench.spark.progress import shown
 
 
-def test_no_bar_remains_when_everything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was done is in the sentence that follows; in a notebook, bars would stand above all that the cell shows."""
-    made: list[rich_progress.Progress] = []
+def test_the_bar_is_drawn_once_more_when_everything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook is not drawn again by stopping it, and keeps its bar; a terminal does not."""
+    drawn: list[float] = []
+    transient: list[bool] = []
 
     class Watched(rich_progress.Progress):
+        def refresh(self) -> None:
+            drawn.append(self.tasks[-1].percentage if self.tasks else 0)
+
         def stop(self) -> None:
-            made.append(self)
+            drawn.append(-1)
+            transient.append(self.live.transient)
             super().stop()
 
     monkeypatch.setattr(rich_progress, "Progress", Watched)
     with shown(True) as report:
         report("index", 0, 2)
+        report("index", 1, 2)
         report("index", 2, 2)
-    assert [bar.live.transient for bar in made] == [True]
+    assert drawn[drawn.index(-1) - 1] == 100
+    assert transient == [True]
 
 
 @pytest.mark.parametrize("history", [flights_history, weather_history])

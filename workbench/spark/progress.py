@@ -82,7 +82,9 @@ def _bar() -> Iterator[Progress]:
 
     description, percentage = TextColumn("{task.description}", markup=False), TextColumn("{task.percentage:>3.0f}%")
     columns = (description, BarColumn(_BAR_CELLS), percentage, TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    console = Console(stderr=True)
+    # A notebook keeps its bars: the page still writes to a bar that is taken away, and the cell shows that as an error.
+    bar = Progress(*columns, console=console, transient=not console.is_jupyter)
     rows: dict[str, TaskID] = {}
 
     def show(stage: str, done: int, total: int) -> None:
@@ -95,6 +97,7 @@ def _bar() -> Iterator[Progress]:
         yield show
     finally:
         if rows:
+            bar.refresh()  # a notebook is not drawn again when it stops, and would show what was before the last step
             bar.stop()
 
 
