@@ -9,8 +9,9 @@ import pytest
 
 from workbench.runtime.settings.settings import Settings
 from workbench.telemetry.effects.change_frames import Measured
-from workbench.telemetry.effects.change_log import OPENED, ChangeLog, timeout_idle
+from workbench.telemetry.effects.change_log import OPENED, ChangeLog
 from workbench.telemetry.effects.in_force import InForce
+from workbench.telemetry.effects.shipping import timeout_idle
 
 SECOND_US = 1_000_000
 BEFORE = Measured(48, 90, 99, 1_000, 20, 100, 120)
@@ -23,10 +24,17 @@ class Told:
         self.log = ChangeLog()
         self.now_us = self.openings = 0
 
-    def run(self, seconds: float, measured: Measured, limit: str = "", price: str = "") -> None:
+    def run(self, seconds: float, measured: Measured, limit: str = "", price: str = "", **how: bool) -> None:
         for _ in range(round(10 * seconds)):
             self.now_us += SECOND_US // 10
-            self.log.sample(self.now_us, measured, limit, price, self.openings)
+            self.log.sample(self.now_us, measured, limit, price, self.openings, **how)
+
+    def does(self, text: str) -> None:
+        self.log.change(self.now_us, {}, {}, text)
+
+    @property
+    def sentence(self) -> str:
+        return self.log.changes[-1].sentence
 
     def change(self, name: str, before: str | None, after: str | None) -> None:
         self.log.change(self.now_us, {name: before}, {name: after}, "")
@@ -354,7 +362,9 @@ def test_what_a_figure_does_all_the_time_is_no_effect() -> None:
         told.run(1, replace(BEFORE, p50_ms=p99_ms / 2, p99_ms=p99_ms))
     told.change("checkpoint_mode", "exactly-once", "at-least-once")
     told.run(3, replace(BEFORE, p50_ms=60, p99_ms=125))
-    assert told.log.changes[-1].sentence.endswith(": latency p50 stays 60 ms, throughput unchanged")
+    assert told.log.changes[-1].sentence.endswith(
+        ": no checkpoint has been completed since; latency p50 stays between 60 and 105 ms, throughput unchanged"
+    )
     told.change("buffer_timeout", "100ms", "5ms")
     told.run(3, replace(BEFORE, p50_ms=4, p99_ms=8))
     assert told.log.changes[-1].sentence.endswith(": latency p50 60 → 4.0 ms, p99 125 → 8.0 ms, throughput unchanged")
@@ -379,3 +389,136 @@ def test_a_percentile_that_has_moved_is_told_anew_sooner() -> None:
     assert "p50 48 → 155 ms" in told.log.changes[-1].sentence
     told.run(0.4, replace(BEFORE, p50_ms=128))
     assert "p50 48 → 128 ms" in told.log.changes[-1].sentence
+
+
+def test_a_setting_that_is_moved_several_times_is_told_from_its_first_value_to_its_last() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    for before, after in (("100ms", "5ms"), ("5ms", "1s"), ("1s", "20ms")):
+        told.change("buffer_timeout", before, after)
+        told.run(0.5, BEFORE)
+    told.run(3, replace(BEFORE, p50_ms=10))
+    assert told.sentence == "buffer_timeout 100ms → 20ms: latency p50 48 → 10 ms, throughput unchanged"
+
+
+def test_a_setting_that_is_moved_back_before_it_was_measured_is_what_it_was() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(0.5, BEFORE)
+    told.change("rate", "1000", "2000")
+    told.run(0.5, BEFORE)
+    told.change("rate", "2000", "1000")
+    told.run(0.5, BEFORE)
+    told.change("buffer_timeout", "5ms", "100ms")
+    told.run(3, BEFORE)
+    assert told.sentence == "buffer_timeout 100ms again: latency p50 stays 48 ms, throughput unchanged"
+
+
+def test_a_slow_operator_is_told_with_how_slow_it_was() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("slow_down", "sums:400ms, map:5ms", "sums:200ms, map:5ms")
+    assert told.sentence == "slow_down 400ms → 200ms on sums: measuring"
+
+
+PAUSED = Measured(None, None, None, 0.0, 0.0, None, 0)
+
+
+def test_the_pause_of_a_job_is_no_effect_of_a_setting() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.does("paused")
+    told.run(4, PAUSED, paused=True)
+    assert told.sentence == "paused: throughput 1,000 → 0 records/s"
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(15, PAUSED, paused=True)
+    assert told.sentence == ("buffer_timeout 100ms → 5ms: measuring; the job is paused: resume it to see the effect")
+    told.does("resumed")
+    told.run(3, FASTER)
+    assert told.sentence == TOLD.replace("buffer_timeout", "resumed with buffer_timeout")
+
+
+def test_a_setting_that_is_changed_right_after_a_pause_is_measured_once_the_job_goes_on() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.does("paused")
+    told.run(2, PAUSED, paused=True)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(4, PAUSED, paused=True)
+    told.does("resumed")
+    told.run(3, FASTER)
+    assert told.sentence == TOLD.replace("buffer_timeout", "resumed with buffer_timeout")
+
+
+def test_what_is_read_again_after_a_failure_is_no_effect_of_a_change() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.log.failed()
+    told.now_us += SECOND_US
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.now_us += 3 * SECOND_US
+    told.log.deployed(told.now_us)
+    told.run(1, PAUSED)
+    assert told.sentence == "buffer_timeout 100ms → 5ms: measuring"
+    told.run(2, replace(FASTER, records_per_second=9_000), recovers=True)
+    assert told.sentence.endswith("measuring; the sources first read again what they had read before the failure")
+    told.run(5, FASTER)
+    assert told.sentence == TOLD
+
+
+def test_a_change_after_a_failure_is_compared_with_the_job_before_it() -> None:
+    told = Told()
+    told.run(6, BEFORE)
+    told.log.deployed(told.now_us)
+    told.run(3, OPENING, recovers=True)
+    told.change("buffer_timeout", "100ms", "5ms")
+    told.run(5, FASTER)
+    assert told.sentence == TOLD
+
+
+def test_a_median_within_its_earlier_span_is_not_said_to_stay_where_it_was_not() -> None:
+    told = Told()
+    told.run(6, BEFORE)
+    told.run(3, replace(BEFORE, p50_ms=400, p99_ms=900))
+    told.change("checkpoint_mode", "exactly-once", "unaligned")
+    told.run(3, replace(BEFORE, p50_ms=300, p99_ms=600, alignment_ms=1))
+    assert told.sentence.endswith(": latency p50 stays between 48 and 400 ms, throughput unchanged")
+
+
+def test_a_timeout_that_barriers_precede_says_so() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("buffer_timeout", "5ms", "1s")
+    told.run(3, replace(BEFORE, p50_ms=121, fill_ms=None, barrier_gap_ms=202.0))
+    assert told.sentence.endswith(
+        "throughput unchanged; the barriers of checkpoints ship buffers every 202 ms, before the timeout ends"
+    )
+
+
+@pytest.mark.parametrize(
+    ("interval", "told_of_it"),
+    [("30s", "a checkpoint is taken every 30s"), ("disabled", "no checkpoint is taken periodically")],
+)
+def test_an_interval_that_cannot_be_measured_soon_is_told(interval: str, told_of_it: str) -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("checkpoint_interval", "200ms", interval)
+    told.run(3, BEFORE)
+    assert told.sentence.endswith(f"{interval}: {told_of_it}; latency p50 stays 48 ms, throughput unchanged")
+
+
+def test_checkpoints_that_take_longer_than_their_interval_say_so() -> None:
+    told = Told()
+    told.run(3, BEFORE)
+    told.change("checkpoint_interval", "2s", "200ms")
+    told.run(3, replace(BEFORE, checkpoint_ms=480, checkpoint_gap_ms=500))
+    assert ": a checkpoint is taken every 500 ms, as one takes 480 ms; latency" in told.sentence
+
+
+def test_a_mode_in_which_no_checkpoint_is_complete_says_so() -> None:
+    told = Told()
+    told.run(3, replace(BEFORE, checkpoint_ms=480, alignment_ms=12))
+    told.change("checkpoint_mode", "exactly-once", "unaligned")
+    told.run(3, BEFORE)
+    assert "unaligned: no checkpoint has been completed since; latency" in told.sentence

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import workbench as wb
+from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.diagnosis import explain, idle_split, level, skewed, uneven
 from workbench.telemetry.frames import EdgeFrame, Frame, TaskFrame, VertexFrame
 from workbench.telemetry.sampler import measured
@@ -80,6 +81,27 @@ def test_the_share_that_is_told_is_that_of_the_box_in_the_graph() -> None:
     assert explain([vertex("read", 5, 90), sums], edges("read-sum")).startswith("sum is the cause (83 % busy): read")
     told = measured(None, {"numRecordsInPerSecond": 0.0}, [vertex("read", 90, 0), sums], [], 0, [], 1)
     assert (told.busiest, told.busy) == ("sum", 0.83)
+
+
+@pytest.mark.parametrize(
+    ("mode", "waited_ms", "barrier_gap_ms"),
+    [("exactly-once", 30, 500), ("at-least-once", 0, 500), ("unaligned", 0, None)],
+)
+def test_a_mode_is_measured_by_the_checkpoints_since_it_was_chosen(
+    mode: str, waited_ms: float, barrier_gap_ms: float | None
+) -> None:
+    """By all of them, as one alone may have been lucky, and none that began before."""
+
+    def checkpoint(at_ms: int, took_ms: float, waited_ms: float) -> CheckpointFrame:
+        part = SubtaskCheckpointFrame("sum[0]", True, alignment_ms=waited_ms)
+        return CheckpointFrame(
+            at_ms, "COMPLETED", "periodic", 1_000 * at_ms, 1, 1, took_ms, 0, mode=mode, subtasks=(part,)
+        )
+
+    taken = [checkpoint(*each) for each in ((500, 2_000, 90), (1_000, 40, 30), (1_500, 50, 20), (2_000, 9, 40))]
+    told = measured(None, {"numRecordsInPerSecond": 0.0}, [], [], 0, taken, 1, 900_000)
+    assert (told.checkpoint_ms, told.alignment_ms) == (40, waited_ms)
+    assert (told.checkpoint_gap_ms, told.barrier_gap_ms) == (500, barrier_gap_ms)
 
 
 def test_one_that_leads_nowhere() -> None:

@@ -262,3 +262,16 @@ def test_late_records_count_on_over_a_recovery() -> None:
         assert job.status()["restarts"] == fails
         last_told.append(told[-1])
     assert last_told[0] == last_told[1] > 50
+
+
+def test_a_recovery_is_over_with_the_attempt_that_a_rescaling_ends() -> None:
+    log = InterruptionLog()
+    log.failed(0, "sum[1] failed", "no")
+    log.waits(1 * MS, 101 * MS)
+    log.restores(101 * MS)
+    log.deployed(110 * MS, 13, 2_340, {"read[0]": 5_000})
+    log.sample(500 * MS, {"read[0]": 3_900})
+    log.rescaled(600 * MS)
+    first, second = log.interruptions
+    assert (first.state, first.end_us, second.state) == ("rescaled", 600 * MS, "lasts")
+    assert first.sentence.endswith("; 2,340 records are read again, 1,100 left when the job was rescaled")

@@ -61,6 +61,23 @@ def explain(vertices: Sequence[VertexFrame], edges: Sequence[EdgeFrame]) -> str:
     )
 
 
+def told(state: str, restart_us: int | None = None) -> str:
+    """A sentence about a job that is not running, shown instead of the backpressure; `restart_us`: its next attempt.
+
+    Example:
+        >>> told("FAILED"), told("RESTARTING", 1_372_658_400_000_000)
+        ('The job has failed.', 'The job is restarting: its next attempt begins at 06:00:00 UTC.')
+    """
+    clock = format_instant(restart_us).partition(" ")[2][:8]
+    begins = f": its next attempt begins at {clock} UTC" if clock else ""
+    return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}{begins}."
+
+
+def held(backpressure: str) -> str:
+    """The sentence on what holds back the sources; empty if nothing does."""
+    return "" if backpressure == NONE else backpressure.rstrip(".")
+
+
 def _sentence(cause: VertexFrame, waiting: Sequence[str], pressed: bool) -> str:
     names = list(waiting) if len(waiting) <= NAMED + 1 else [*waiting[:NAMED], f"{len(waiting) - NAMED} others"]
     told = f"{', '.join(names)} {'is' if len(waiting) == 1 else 'are'} back-pressured"

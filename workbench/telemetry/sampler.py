@@ -10,10 +10,11 @@ from __future__ import annotations
 import weakref
 from collections import deque
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any, TypeVar
 
 from workbench.connectors.live.hybrid_source import replayed
-from workbench.durations import format_instant
+from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.observer import JobObserver
 from workbench.runtime.settings.architecture_knobs import knobs_in_force
@@ -25,7 +26,7 @@ from workbench.telemetry.batches.queue import batches_frame
 from workbench.telemetry.channels import NO_CHANNELS, ChannelSampler
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.checkpoints import CheckpointingSampler, CheckpointSampler, restore_frame
-from workbench.telemetry.diagnosis import NONE, cut_off, explain, idle_split, skewed, uneven, unsaved
+from workbench.telemetry.diagnosis import cut_off, explain, held, idle_split, skewed, told, uneven, unsaved
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
@@ -55,18 +56,6 @@ FULL = 0.8
 """If buffers are filled to this share on average, they are sent because they are full."""
 
 
-def told(state: str, restart_us: int | None = None) -> str:
-    """A sentence about a job that is not running, shown instead of the backpressure; `restart_us`: its next attempt.
-
-    Example:
-        >>> told("FAILED"), told("RESTARTING", 1_372_658_400_000_000)
-        ('The job has failed.', 'The job is restarting: its next attempt begins at 06:00:00 UTC.')
-    """
-    clock = format_instant(restart_us).partition(" ")[2][:8]
-    begins = f": its next attempt begins at {clock} UTC" if clock else ""
-    return f"The job {'has' if state == 'FAILED' else 'is'} {state.lower()}{begins}."
-
-
 def measured(
     end: LatencyFrame | None,
     metrics: Mapping[str, object],
@@ -86,10 +75,10 @@ def measured(
         channels: between their tasks.
         checkpoints: oldest first.
         buffer_size: in records.
-        since_us: when a setting was last changed: earlier checkpoints do not show the current interval.
+        since_us: when a setting was last changed: earlier checkpoints do not show its effect.
     """
-    done = [one for one in checkpoints if one.state == "COMPLETED"]
-    since = [one.triggered_us for one in done if one.triggered_us >= since_us]
+    since = [one for one in checkpoints if one.state == "COMPLETED" and one.triggered_us >= since_us]
+    gap_ms = (since[-1].triggered_us - since[0].triggered_us) / 1_000 / (len(since) - 1) if len(since) > 1 else None
     buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
     full = sum(edge.records_per_second for edge in edges) >= FULL * buffer_size * buffers
     rate = metrics["numRecordsInPerSecond"]
@@ -102,9 +91,10 @@ def measured(
         1_000 * channels / buffers if buffers and full else None,
         0 if end is None else end.recent,
         *_busiest(vertices),
-        _alignment_ms(done[-1]) if done else None,
-        done[-1].duration_ms if done else None,
-        (since[-1] - since[0]) / 1_000 / (len(since) - 1) if len(since) > 1 else None,
+        median(map(_alignment_ms, since)) if since else None,
+        median(one.duration_ms for one in since) if since else None,
+        gap_ms,
+        None if not since or policy_of(since[-1].mode).overtakes else gap_ms,
     )
 
 
@@ -117,12 +107,10 @@ def _busiest(vertices: Sequence[VertexFrame]) -> tuple[str, float]:
 
 
 def _alignment_ms(checkpoint: CheckpointFrame) -> float:
+    """How long a task waited; where barriers do not hold it up, it goes on while it awaits them."""
+    if not policy_of(checkpoint.mode).aligned:
+        return 0.0
     return max((task.alignment_ms or 0.0 for task in checkpoint.subtasks), default=0.0)
-
-
-def held(backpressure: str) -> str:
-    """The sentence on what holds back the sources; empty if nothing does."""
-    return "" if backpressure == NONE else backpressure.rstrip(".")
 
 
 class Sampler(JobObserver):
@@ -179,8 +167,9 @@ class Sampler(JobObserver):
                 self._in_force = settings
         if kind == "state":
             self._channels.release()
-        if kind == "state" and text == "FAILING":
+        if kind == "failure":
             self._changes.failed()
+        if kind == "state" and text == "FAILING":
             if self._failing_since_us is None:  # otherwise a restart has failed, and the job is still restarting
                 self._failing_since_us = time_us
         elif kind == "state" and text in ("RUNNING", "FAILED") and self._failing_since_us is not None:
@@ -189,6 +178,7 @@ class Sampler(JobObserver):
 
     def on_deployed(self, time_us: int) -> None:
         """Note the positions from which the sources continue."""
+        self._changes.deployed(time_us)
         if self.master is not None:
             self._interruptions.deployed(self.master, time_us)
 
@@ -244,7 +234,8 @@ class Sampler(JobObserver):
             state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, tuned_us)
             effects = self._acting.sample(master, now, state.fill_ms, tuned_us)
             price, openings = effects.get("checkpoint_interval", ""), 0 if recorder is None else recorder.openings
-            self._changes.sample(now, state, held(backpressure), price, openings)
+            how = {"paused": master.paused, "recovers": self._interruptions.lasts}
+            self._changes.sample(now, state, held(backpressure), price, openings, **how)
             findings = (*findings, *self._findings(master, vertices, edges, tasks))
         elif master.over:
             self._changes.end()

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.runtime.job.master import Master
-from workbench.telemetry.effects.change_log import timeout_idle
 from workbench.telemetry.effects.checkpoint_price import checkpoint_price
+from workbench.telemetry.effects.shipping import timeout_idle
 
 EVERY_US = 1_000_000
 """The interval between two updates of the sentences: nobody reads faster."""

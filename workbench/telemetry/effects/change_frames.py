@@ -22,9 +22,11 @@ class Measured:
         fill_ms: mean time between two buffers of one channel; None where these are not full.
         markers: on which the percentiles rest; see `LatencyFrame.recent`.
         busiest, busy: the vertex with the busiest subtask, and the mean share of its subtasks' time, 0 to 1.
-        alignment_ms: of the latest complete checkpoint, the longest of its tasks; None before one.
-        checkpoint_ms: from the trigger of the latest complete checkpoint to its completion; None before one.
-        checkpoint_gap_ms: mean time between the triggers of the last complete checkpoints; None before two.
+        alignment_ms: for which the task that waited longest for barriers has waited, the median of the complete
+            checkpoints since the last change; None before one.
+        checkpoint_ms: from the trigger to the completion, the median of the same checkpoints; None before one.
+        checkpoint_gap_ms: mean time between the triggers of the same checkpoints; None before two.
+        barrier_gap_ms: the same time where barriers ship the buffers that they find; None where they overtake them.
     """
 
     p50_ms: float | None = None
@@ -39,6 +41,7 @@ class Measured:
     alignment_ms: float | None = None
     checkpoint_ms: float | None = None
     checkpoint_gap_ms: float | None = None
+    barrier_gap_ms: float | None = None
 
     def sure_ms(self, name: str) -> float | None:
         """A percentile; None where too few markers have arrived to tell it.

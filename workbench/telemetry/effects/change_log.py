@@ -10,6 +10,8 @@ from typing import Any
 
 from workbench.durations import parse_duration
 from workbench.telemetry.effects.change_frames import LEAST_FOR, ChangeFrame, Measured
+from workbench.telemetry.effects.named_changes import Names, all_of, joined
+from workbench.telemetry.effects.shipping import barriers_first, timeout_idle
 
 KEPT = 20
 """Changes."""
@@ -31,6 +33,11 @@ DISTURBED_US = 3_500_000
 percentiles over 2.5."""
 OPENED = "meanwhile a page was opened, which takes time from the job"
 """Said where a change could not be told from that."""
+PAUSED = "; the job is paused: resume it to see the effect"
+RECOVERS = "; the sources first read again what they had read before the failure"
+"""Said while nothing can be measured."""
+RECENT_US = 2_600_000
+"""For so long after a recovery percentiles still hold some of it."""
 AT_ONCE_US = 100_000
 """Changes of settings that follow each other faster than this are one."""
 TOLD_US = 1_000_000
@@ -65,13 +72,14 @@ class ChangeLog:
     def __init__(self) -> None:
         self._past: deque[tuple[int, Measured]] = deque()
         self._changes: deque[ChangeFrame] = deque(maxlen=KEPT)
-        self._values: dict[str, tuple[object, object]] = {}
-        self._together: tuple[str, ...] = ()
+        self._values: Names = {}
+        self._together: Names = {}
         self._spans: Spans = {}
         self._opened = 0
         self._openings: deque[int] = deque()
         self._was_disturbed = False
         self._told_us = 0
+        self._unsettled_us = 0
         self._is_over = False
 
     @property
@@ -89,23 +97,33 @@ class ChangeLog:
         """
         names = {name: (before.get(name), value) for name, value in after.items() if before.get(name) != value}
         names |= {name: (value, None) for name, value in before.items() if name not in after and value is not None}
+        names = names or {text: (text, text)}
         past, is_disturbed = self._before(time_us)
-        measured, earlier, self._together = _median(past) if past else None, self._together, ()
-        if self._changes and (last := self._changes[-1]).state == "measuring":
-            is_one = bool(names) and time_us - last.time_us < AT_ONCE_US
+        measured, earlier, self._together = _median(past) if past else None, self._together, {}
+        last = self._changes[-1] if self._changes else None
+        if last is not None and last.state == "measuring":
+            is_one = text not in names and time_us - last.time_us < AT_ONCE_US
             seconds = (time_us - last.time_us) / 1e6
             told = f"{last.what}: another change came after {seconds:.1f} s, before it could be measured"
             self._changes[-1] = replace(last, state="superseded", sentence=told)
-            measured, self._together = last.before, earlier if is_one else (*earlier, last.what)
+            measured, self._together = last.before, earlier if is_one else joined(earlier, self._values)
             if is_one:
                 self._changes.pop()
-                names = self._values | names
+                names = joined(self._values, names)
+        elif last is not None and "paused" in self._values and text not in names:
+            measured = last.before  # a job that is paused is not compared with
         else:
             self._was_disturbed = is_disturbed
             self._spans = {name: _span(values) for name, values in _figures(past).items() if values}
+        if "resumed" in names:
+            self._together.pop("paused", None)
         self._values, self._is_over = names, False
-        what = ", ".join(_label(name, *values) for name, values in names.items()) or text
+        what = all_of(names)
         self._changes.append(ChangeFrame(what, time_us, measured, None, "measuring", f"{what}: measuring"))
+
+    def deployed(self, time_us: int) -> None:
+        """Tasks run again: their rates are of no use yet."""
+        self._unsettled_us = time_us + RATES_FROM_US
 
     def failed(self) -> None:
         """The job has failed: what is measured from now on is no effect of a change that was measured before."""
@@ -136,7 +154,17 @@ class ChangeLog:
     def _is_disturbed(self, at_us: int) -> bool:
         return any(opened_us <= at_us < opened_us + DISTURBED_US for opened_us in self._openings)
 
-    def sample(self, now_us: int, measured: Measured, limit: str = "", price: str = "", openings: int = 0) -> None:
+    def sample(
+        self,
+        now_us: int,
+        measured: Measured,
+        limit: str = "",
+        price: str = "",
+        openings: int = 0,
+        *,
+        paused: bool = False,
+        recovers: bool = False,
+    ) -> None:
         """Take note of the job now.
 
         Args:
@@ -145,7 +173,14 @@ class ChangeLog:
             limit: what holds the sources back, as a sentence; empty where nothing does.
             price: what checkpoints cost, to follow their number in a sentence; empty where it is not known.
             openings: how often a page of the job has been opened until now, which takes time from it.
+            paused: the sources read nothing.
+            recovers: the sources read again what they had read before a failure.
         """
+        if recovers:
+            self._unsettled_us = now_us + RECENT_US
+        if now_us < self._unsettled_us or (paused and "paused" not in self._values):
+            self._wait(RECOVERS if recovers else PAUSED if paused else "")
+            return
         if openings != self._opened:
             self._opened = openings
             self._openings.append(now_us)
@@ -169,7 +204,7 @@ class ChangeLog:
         travels = not (after.p50_ms is None and after.records_per_second)
         settled = since_us >= max(HOLDS_AFTER_US, 1_000_000 + 1_000 * (after.p99_ms or 0)) and after.markers >= ENOUGH
         settled |= since_us >= LATEST_US and travels and (after.markers >= FEW or not after.records_per_second)
-        told = " with ".join((last.what, " and ".join(self._together))) if self._together else last.what
+        told = self._told()
         if last.state == "holds" or settled:
             sentence = f"{told}: {self._effect(last.before, after, limit, price)}"
             sentence += f"; {OPENED}" * (self._was_disturbed or is_disturbed)
@@ -180,6 +215,22 @@ class ChangeLog:
             self._changes[-1] = replace(last, after=after, sentence=sentence)
         else:
             self._changes[-1] = replace(last, after=after, sentence=f"{told}: measuring")
+
+    def _wait(self, why: str) -> None:
+        """What the job does now is no effect of the last change."""
+        if self._changes and (last := self._changes[-1]).state == "measuring":
+            sentence = f"{self._told()}: measuring{why}"
+            self._changes[-1] = replace(last, after=None, sentence=sentence)
+
+    def _told(self) -> str:
+        """The last change with those before it that could not be measured: of one setting, from its first value on."""
+        own = {name: (self._together.get(name, values)[0], values[1]) for name, values in self._values.items()}
+        others = {
+            name: (before, after)
+            for name, (before, after) in self._together.items()
+            if name not in own and (before != after or after == name)
+        }
+        return " with ".join(filter(None, (all_of(own), all_of(others, " and "))))
 
     def _effect(self, before: Measured | None, after: Measured, limit: str, price: str) -> str:
         """What has changed, first of all that which the setting is about."""
@@ -205,8 +256,16 @@ class ChangeLog:
             if one is not None and other is not None and not self._is_same(f"{name}_ms", one, other, SAME_MS / 2)
         ]
         if not parts and after.p50_ms is not None:
-            parts = [f"p50 {_ms(after.p50_ms)} ms" if before.p50_ms is None else f"p50 stays {_ms(after.p50_ms)} ms"]
+            parts = [self._median_latency(before.p50_ms, after.p50_ms)]
         return [f"latency {parts[0]}", *parts[1:]] if parts else []
+
+    def _median_latency(self, before: float | None, after: float) -> str:
+        """The median where it has not changed, or cannot be compared."""
+        if before is None:
+            return f"p50 {_ms(after)} ms"
+        if abs(before - after) <= max(SAME_MS / 2, SAME * max(before, after)):
+            return f"p50 stays {_ms(after)} ms"
+        return f"p50 stays between {' and '.join(map(_ms, self._spans['p50_ms']))} ms"
 
     def _throughput(self, before: Measured, after: Measured) -> str:
         one, other = before.records_per_second, after.records_per_second
@@ -228,10 +287,16 @@ class ChangeLog:
 
     def _checkpoints(self, before: Measured, after: Measured, price: str) -> list[str]:
         if "checkpoint_interval" in self._values and after.checkpoint_gap_ms is not None:
-            often = f"a checkpoint is taken every {_ms(after.checkpoint_gap_ms)} ms"
+            often = f"a checkpoint is taken every {_ms(after.checkpoint_gap_ms)} ms{self._takes_longer(after)}"
             return [f"{often} and {price}" if price else often]
+        if "checkpoint_interval" in self._values:
+            interval = self._values["checkpoint_interval"][1]
+            is_off = interval in (None, "disabled")
+            return ["no checkpoint is taken periodically" if is_off else f"a checkpoint is taken every {interval}"]
         if "checkpoint_mode" not in self._values:
             return []
+        if after.alignment_ms is None:
+            return ["no checkpoint has been completed since"]
         spans = (
             ("checkpoints took {} ms and now take {} ms", before.checkpoint_ms, after.checkpoint_ms),
             ("tasks waited {} ms for barriers and now wait {} ms", before.alignment_ms, after.alignment_ms),
@@ -242,9 +307,18 @@ class ChangeLog:
             if one is not None and other is not None and abs(one - other) > max(SAME_MS, SAME * one)
         ]
 
+    def _takes_longer(self, after: Measured) -> str:
+        """Why checkpoints are further apart than their interval; empty where they are not."""
+        interval, took_ms = self._values["checkpoint_interval"][1], after.checkpoint_ms
+        if took_ms is None or 1_000 * took_ms < 1.25 * parse_duration(str(interval), "checkpoint_interval"):
+            return ""
+        return f", as one takes {_ms(took_ms)} ms"
+
     def _reason(self, before: Measured, after: Measured, same: bool, limit: str) -> str:
         if (told := self._values.get("buffer_timeout")) and (full := timeout_idle(str(told[1]), after.fill_ms)):
             return full
+        if told and (early := barriers_first(str(told[1]), after.barrier_gap_ms)):
+            return early
         if limit and {"buffer_timeout", "buffer_size"} & self._values.keys():
             return f"backpressure decides, not this setting: {limit}"
         if same and limit and {"rate", "speed"} & self._values.keys():
@@ -252,18 +326,6 @@ class ChangeLog:
         if "parallelism" in self._values and after.busiest:
             return _load(before, after)
         return ""
-
-
-def timeout_idle(timeout: str, fill_ms: float | None) -> str:
-    """Says that buffers are full before the buffer timeout ends, where they are; else empty.
-
-    Example:
-        >>> timeout_idle("500ms", 15.2), timeout_idle("5ms", 15.2), timeout_idle("disabled", None)
-        ('buffers are full after 15 ms at this rate: the timeout has no effect', '', '')
-    """
-    if fill_ms is None or timeout == "disabled" or fill_ms * 1_000 >= 0.8 * parse_duration(timeout, "buffer_timeout"):
-        return ""
-    return f"buffers are full after {fill_ms:.0f} ms at this rate: the timeout has no effect"
 
 
 def _load(before: Measured, after: Measured) -> str:
@@ -284,15 +346,6 @@ def _load(before: Measured, after: Measured) -> str:
     else:
         told = f"{after.busiest} was {before.busy:.0%} busy and is now {after.busy:.0%} busy"
     return told.replace("%", " %")
-
-
-def _label(name: str, before: object, after: object) -> str:
-    if name == "slow_down" and after is not None:  # its value first: a long operator name would push it out of sight
-        uid, _, value = str(after).rpartition(":")
-        return f"slow_down {value} on {uid}"
-    if before is None:
-        return f"{name} {after}"
-    return f"{name} {before} → {'off' if after is None else after}"
 
 
 def _ms(value: float) -> str:

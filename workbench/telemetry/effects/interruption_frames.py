@@ -33,7 +33,7 @@ class InterruptionFrame:
         checkpoint: that the tasks were restored from; None: they began from the start, or it is not known yet.
         records_again: the number of records between that checkpoint and the sources' former positions; None: not known.
         records_left: how many of these are still to be read.
-        state: ``lasts``, ``over``, ``failed again`` (before it was over) or ``ended`` (with the job).
+        state: ``lasts``, ``over``, ``failed again`` or ``rescaled`` (before it was over) or ``ended`` (with the job).
         sentence: the whole interruption in words.
         replays: False if the sources continue after the last record that they had read, without a checkpoint.
     """
@@ -48,6 +48,6 @@ class InterruptionFrame:
     checkpoint: int | None
     records_again: int | None
     records_left: int
-    state: Literal["lasts", "over", "failed again", "ended"]
+    state: Literal["lasts", "over", "failed again", "rescaled", "ended"]
     sentence: str
     replays: bool = True

@@ -58,6 +58,8 @@ class InterruptionLog:
 
     def rescaled(self, time_us: int) -> None:
         """Note that the tasks have ended because the job continues with another parallelism."""
+        if self.lasts:
+            self._end("rescaled", time_us)
         self._open("rescaling", "rescaled", "", time_us, "canceling")
 
     def starts(self, time_us: int, kind: InterruptionKind) -> None:
@@ -207,6 +209,8 @@ def _reads(frame: InterruptionFrame) -> list[str]:
     left = f"{records} {are} read again, {frame.records_left:,} left"
     if frame.state == "failed again":
         return [f"{left} at the next failure"]
+    if frame.state == "rescaled":
+        return [f"{left} when the job was rescaled"]
     if frame.state == "ended":
         return [f"{left} at its end"]
     return [left]

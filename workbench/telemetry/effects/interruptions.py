@@ -26,6 +26,11 @@ class Interruptions:
         self._restore: Restore | None = None
         self._standing_by = False
 
+    @property
+    def lasts(self) -> bool:
+        """Whether tasks are down, or sources read again what they had read before."""
+        return self._log.lasts
+
     def leave(self, master: Master) -> None:
         """Forget a master, because another one takes over."""
         self._positions.note(master.coordinator.history)
