@@ -94,7 +94,17 @@ def test_captions_tell_the_figures_of_the_frame():
     assert "go back to checkpoint <b>7</b>" in shown("failure", checkpoints=(done,), state="RESTARTING")
     again = shown("failure", checkpoints=(done,), metrics={"numRestarts": 2}, restore=RestoreFrame(7, 5, False, ""))
     assert "After <b>2</b> failures the tasks run again, from checkpoint <b>7</b> on" in again
+    assert again.endswith("and nothing is committed twice.")
     assert "<b>1,440</b> in counts" in shown("results", tables={"counts": 1440})
+
+
+def test_a_checkpoint_that_is_no_cut_promises_nothing_of_one():
+    done = CheckpointFrame(7, "COMPLETED", "periodic", 1, 3, 3, 12.4, 2_048, mode="at-least-once")
+    told = shown("checkpoints", checkpoints=(done,))
+    assert "of <b>3</b> tasks. With at-least-once, nothing waits for a barrier" in told
+    assert "cut" not in told
+    again = shown("failure", checkpoints=(done,), metrics={"numRestarts": 2}, restore=RestoreFrame(7, 5, False, ""))
+    assert again.endswith("and some records are counted twice after a failure.")
 
 
 def test_captions_escape_what_comes_from_data_and_users():

@@ -8,8 +8,12 @@ from workbench.dashboard.contract.job_port import OVER
 from workbench.dashboard.views.event_time.holders import late_records
 from workbench.dashboard.views.latency import percentiles
 from workbench.durations import MAX_TIME
+from workbench.runtime.barriers.policies import policy_of
 from workbench.telemetry.checkpoint_frames import CheckpointFrame
 from workbench.telemetry.frames import Frame
+
+EXACT = ". Records behind its barriers are read again, and nothing is committed twice"
+"""What a failure does where each record counts once."""
 
 
 def dataflow(frame: Frame) -> str:
@@ -89,8 +93,8 @@ def checkpoints(frame: Frame) -> str:
         return f"No checkpoint is complete. {follows}".rstrip()
     return (
         f"Checkpoint <b>{latest.id}</b> took <b>{wording.milliseconds(latest.duration_ms)}</b> and wrote "
-        f"{wording.size(latest.size_bytes)}: the state of {_counted(latest.total, 'task')} at one cut through the "
-        f"stream. {follows}"
+        f"{wording.size(latest.size_bytes)}: the state of {_counted(latest.total, 'task')}"
+        f"{_promise(latest, ' at one cut through the stream')}. {follows}"
     )
 
 
@@ -105,8 +109,8 @@ def failure(frame: Frame) -> str:
     restarts = whole_of(frame.metrics, "numRestarts") or 0
     if restarts and frame.restore is not None:
         return (
-            f"After {_counted(restarts, 'failure')} the tasks run again, from checkpoint <b>{frame.restore.id}</b> on. "
-            "Records behind its barriers are read again, and nothing is committed twice."
+            f"After {_counted(restarts, 'failure')} the tasks run again, from checkpoint <b>{frame.restore.id}</b> on"
+            f"{_promise(latest, EXACT)}."
         )
     if restarts:
         return f"After {_counted(restarts, 'failure')} the tasks run again, from the beginning."
@@ -150,6 +154,14 @@ def stepper(frame: Frame) -> str:
 def _complete(frame: Frame) -> CheckpointFrame | None:
     known = (one for one in (*frame.earlier, *frame.checkpoints) if one.state == "COMPLETED")
     return max(known, key=lambda one: one.id, default=None)
+
+
+def _promise(checkpoint: CheckpointFrame | None, exact: str) -> str:
+    """What its mode does to results; `exact`: that of a mode in which each record counts once."""
+    policy = None if checkpoint is None else policy_of(checkpoint.mode)
+    if policy is None or policy.guarantee == "exactly-once":
+        return exact
+    return f". With {policy.name}, {policy.help}"
 
 
 def _rate(frame: Frame, metric: str) -> str:
