@@ -13,7 +13,10 @@ from unwatched import run_until_shown
 import workbench as wb
 from workbench.elements import LatencyMarker
 from workbench.runtime.checkpoints.checkpoint_record import Acknowledgement, CheckpointRecord
+from workbench.runtime.checkpoints.coordinator import HISTORY
+from workbench.runtime.settings.settings import Settings
 from workbench.runtime.tasks.kept_markers import KeptMarkers
+from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.checkpoint_price import checkpoint_price
 
 MS = 1_000
@@ -106,3 +109,24 @@ def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_has_no_effect() -
     job.tune(buffer_timeout="1ms", checkpoint_interval="disabled")
     run_until_shown(job, lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]
     job.cancel()
+
+
+def test_the_time_of_forgotten_checkpoints_lowers_no_price() -> None:
+    ack = Acknowledgement(0, 0, 10 * MS, 0)
+    begun = [record(number, number * S // 10, "exactly-once", sum=ack) for number in range(150)]
+    found = checkpoint_price(begun[-HISTORY:], [], set(), 15 * S, 0)
+    assert found is not None
+    assert found.share == pytest.approx(0.1)  # 10 of each 100 ms
+
+
+def test_the_time_before_a_job_began_lowers_no_price() -> None:
+    began_us = 1_000 * S
+    records = [record(1, began_us + S, "exactly-once", sum=Acknowledgement(0, 0, 100 * MS, 0))]
+    master: Any = SimpleNamespace(
+        settings=Settings(checkpoint_interval_us=S),
+        execution=None,
+        life=SimpleNamespace(started_us=began_us),
+        coordinator=SimpleNamespace(history=records),
+    )
+    told = Acting(2_500 * MS).sample(master, began_us + 2 * S, None, 0)
+    assert told["checkpoint_interval"] == "costs 5.0 % of the time of sum[0]"  # 100 of 2,000 ms

@@ -36,6 +36,7 @@ class Acting:
         if self._at_us is not None and 0 <= now_us - self._at_us < EVERY_US:
             return self._told
         self._at_us, self._told = now_us, {}
+        since_us = max(since_us, master.life.started_us)  # there were no checkpoints before
         if full := timeout_idle(str(master.settings.shown()["buffer_timeout"]), fill_ms):
             self._told["buffer_timeout"] = full.removeprefix("buffers are ")  # shown next to the slider
         tasks = () if master.execution is None else master.execution.tasks

@@ -10,6 +10,7 @@ import numpy as np
 from workbench.elements import Int64s
 from workbench.runtime.barriers.policies import policy_of
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
+from workbench.runtime.checkpoints.coordinator import HISTORY
 from workbench.runtime.tasks.kept_markers import spread
 from workbench.runtime.tasks.task import Task
 
@@ -75,8 +76,10 @@ def checkpoint_price(
         recent_us: percentiles are over this time, as those that are shown beside them are; where it has too few
             checkpoints for that, over `HORIZON_US`.
     """
-    from_us = max(since_us, now_us - HORIZON_US)
-    found = [record for record in records if record.triggered_us >= from_us]
+    from_us, kept = max(since_us, now_us - HORIZON_US), tuple(records)
+    if len(kept) >= HISTORY:  # earlier ones are forgotten
+        from_us = max(from_us, kept[0].triggered_us)
+    found = [record for record in kept if record.triggered_us >= from_us]
     done = [record for record in found if record.state == "COMPLETED"]
     if not done or now_us <= from_us:
         return None
