@@ -446,6 +446,7 @@ def test_a_setting_that_is_changed_right_after_a_pause_is_measured_once_the_job_
     told.run(2, PAUSED, paused=True)
     told.change("buffer_timeout", "100ms", "5ms")
     told.run(4, PAUSED, paused=True)
+    assert told.sentence.startswith("buffer_timeout 100ms → 5ms: measuring; the job is paused")
     told.does("resumed")
     told.run(3, FASTER)
     assert told.sentence == TOLD.replace("buffer_timeout", "resumed with buffer_timeout")

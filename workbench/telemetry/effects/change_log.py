@@ -228,7 +228,7 @@ class ChangeLog:
         others = {
             name: (before, after)
             for name, (before, after) in self._together.items()
-            if name not in own and (before != after or after == name)
+            if name not in own and name != "paused" and (before != after or after == name)
         }
         return " with ".join(filter(None, (all_of(own), all_of(others, " and "))))
 
