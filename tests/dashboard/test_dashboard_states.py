@@ -150,6 +150,9 @@ def test_records_that_come_too_late_are_told_with_the_bound_that_would_have_kept
         "30 min 10 s instead of 10 s would have kept all of them."
     )
     assert "<p class='news finding'>1,218 of" in header.html(late_frame(1_218, 4_880), "delays")
+    frame = late_frame(91, 362)
+    again = replace(frame, tasks=tuple(replace(task, attempt=1) for task in frame.tasks))
+    assert header.lost(again).startswith("Since the tasks restarted, 91 of 362 records came too late")
     assert header.lost(late_frame(4, 4_880)) == ""  # the head's number says it
     assert header.lost(late_frame(0, 0)) == ""
     assert header.lost(late_frame(1_218, 4_880, "FAILED")) == ""

@@ -129,8 +129,9 @@ def lost(frame: Frame) -> str:
     if counts.late < MANY_LATE * counts.at_windows or not counts.late or frame.state != "RUNNING":
         return ""
     went = "were dropped" if counts.dropped >= counts.aside else "went to the side output"
+    since = "Since the tasks restarted, " * any(task.attempt for task in frame.tasks)
     told = f"{wording.count(counts.late)} of {wording.count(counts.at_windows)} records came too late for their windows"
-    return f"{told} and {went}. {kept(counts)}".rstrip()
+    return f"{since}{told} and {went}. {kept(counts)}".rstrip()
 
 
 def interruption_html(frame: Frame) -> str:
