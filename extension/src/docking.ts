@@ -43,7 +43,7 @@ export class Docking {
     const known = this.panels.find(panel => panel.job === job && panel.view === view && panel.path === place);
     const panel = known ?? new DashboardPanel({ job, view, title: this._model.titleOf(view), path: place, tracker: this._notebooks });
     if (!known) {
-      const beside = this.panels.find(other => other.path === place && other.isVisible);
+      const beside = this._highest(place);
       const notebook = this._notebooks.find(candidate => candidate.context.path === place);
       await this.panels.add(panel);
       this._shell.add(panel, 'main', {
@@ -61,6 +61,12 @@ export class Docking {
   shows(job: string): boolean {
     const isDocked = this.panels.find(panel => panel.job === job && panel.isVisible) !== undefined;
     return isDocked || isShownInCells(this._notebooks.currentWidget, job);
+  }
+
+  /** The panel of a notebook that gives up half of its height for another one: the highest that can be seen. */
+  private _highest(path: string): DashboardPanel | undefined {
+    const seen = this.panels.filter(panel => panel.path === path && panel.isVisible);
+    return seen.sort((one, other) => other.node.clientHeight - one.node.clientHeight)[0];
   }
 
   private readonly _shell: JupyterFrontEnd.IShell;

@@ -531,6 +531,12 @@ def test_a_second_view_stands_below_the_first_and_hides_nothing(front):
     assert first.is_visible()
     upper, lower = first.bounding_box(), second.bounding_box()
     assert upper["y"] + upper["height"] <= lower["y"]
+    for view in ("watermarks", "buffers"):
+        front.execute("workbench:open-view", job="two", view=view)
+        front.appears(f"{front.docked('two')}[aria-label*='The view {view.capitalize()}']")
+    heights = [one.bounding_box()["height"] for one in front.page.locator(front.docked("two")).all()]
+    assert len(heights) == 4
+    assert min(heights) > 0.8 * max(heights), "the highest one gives up half of its height"
 
 
 def test_a_narrow_notebook_keeps_its_width_and_has_the_dashboard_below_it(front):

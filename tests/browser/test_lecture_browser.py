@@ -203,6 +203,30 @@ def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(brow
     page.close()
 
 
+def test_the_stepper_shows_all_of_a_moment_on_the_screen_and_in_a_lecture(browser):
+    numbers = (
+        wb.Stream.from_table(pa.table({"n": range(40)})).with_parallelism(2).key_by("n").aggregate(count=wb.count())
+    )
+    job = numbers.sink_to(wb.DiscardSink()).run("stepped", driver="stepping", parallelism=2, buffer_size=1)
+    job.stepper.step(14)
+    pages = wb.serve(job)
+    page = opened(browser, pages.url, every=False)
+    page.set_viewport_size({"width": 1440, "height": 900})
+    moment = page.locator(".wb-scene").first
+    moment.wait_for()
+    natural = moment.evaluate("one => one.viewBox.baseVal.height")
+    assert moment.bounding_box()["height"] <= max(natural, 900 - 430) + 1
+    page.keyboard.press("l")
+    lectured(page, "Step by step")
+    for size in PROJECTORS:
+        page.set_viewport_size(size)
+        page.wait_for_function(f"() => ({STAGE})().overlap <= 0")
+    pages.stop()
+    job.cancel()
+    assert page.problems == []
+    page.close()
+
+
 def test_a_page_of_a_job_that_is_over_begins_with_the_scene_too(browser, served):
     wb.job("taught").cancel()
     wb.job("taught").wait("60s")

@@ -68,7 +68,8 @@ def scene_svg(scene: Scene) -> str:
     label = escape(f"step {scene.step} of {scene.job}: {scene.words}", quote=True)
     parts = [
         f"<svg class='wb-scene' role='img' aria-label='{label}' xmlns='http://www.w3.org/2000/svg' "
-        f"width='{width:.0f}' viewBox='0 0 {width:.0f} {height:.0f}' style='--natural:{width:.0f}px'>"
+        f"width='{width:.0f}' viewBox='0 0 {width:.0f} {height:.0f}' "
+        f"style='--natural:{width:.0f}px;--high:{height:.0f}px'>"
         f"<style>{_STYLE}</style>"
     ]
     lines = list(_lines(scene, boxes))

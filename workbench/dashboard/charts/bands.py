@@ -56,7 +56,10 @@ def _text(name: str, one: InterruptionFrame) -> str:
     said = [one.what if one.kind == "failure" else one.kind]
     if one.end_us is not None:
         said.append(milliseconds((one.end_us - one.start_us) / 1000))
-    return fit(named(", ".join(said), name), TEXT_PX, 11)
+    whole = ", ".join(said)
+    if name and named(whole, name) == whole:  # which job it was tells more than how long it took
+        whole = said[0]
+    return fit(named(whole, name), TEXT_PX, 11)
 
 
 class Bands:

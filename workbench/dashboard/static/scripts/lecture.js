@@ -173,7 +173,7 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
   }
   const heightBesidePlots = () => plotsInSight().reduce((rest, plot) => rest - plot.height, endOfCards())
 
-  /** Plots take the height that is left, or give up what is missing. */
+  /** Plots take the height that is left, or give up what is missing; those beside each other all of it. */
   const stretch = () => {
     if (!isOpen()) return
     const grid = elementOf(root.children[0])
@@ -181,8 +181,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
     const end = endOfCards()
     if (grid === undefined || plots.length === 0 || !Number.isFinite(end)) return
     const spare = grid.getBoundingClientRect().bottom - end - 2
+    const rows = new Set(plots.map((plot) => Math.round(elementOf(plot)?.getBoundingClientRect().top ?? 0))).size
     isFitting = true
-    for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / plots.length))
+    for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / rows))
     isFitting = false
     const measure = () => {
       if (isOpen()) taken = heightBesidePlots()
