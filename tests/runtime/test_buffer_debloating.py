@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -11,6 +12,7 @@ from workbench.elements import Records, Watermark
 from workbench.runtime.exchange.channel import Channel, Waker
 from workbench.runtime.exchange.output import EdgeOutput
 from workbench.runtime.exchange.pending_buffer import SMALLEST_BUFFER, PendingBuffer
+from workbench.runtime.exchange.splitters import ShuffleSplitter, Splitter
 from workbench.state.key_groups import KeyPartitioner
 
 SCHEMA = pa.schema({"key": pa.int64()})
@@ -135,7 +137,7 @@ def test_what_cannot_be_one_buffer_is_several() -> None:
     kind = pa.dictionary(pa.int8(), pa.string())
     parts = [pa.array([f"{part}-{at}" for at in range(50)]).cast(kind) for part in range(5)]
     channel = Channel("e", "a[0]", "b[0]", 2, Waker(), Waker())
-    pending = PendingBuffer(channel, 0, 250, 0)
+    pending = PendingBuffer(channel, 0, 250, 250, 0)
     pending.parts.extend(Records(pa.record_batch([part], ["word"])) for part in parts)
     pending.rows, pending.since_us = 250, 1
     pending.push_buffer()
@@ -146,3 +148,47 @@ def test_what_cannot_be_one_buffer_is_several() -> None:
     assert [len(records) for records in found] == [100, 50, 100]
     words = [word for records in found for word in records.batch.column("word").to_pylist()]
     assert words == [word for part in parts for word in part.to_pylist()]
+
+
+SPLITTERS: dict[str, Splitter | None] = {
+    "forward": None,
+    "rebalance": None,
+    "broadcast": None,
+    "shuffle": ShuffleSplitter(2, 1),
+    "hash": KeyPartitioner(["key"], SCHEMA, 2),
+}
+
+
+@pytest.mark.parametrize("rows", [70, 256, 1_100])
+@pytest.mark.parametrize("ship_after_us", [1_000_000, None])
+@pytest.mark.parametrize("watermarks", [False, True])
+@pytest.mark.parametrize("strategy", SPLITTERS)
+def test_a_full_buffer_leaves_at_once(strategy: str, watermarks: bool, ship_after_us: int | None, rows: int) -> None:
+    """The records of a millisecond do not fill buffers evenly; no more than a buffer ever waits."""
+    now_us = 1
+    channels = [Channel("e", "a[0]", f"b[{i}]", 2, Waker(), Waker()) for i in range(1 if strategy == "forward" else 2)]
+    output = EdgeOutput(
+        channels, strategy, SPLITTERS[strategy], None, lambda: now_us, 262_144, ship_after_us, TARGET_US
+    )
+    sent = 0
+    for step in range(1_000):
+        now_us += 1_000
+        times = np.full(rows, step) if watermarks else None
+        output.route(Records(pa.record_batch([pa.array(range(sent, sent + rows))], schema=SCHEMA), times))
+        sent += rows
+        if watermarks:
+            output.emit_watermark(Watermark(step))
+        assert all(pending.rows < pending.size for pending in output.pending)
+    of_15_ms = rows * (15 if len(channels) == 1 or strategy == "broadcast" else 7.5)
+    assert all(pending.size < 2.2 * of_15_ms for pending in output.pending)
+
+
+def test_what_a_source_reads_after_a_rest_has_not_come_at_once() -> None:
+    """It rests until half of a buffer has come: a buffer that held it all would never become smaller."""
+    sender = Sender(keyed=False, ship_after_us=1_000_000)
+    for _ in range(100):
+        rows = sender.output.pending[0].size // 2
+        sender.output.arrived_us = sender.now_us
+        sender.now_us += 10 * rows  # 1,500 in 15 ms
+        sender.send(rows)
+    assert 1_400 <= sender.output.pending[0].size <= 3_000

@@ -104,7 +104,8 @@ def test_a_frame_says_what_checkpoints_cost_and_that_a_timeout_has_no_effect() -
     )
     seen: dict[str, str] = {}
     run_until_shown(job, lambda: bool(seen.update(job.recorder.latest().effects)) or len(seen) == 2)  # type: ignore[union-attr]
-    assert seen["buffer_timeout"] == "full after 5 ms at this rate: the timeout has no effect"
+    # Of 100 records, 20 a millisecond, the first wait from the first millisecond's end to the fifth's.
+    assert seen["buffer_timeout"] == "full after 4 ms at this rate: the timeout has no effect"
     assert "of the time of" in seen["checkpoint_interval"]
     job.tune(buffer_timeout="1ms", checkpoint_interval="disabled")
     run_until_shown(job, lambda: not job.recorder.latest().effects)  # type: ignore[union-attr]

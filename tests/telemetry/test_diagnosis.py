@@ -79,7 +79,7 @@ def test_the_share_that_is_told_is_that_of_the_box_in_the_graph() -> None:
     sums = vertex("sum", 83, 0)
     sums.metrics["maxBusyTimeMsPerSecond"] = 1_000
     assert explain([vertex("read", 5, 90), sums], edges("read-sum")).startswith("sum is the cause (83 % busy): read")
-    told = measured(None, {"numRecordsInPerSecond": 0.0}, [vertex("read", 90, 0), sums], [], 0, [], 1)
+    told = measured(None, {"numRecordsInPerSecond": 0.0}, [vertex("read", 90, 0), sums], [], None)
     assert (told.busiest, told.busy) == ("sum", 0.83)
 
 

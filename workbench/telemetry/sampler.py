@@ -30,6 +30,7 @@ from workbench.telemetry.diagnosis import cut_off, explain, held, idle_split, sk
 from workbench.telemetry.effects.acting import Acting
 from workbench.telemetry.effects.change_frames import Measured
 from workbench.telemetry.effects.change_log import ChangeLog
+from workbench.telemetry.effects.filling import Filling
 from workbench.telemetry.effects.in_force import InForce
 from workbench.telemetry.effects.interruptions import Interruptions
 from workbench.telemetry.frames import (
@@ -52,18 +53,14 @@ from workbench.telemetry.tasks import TaskSampler, outage_frame
 
 T = TypeVar("T")
 EVENTS = 100
-FULL = 0.8
-"""If buffers are filled to this share on average, they are sent because they are full."""
 
 
 def measured(
     end: LatencyFrame | None,
     metrics: Mapping[str, object],
     vertices: Sequence[VertexFrame],
-    edges: Sequence[EdgeFrame],
-    channels: int,
     checkpoints: Sequence[CheckpointFrame],
-    buffer_size: int,
+    fill_ms: float | None,
     since_us: int = 0,
 ) -> Measured:
     """The figures by which a change is judged: latency, records read and buffers sent.
@@ -71,16 +68,14 @@ def measured(
     Args:
         end: latency of the slowest sink, if any is known.
         metrics: of the job.
-        vertices, edges: of the graph.
-        channels: between their tasks.
+        vertices: of the graph.
         checkpoints: oldest first.
-        buffer_size: in records.
+        fill_ms: see `Measured`.
         since_us: when a setting was last changed: earlier checkpoints do not show its effect.
     """
     since = [one for one in checkpoints if one.state == "COMPLETED" and one.triggered_us >= since_us]
     gap_ms = (since[-1].triggered_us - since[0].triggered_us) / 1_000 / (len(since) - 1) if len(since) > 1 else None
     buffers = sum(float(vertex.metrics.get("numBuffersOutPerSecond") or 0) for vertex in vertices)
-    full = sum(edge.records_per_second for edge in edges) >= FULL * buffer_size * buffers
     rate = metrics["numRecordsInPerSecond"]
     return Measured(
         None if end is None else end.p50_ms,
@@ -88,7 +83,7 @@ def measured(
         None if end is None else end.p99_ms,
         rate if isinstance(rate, float) else 0.0,
         buffers,
-        1_000 * channels / buffers if buffers and full else None,
+        fill_ms,
         0 if end is None else end.recent,
         *_busiest(vertices),
         median(map(_alignment_ms, since)) if since else None,
@@ -140,6 +135,7 @@ class Sampler(JobObserver):
         self._changes = ChangeLog()
         self._interruptions = Interruptions()
         self._acting = Acting(RECENT_US)
+        self._filling = Filling()
         self._hot_keys = HotKeys()
         self._in_force: dict[str, object] = {}
         self._failing_since_us: int | None = None
@@ -230,9 +226,9 @@ class Sampler(JobObserver):
         findings = tuple(filter(None, [cut_off((), waits)]))
         if running:
             end = end_latency([vertex.id for vertex in vertices], edges, latency)
-            size = int(str(settings["buffer_size"]))
-            state = measured(end, metrics, vertices, edges, len(channels), checkpoints, size, tuned_us)
-            effects = self._acting.sample(master, now, state.fill_ms, tuned_us)
+            fill_ms = self._filling.sample(execution, now, tuned_us)
+            state = measured(end, metrics, vertices, checkpoints, fill_ms, tuned_us)
+            effects = self._acting.sample(master, now, fill_ms, tuned_us)
             price, openings = effects.get("checkpoint_interval", ""), 0 if recorder is None else recorder.openings
             how = {"paused": master.paused, "recovers": self._interruptions.lasts}
             self._changes.sample(now, state, held(backpressure), price, openings, **how)

@@ -48,8 +48,8 @@ class Buffers(Invariant):
                 self.violated("I12", f"{name} takes records with {pool.used} of {pool.total} buffers used")
             for output in self.model.outputs_of[name]:
                 for pending in output.output.pending:
-                    if pending.rows > pending.size:
-                        self.violated("I12", f"{name} takes records while {pending.rows} wait for room")
+                    if pending.rows >= pending.size:
+                        self.violated("I12", f"{name} takes records while a full buffer of {pending.rows} waits")
 
     def after_step(self, task: Task) -> None:
         if not task.outputs:

@@ -20,6 +20,7 @@ from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.operators.aggregates.local_aggregate import LocalAggregate
 from workbench.runtime.exchange.channel import Channel
+from workbench.runtime.exchange.fills import Fills
 from workbench.runtime.exchange.marker_route import MarkerRoute
 from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.exchange.pending_buffer import PendingBuffer, first_size
@@ -44,6 +45,7 @@ class EdgeOutput:
 
     Attributes:
         arrived_us: arrival time of the records that are sent now, if they arrived before this moment; else 0.
+        fills: how its buffers fill.
         markers: where its latency markers go.
         marks: of each channel, 1 where its pending buffer may hold something.
         travelled: rows that were sent, if they may be fewer than the records emitted; else None.
@@ -59,6 +61,7 @@ class EdgeOutput:
         "arrived_us",
         "channels",
         "debloat_target_us",
+        "fills",
         "markers",
         "marks",
         "pending",
@@ -82,14 +85,15 @@ class EdgeOutput:
         local: LocalAggregate | None = None,
     ) -> None:
         self.channels = tuple(channels)
-        size, now = first_size(buffer_size, debloat_target_us), now_us()
-        self.pending = tuple(PendingBuffer(channel, target, size, now) for target, channel in enumerate(channels))
+        sizes, now = (first_size(buffer_size, debloat_target_us), buffer_size), now_us()
+        self.pending = tuple(PendingBuffer(channel, target, *sizes, now) for target, channel in enumerate(channels))
         self.marks = bytearray(len(self.channels))
         self.markers = MarkerRoute(self.pending)
         self.ship_after_us = ship_after_us
         self.debloat_target_us = debloat_target_us
         self.pool: OutputPool | None = None
         self.arrived_us = 0
+        self.fills = Fills()
         self._buffer_size = buffer_size
         self._now_us = now_us
         self._next = 0
@@ -111,7 +115,7 @@ class EdgeOutput:
             self._seal_all()
             self._buffer_size = size
             for pending in self.pending:
-                pending.size = first_size(size, self.debloat_target_us)
+                pending.size, pending.largest = first_size(size, self.debloat_target_us), size
 
     def close(self) -> None:
         """Break reference cycles; nothing is sent any more, and what was not shipped is lost with its task."""
@@ -232,7 +236,7 @@ class EdgeOutput:
         now_us = self._now_us()
         for pending, part in zip(self.pending, parts, strict=True):
             if part is not None:
-                pending.pass_on(part, now_us, self.debloat_target_us, self._buffer_size)
+                pending.pass_on(part, now_us, self.debloat_target_us)
 
     def _spread(self, spreader: Spreader, records: Records) -> None:
         """Write the batch that the spreader holds into the pending buffers."""
@@ -264,13 +268,14 @@ class EdgeOutput:
                 if spreader.is_full(target):
                     self._seal(pending, target)
                     if self._has_free():
+                        self.fills.full(pending.since_us, now)
                         size = self._fitting(pending, now)
                         pending.push_buffer()
                         pending.size = size
         spreader.release()
         for target, pending in enumerate(buffers):
-            pending.note(totals[target])
-            if pending.over or pending.rows == pending.size:
+            pending.note(totals[target], rested=self.arrived_us > 0)
+            if pending.is_full:
                 self._seal(pending, target)
             if pending.rows:
                 self._settle(pending, now)
@@ -297,7 +302,7 @@ class EdgeOutput:
         self._make_way(pending, earliest_us, now, preaggregated=preaggregated)
         pending.turn_to(preaggregated)
         pending.parts.append(records)
-        pending.note(len(records))
+        pending.note(len(records), rested=self.arrived_us > 0)
         pending.rows += len(records)
         self.marks[pending.target] = 1
         pending.since_us = pending.since_us or self.arrived_us or now or 1
@@ -305,22 +310,26 @@ class EdgeOutput:
 
     def _settle(self, pending: PendingBuffer, now_us: int) -> None:
         """Ship what is full, and the rest as well if nothing may wait."""
+        full_since_us = pending.since_us if pending.is_full else 0
         if pending.over:
-            if self.debloat_target_us is not None:
-                pending.size = min(self._buffer_size, max(2 * pending.size, pending.rows))
-            self._push_while_room(pending)
+            size = self._fitting(pending, now_us)
+            if self._push_while_room(pending):
+                pending.size = size
+                pending.since_us = (self.arrived_us or now_us or 1) if pending.rows else 0  # the rest has just come
         if self._may_go(pending):
             self._ship_and_fit(pending, now_us)
+        if full_since_us and not pending.is_full:
+            self.fills.full(full_since_us, now_us)
 
     def _may_go(self, pending: PendingBuffer) -> bool:
         """Whether the buffer is full or nothing may wait, and the pool has room for it."""
-        whole = pending.rows == pending.size or (self.ship_after_us == 0 and pending.rows > 0)
+        whole = pending.rows >= pending.size or (self.ship_after_us == 0 and pending.rows > 0)
         return whole and not pending.over and (self.pool is None or not self.pool.overdrawn)
 
     def _fitting(self, pending: PendingBuffer, now_us: int) -> int:
         if self.debloat_target_us is None:
             return pending.size
-        return pending.fitting(now_us, self.debloat_target_us, self._buffer_size)
+        return pending.fitting(now_us, self.debloat_target_us)
 
     def _ship_and_fit(self, pending: PendingBuffer, now_us: int) -> None:
         size = self._fitting(pending, now_us)
@@ -422,6 +431,8 @@ class EdgeOutput:
             if pending.since_us and now_us - pending.since_us >= timeout and not pending.over:
                 if self.markers.lag_us is not None:
                     pending.tell_of_all(now_us)
+                if not pending.is_full:
+                    self.fills.due_rows += pending.rows
                 self._ship_and_fit(pending, now_us)
                 shipped = True
         return shipped

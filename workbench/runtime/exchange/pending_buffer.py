@@ -2,7 +2,8 @@
 
 The size of a full buffer follows the channel's throughput (Flink: buffer debloating): what arrives within
 `buffer_debloat_target`, but never more than the buffer size. So buffers are large where throughput is high, and records
-of a channel with little traffic do not wait for a large buffer to fill.
+of a channel with little traffic do not wait for a large buffer to fill. A full buffer is sent at once; what arrives
+together with its last record leaves in it, up to the buffer size.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ class PendingBuffer:
     """The unfinished buffer of one channel, and the elements that must follow its records.
 
     Attributes:
-        rows: records in it; more than a buffer's while it holds a backlog.
+        rows: records in it; more than `largest` while it holds a backlog.
         size: records in a full buffer, at present.
+        largest: records in any buffer, at most.
         since_us: when its first record arrived, 1 at the earliest; 0 while it is empty.
         preaggregated: the last rows are already aggregated.
         target: index of the channel in its output.
@@ -51,6 +53,7 @@ class PendingBuffer:
         "_shipped",
         "_turns",
         "channel",
+        "largest",
         "parts",
         "preaggregated",
         "rows",
@@ -60,7 +63,7 @@ class PendingBuffer:
         "watermark_us",
     )
 
-    def __init__(self, channel: Channel, target: int, size: int, now_us: int) -> None:
+    def __init__(self, channel: Channel, target: int, size: int, largest: int, now_us: int) -> None:
         self._arrived = 0
         self._burst = 0
         self._measured_us = now_us
@@ -68,6 +71,7 @@ class PendingBuffer:
         self.channel = channel
         self.target = target
         self.size = size
+        self.largest = largest
         self.parts: deque[Records] = deque()
         self.rows = 0
         self.since_us = 0
@@ -82,7 +86,7 @@ class PendingBuffer:
     @property
     def over(self) -> bool:
         """Whether it holds more than fits into one buffer, which holds either records or preaggregated rows."""
-        return self.rows > self.size or self._turns > 0
+        return self.rows > self.largest or self._turns > 0
 
     @property
     def is_full(self) -> bool:
@@ -128,7 +132,7 @@ class PendingBuffer:
         if not behind:
             self.watermark_us = NO_TIME
 
-    def pass_on(self, buffer: Records, now_us: int, target_us: int | None, largest: int) -> None:
+    def pass_on(self, buffer: Records, now_us: int, target_us: int | None) -> None:
         """Ship rows that do not wait; nothing does."""
         rows = buffer.batch.num_rows
         self.preaggregated = False
@@ -138,15 +142,15 @@ class PendingBuffer:
         self._shipped += rows
         self.channel.push(buffer)
         if target_us is not None and now_us - self._measured_us >= target_us:
-            self.size = self.fitting(now_us, target_us, largest)
+            self.size = self.fitting(now_us, target_us)
 
     def push_buffer(self) -> None:
         """Ship one buffer from the front; a part is cut only if it is larger than a buffer."""
-        if len(self.parts) == 1 and self.rows <= self.size:  # the usual case with a small buffer timeout
+        if len(self.parts) == 1 and self.rows <= self.largest:  # the usual case with a small buffer timeout
             self._push(self.parts.popleft())
             return
         taken: list[Records] = []
-        rows, size = 0, self.size
+        rows, size = 0, self.largest
         while self.parts:
             part = self.parts[0]
             length = len(part)
@@ -179,10 +183,11 @@ class PendingBuffer:
     def _turned(self, before: Records, behind: Records) -> bool:
         return self._turns > 0 and is_preaggregated(before.batch) is not is_preaggregated(behind.batch)
 
-    def note(self, rows: int) -> None:
-        """A step has added `rows` records."""
+    def note(self, rows: int, *, rested: bool) -> None:
+        """A step has added `rows` records; `rested`: they have arrived one by one since its task rested."""
         self._arrived += rows
-        self._burst = max(self._burst, rows)
+        if rows > self._burst and not rested:
+            self._burst = rows
 
     @property
     def rows_ever(self) -> int:
@@ -207,16 +212,16 @@ class PendingBuffer:
             self._marked, self._left_at_once = self.rows_ever, not self.rows
         return self._left_at_once
 
-    def fitting(self, now_us: int, target_us: int, largest: int) -> int:
+    def fitting(self, now_us: int, target_us: int) -> int:
         """The size of the next full buffers, from recent throughput: the rate, or what arrived at once."""
         elapsed_us = now_us - self._measured_us
         if elapsed_us >= target_us:
             wanted = max(self._burst, self._arrived * target_us // elapsed_us)
             self._arrived, self._burst, self._measured_us = 0, 0, now_us
             if 2 * wanted < self.size:
-                return max(min(SMALLEST_BUFFER, largest), wanted)
+                return max(min(SMALLEST_BUFFER, self.largest), wanted)
         if self.rows >= self.size and 2 * (now_us - self.since_us) < target_us:
-            return min(largest, 2 * self.size)
+            return min(self.largest, 2 * self.size)
         return self.size
 
     def ship(self) -> None:

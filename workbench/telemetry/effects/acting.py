@@ -30,7 +30,7 @@ class Acting:
         Args:
             master: of the job.
             now_us: processing time.
-            fill_ms: mean time between two buffers of one channel; None if buffers are not full.
+            fill_ms: see `Measured`.
             since_us: when a setting was last changed: earlier figures do not count.
         """
         if self._at_us is not None and 0 <= now_us - self._at_us < EVERY_US:

@@ -19,7 +19,8 @@ class Measured:
         p50_ms, p95_ms, p99_ms: of the slowest sink's latency markers; None where none has arrived.
         records_per_second: read by the sources.
         buffers_per_second: sent between tasks.
-        fill_ms: mean time between two buffers of one channel; None where these are not full.
+        fill_ms: mean time after which a buffer of the slowest edge is full; None where none is, or where the buffer
+            timeout has an effect.
         markers: on which the percentiles rest; see `LatencyFrame.recent`.
         busiest, busy: the vertex with the busiest subtask, and the mean share of its subtasks' time, 0 to 1.
         alignment_ms: for which the task that waited longest for barriers has waited, the median of the complete

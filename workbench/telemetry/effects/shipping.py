@@ -11,10 +11,13 @@ def timeout_idle(timeout: str, fill_ms: float | None) -> str:
     Example:
         >>> timeout_idle("500ms", 15.2), timeout_idle("5ms", 15.2), timeout_idle("disabled", None)
         ('buffers are full after 15 ms at this rate: the timeout has no effect', '', '')
+        >>> timeout_idle("500ms", 0.2)
+        'buffers are full at once: the timeout has no effect'
     """
     if fill_ms is None or timeout == "disabled" or fill_ms * 1_000 >= 0.8 * parse_duration(timeout, "buffer_timeout"):
         return ""
-    return f"buffers are full after {fill_ms:.0f} ms at this rate: the timeout has no effect"
+    full = f"after {fill_ms:.0f} ms at this rate" if fill_ms >= 0.5 else "at once"
+    return f"buffers are full {full}: the timeout has no effect"
 
 
 def barriers_first(timeout: str, gap_ms: float | None) -> str:
