@@ -86,6 +86,25 @@ def test_what_is_put_together_is_one_script_without_modules(code, tmp_path):
 
 
 @pytest.mark.skipif(NODE is None, reason="no Node here")
+@pytest.mark.parametrize("arrives", [True, False])
+def test_a_slider_is_in_force_when_its_own_setting_is(arrives):
+    """Another setting has the value of the slider from the beginning."""
+    page = f"""
+        const said = {{ delay: ["in force: <b>0ms</b>"], timeout: ["in force: <b>100ms</b>"] }}
+        const texts = {{ type: "ColumnDataSource", id: "p1", columns: () => Object.keys(said),
+                        get_column: (name) => said[name] }}
+        const slider = {{ name: "buffer_timeout", format: {{ args: {{ words: ["0ms", "100ms"] }} }},
+                         set value(index) {{ if ({str(arrives).lower()} && index === 0)
+                             setTimeout(() => (said.timeout = ["in force: <b>0ms</b>"]), 20) }} }}
+        globalThis.window = {{ Bokeh: {{ documents: [{{ _all_models: new Map([[1, texts], [2, slider]]) }}] }} }}
+        {call("tune", "0ms", 500).replace("(() =>", "const tuned = (() =>", 1)}
+        tuned.then(([, shown]) => console.log(said.timeout[0], shown >= 0))
+    """
+    told = run("-e", page)
+    assert told.stdout == ("in force: <b>0ms</b> true\n" if arrives else "in force: <b>100ms</b> false\n"), told.stderr
+
+
+@pytest.mark.skipif(NODE is None, reason="no Node here")
 def test_a_function_that_stands_alone_needs_no_other():
     for module, names in (
         ("ticks", ("shortNumber", "shortMilliseconds", "shortSeconds", "shortBytes", "instant", "wordAt")),

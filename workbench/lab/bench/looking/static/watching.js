@@ -54,7 +54,8 @@ export const watchViews = () => {
 }
 
 /**
- * Moves the slider of the buffer timeout.
+ * Moves the slider of the buffer timeout. Another setting may have the same value already, such as a restart delay of
+ * 0ms: what says so before the move does not count.
  *
  * @param {string} value
  * @param {number} patienceMs
@@ -71,8 +72,16 @@ export const tune = async (value, patienceMs) => {
   /** @type {Source[]} a card that came after the page has texts of its own */
   const texts = models.filter((model) => model.type === "ColumnDataSource")
   const wanted = `in force: <b>${value}</b>`
+  const saying = () =>
+    texts.flatMap((source) =>
+      source
+        .columns()
+        .filter((name) => source.get_column(name)[0] === wanted)
+        .map((name) => `${source.id} ${name}`),
+    )
+  const others = saying()
   const begin = Date.now()
-  const isSeen = () => texts.some((source) => source.columns().some((name) => source.get_column(name)[0] === wanted))
+  const isSeen = () => saying().some((place) => !others.includes(place))
   slider.value = slider.format.args.words.indexOf(value)
   while (!isSeen() && Date.now() - begin <= patienceMs) await pause()
   return [begin, isSeen() ? Date.now() - begin : -1]
