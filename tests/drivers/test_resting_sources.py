@@ -131,9 +131,7 @@ def test_the_markers_of_a_second_tell_what_the_records_wait(rate: int, timeout_u
     _, said_us = spread(*kept.newest())
     exact_us = np.array(run.arrived_us) - np.arange(len(run.arrived_us)) * SECOND_US // rate
     said, exact = (np.percentile(each, (50, 90, 99)) for each in (said_us, exact_us))
-    at_first_us = (
-        1_500 if rate == 40_000 else 0
-    )  # markers are few beside the buffers, of which the first ones are large
+    at_first_us = 1_500 if rate == 40_000 else 0  # there are few markers, and the first buffers are large
     assert said == pytest.approx(exact, rel=0.1, abs=max(SECOND_US // rate, at_first_us))
 
 
