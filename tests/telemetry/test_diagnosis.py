@@ -99,7 +99,7 @@ def test_a_mode_is_measured_by_the_checkpoints_since_it_was_chosen(
         )
 
     taken = [checkpoint(*each) for each in ((500, 2_000, 90), (1_000, 40, 30), (1_500, 50, 20), (2_000, 9, 40))]
-    told = measured(None, {"numRecordsInPerSecond": 0.0}, [], [], 0, taken, 1, 900_000)
+    told = measured(None, {"numRecordsInPerSecond": 0.0}, [], taken, None, 900_000)
     assert (told.checkpoint_ms, told.alignment_ms) == (40, waited_ms)
     assert (told.checkpoint_gap_ms, told.barrier_gap_ms) == (500, barrier_gap_ms)
 
