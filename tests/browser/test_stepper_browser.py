@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from browsing import CHROMIUM, chromium
+from browsing import CHROMIUM, chromium, opened
+from waiting import until
 
 import workbench as wb
 
@@ -66,11 +67,16 @@ def timed() -> wb.types.Job:
 
 
 @pytest.fixture(scope="module")
-def page():
-    with chromium() as browser:
-        page = browser.new_page(viewport={"width": 1600, "height": 1000})
-        page.set_content("<body style='margin: 0'><div id='place'></div>")
-        yield page
+def browser():
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(browser):
+    page = browser.new_page(viewport={"width": 1600, "height": 1000})
+    page.set_content("<body style='margin: 0'><div id='place'></div>")
+    return page
 
 
 @pytest.mark.parametrize("run", [aligned, timed])
@@ -81,3 +87,23 @@ def test_nothing_is_written_over_anything_else_at_any_step(page, run):
         pictures.append(job.stepper.scene().svg)
     assert len(pictures) > 100
     assert page.evaluate(MEETING, pictures) == []
+
+
+def test_the_slider_goes_to_a_step_from_wherever_the_job_is(browser):
+    job = aligned()
+    job.stepper.step(10_000)
+    last = job.stepper.scene().scene.step
+    pages = wb.serve(job)
+    page = opened(browser, pages.url, every=False)
+    handle = page.get_by_role("group", name="Steps taken").get_by_role("slider")
+    handle.focus()
+    for key, step in (("Home", 0), ("ArrowRight", 1), ("End", last), ("Home", 0)):
+        page.keyboard.press(key)
+        until(lambda step=step: job.stepper.scene().scene.step == step)
+    job.stepper.step(3)
+    until(lambda: float(handle.get_attribute("aria-valuenow")) > 0)
+    page.keyboard.press("Home")
+    until(lambda: job.stepper.scene().scene.step == 0)
+    pages.stop()
+    job.cancel()
+    page.close()

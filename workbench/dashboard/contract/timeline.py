@@ -12,6 +12,7 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import column
 from workbench.dashboard.charts.static import sheet, ticks
 from workbench.dashboard.contract.actions import Answer
+from workbench.dashboard.contract.released import follow
 from workbench.dashboard.contract.steps import PATIENCE_S
 from workbench.telemetry.frames import ReplayFrame
 
@@ -54,7 +55,8 @@ class Timeline:
         if not untold and monotonic() - self._held_at > PATIENCE_S:
             self._following = True
             try:
-                self._place = self.slider.value = max(start, min(end, replay.position_us // 1_000_000))
+                self._place = max(start, min(end, replay.position_us // 1_000_000))
+                follow(self.slider, self._place)
             finally:
                 self._following = False
 
@@ -64,6 +66,8 @@ class Timeline:
             self._held_at = monotonic()
 
     def _let_go(self, _attribute: str, _old: object, new: float) -> None:
+        if self._following:
+            return
         self._held_at = monotonic()
         if not self._seek(wording.instant(int(new) * 1_000_000).replace(" ", "T")):
             self._held_at = 0.0

@@ -63,9 +63,10 @@ class Display:
     @property
     def is_finished(self) -> bool:
         """Whether the display is final: the last frame of the job is shown, no request is pending, and no other job
-        replaces it.
+        replaces it. A job that is stepped can go back from its end.
         """
-        return self.is_done and not self.view.missing and self.view.easel.background.are_settled
+        easel = self.view.easel
+        return self.is_done and easel.runs_live() and not self.view.missing and easel.background.are_settled
 
     def show(self, now: float) -> None:
         """Send the newest frame, unless it has already been sent, and a heartbeat."""

@@ -12,6 +12,7 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.static import sheet
 from workbench.dashboard.contract.actions import Answer, button, choice, field, group, offer
 from workbench.dashboard.contract.part import Easel, Part
+from workbench.dashboard.contract.released import follow
 from workbench.dashboard.contract.steps import KNOBS
 from workbench.telemetry.frames import Frame
 
@@ -112,7 +113,8 @@ class StepperPart(Part):
         view = self.easel.job.stepper.scene()
         step = view.scene.step
         self._furthest = max(self._furthest, step)
-        self.slider.update(end=max(1, self._furthest), value=step, disabled=self._furthest == 0)
+        self.slider.update(end=max(1, self._furthest), disabled=self._furthest == 0)
+        follow(self.slider, step)
         self._picture.write(f"<p class='wb-words'>{view.headline()}</p><div class='wb-picture'>{view.svg}</div>")
 
     def _verb(self, name: str, *arguments: object) -> None:
