@@ -39,7 +39,7 @@ export interface JobSummary {
   numRestarts: number | null;
   lastCompletedCheckpointId: number | null;
   /** Microseconds. */
-  watermarkLag: number | null;
+  eventTimeLag: number | null;
   /** One sentence, or empty. */
   backpressure: string;
   settings: Settings;
@@ -154,7 +154,7 @@ function parseJob(job: Fields): JobSummary {
     numLateRecordsDropped: numberOrNull(job, 'numLateRecordsDropped'),
     numRestarts: numberOrNull(job, 'numRestarts'),
     lastCompletedCheckpointId: numberOrNull(job, 'lastCompletedCheckpointId'),
-    watermarkLag: numberOrNull(job, 'watermarkLag'),
+    eventTimeLag: numberOrNull(job, 'eventTimeLag'),
     backpressure: text(job, 'backpressure'),
     settings: parseSettings(job.settings),
     failure: job.failure === null ? null : text(job, 'failure'),

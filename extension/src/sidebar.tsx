@@ -152,7 +152,11 @@ function Job({ job, run, choose }: { job: JobSummary; run: Run; choose: Choose }
       <dl className="wb-Job-facts">
         <Fact name="in" value={`${count(job.numRecordsInPerSecond)}/s`} title="Records per second read by the sources" />
         <Fact name="out" value={`${count(job.numRecordsOutPerSecond)}/s`} title="Records per second received by the sinks" />
-        <Fact name="watermark lag" value={duration(job.watermarkLag)} title="Largest watermarkLag of all operators, behind the replay or, without one, the clock" />
+        <Fact
+          name="event-time lag"
+          value={duration(job.eventTimeLag)}
+          title="How far event time at the sinks is behind the furthest watermark of the job"
+        />
         <Fact name="checkpoint" value={job.lastCompletedCheckpointId} title="lastCompletedCheckpointId" />
         <Fact name="late" value={count(job.numLateRecordsDropped)} title="numLateRecordsDropped" />
         <Fact name="restarts" value={job.numRestarts} title="numRestarts" />

@@ -21,6 +21,7 @@ from workbench.dashboard.views.event_time import holders, watermarks
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.effects.interruption_log import InterruptionLog
+from workbench.telemetry.event_time_lag import event_time_lag, furthest, vertex_lags
 from workbench.telemetry.frames import (
     ChannelFrame,
     EdgeFrame,
@@ -326,14 +327,15 @@ def test_the_splits_of_a_source_are_its_inputs():
 
 
 def test_the_lag_of_a_vertex_is_that_of_its_slowest_task():
-    assert watermarks.vertex_lags(FRAME) == {"source": 3600.0, "aggregate": 3600.0, "late": 7200.0}
+    assert vertex_lags(FRAME) == {"v1": HOUR, "v2": HOUR, "v4": 2 * HOUR}
+    assert event_time_lag(FRAME) == 2 * HOUR
 
 
 def test_the_final_watermark_is_neither_the_furthest_nor_behind():
     over = replace(
         FRAME, channels=(replace(FRAME.channels[0], currentChannelWatermark=MAX_TIME),), tasks=FRAME.tasks[2:3]
     )
-    assert watermarks.furthest(over) == SIX
+    assert furthest(over) == SIX
     assert watermarks.table(over)[0].inputs[0].lag_us == 0
 
 

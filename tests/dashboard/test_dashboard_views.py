@@ -546,7 +546,7 @@ def test_all_charts_over_time_have_a_band_from_a_failure_to_where_the_sources_we
         for plot in view.view.root.select({"type": figure})
     ]
     bands = [found[0] for found in drawn if found]
-    assert len(bands) == 4, "latency, throughput, watermark lag and event time"
+    assert len(bands) == 4, "latency, throughput, event-time lag and event time"
     for columns in bands:
         at_ms = at_us / 1000
         assert [list(columns[name]) for name in ("start", "back", "end", "text")] == [
@@ -563,7 +563,7 @@ def test_all_charts_over_time_have_a_mark_where_a_setting_was_changed():
         for one in plot.renderers
         if isinstance(one.glyph, VSpan) and "drop" in one.data_source.data
     ]
-    assert len(marks) == 4, "latency, throughput, watermark lag and event time"
+    assert len(marks) == 4, "latency, throughput, event-time lag and event time"
     for columns in marks:
         assert [list(columns[name]) for name in ("x", "text")] == [[tuned.time_us / 1000], ["speed = 600x"]]
 

@@ -23,15 +23,23 @@ from workbench.jupyter.protocol import (
     parse_request,
     summarise,
 )
-from workbench.telemetry.frames import EventFrame, Frame, VertexFrame
+from workbench.telemetry.frames import EdgeFrame, EventFrame, Frame, TaskFrame, VertexFrame
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = json.loads((ROOT / "tests/support/golden/comm-protocol.json").read_text())
 
 
-def vertex(name, *, late, lag):
-    metrics = {"numLateRecordsDropped": late, "watermarkLag": lag}
+def vertex(name, *, late):
+    metrics = {"numLateRecordsDropped": late}
     return VertexFrame(id=name, name=name, operators=(), parallelism=2, metrics=metrics, x=0.0, y=0.0)
+
+
+def edge(source, target):
+    return EdgeFrame(f"{source}->{target}", source, target, "hash", 0, 8, 0.0, 0.0)
+
+
+def task(vertex, mark_us):
+    return TaskFrame(f"{vertex}[0]", vertex, 0, "tm-0/slot-0", "RUNNING", {"currentOutputWatermark": mark_us})
 
 
 FRAME = Frame(
@@ -49,10 +57,12 @@ FRAME = Frame(
         "lastCompletedCheckpointId": 41,
     },
     vertices=(
-        vertex("source", late=0, lag=None),
-        vertex("window", late=4, lag=21_600_000_000),
-        vertex("sink", late=3, lag=5),
+        vertex("source", late=0),
+        vertex("window", late=4),
+        vertex("sink", late=3),
     ),
+    edges=(edge("source", "window"), edge("window", "sink")),
+    tasks=(task("source", 21_600_000_000), task("window", None), task("sink", 0)),
     backpressure="no task is held back",
     failure="task aggregate[1] was failed on request",
     events=(EventFrame(1_700_000_012_000_000, "failure", "task aggregate[1] was failed on request"),),

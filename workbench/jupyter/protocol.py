@@ -19,6 +19,7 @@ from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.jupyter.showing.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
+from workbench.telemetry.event_time_lag import event_time_lag
 from workbench.telemetry.frames import Frame
 
 PROTOCOL_VERSION = 1
@@ -71,7 +72,7 @@ class JobSummary:
         started_us: distinguishes two runs of the same name.
         runningTime: milliseconds.
         numLateRecordsDropped: of all its operators.
-        watermarkLag: microseconds; the largest of its vertices.
+        eventTimeLag: microseconds; as in the head of its dashboard.
         backpressure: one sentence.
         settings: the current values, by name.
         failure: the message of the failure that ended it, or that it has recovered from a moment ago.
@@ -90,7 +91,7 @@ class JobSummary:
     numLateRecordsDropped: int | None = None
     numRestarts: int | None = None
     lastCompletedCheckpointId: int | None = None
-    watermarkLag: int | None = None
+    eventTimeLag: int | None = None
     backpressure: str = ""
     settings: Mapping[str, str | int | None] = field(default_factory=dict)
     failure: str | None = None
@@ -183,7 +184,6 @@ def _summary_on_spark(name: str, state: str, told: Mapping[str, Any]) -> JobSumm
 def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) -> JobSummary:
     if frame is None:
         return JobSummary(name=name, state=state, paused=paused, dock=is_docked(name))
-    lags = [lag for vertex in frame.vertices if (lag := _number(vertex.metrics.get("watermarkLag"))) is not None]
     late = [_number(vertex.metrics.get("numLateRecordsDropped")) or 0 for vertex in frame.vertices]
     return JobSummary(
         name=name,
@@ -196,7 +196,7 @@ def _summary_of_frame(name: str, state: str, paused: bool, frame: Frame | None) 
         numLateRecordsDropped=int(sum(late)),
         numRestarts=_whole(frame.metrics.get("numRestarts")),
         lastCompletedCheckpointId=_whole(frame.metrics.get("lastCompletedCheckpointId")),
-        watermarkLag=int(max(lags)) if lags else None,
+        eventTimeLag=event_time_lag(frame),
         backpressure=frame.backpressure,
         settings={**frame.settings, **frame.knobs},
         failure=failure_now(frame),

@@ -12,10 +12,10 @@ from workbench.dashboard.charts.sources import number_of
 from workbench.dashboard.contract.recent_failure import failure_now
 from workbench.dashboard.views.event_time.holders import late_records
 from workbench.dashboard.views.event_time.lateness import kept, totals
-from workbench.dashboard.views.event_time.watermarks import vertex_lags
-from workbench.dashboard.views.latency import percentiles, sinks
+from workbench.dashboard.views.latency import percentiles
 from workbench.durations import format_speed
 from workbench.telemetry.diagnosis import NONE
+from workbench.telemetry.event_time_lag import event_time_lag
 from workbench.telemetry.frames import Frame, ReplayFrame
 
 MANY_LATE = 0.001
@@ -43,20 +43,13 @@ def figures(frame: Frame) -> tuple[tuple[str, str, str], ...]:
         ("records in", wording.short(rate_in), "/s"),
         ("latency p50", wording.milliseconds(latency["p50"]), ""),
         ("latency p99", wording.milliseconds(latency["p99"]), ""),
-        ("event-time lag", wording.span(lag_us(frame)), ""),
+        ("event-time lag", wording.span(event_time_lag(frame)), ""),
         ("running", wording.span(None if running is None else int(running * 1000)), ""),
         ("restarts", wording.count(restarts), ""),
         ("late records", wording.count(sum(late_records(frame).values())), ""),
     ]
     figures_.extend((f"rows in {name}", wording.count(rows), "") for name, rows in list(frame.tables.items())[:3])
     return tuple(figures_)
-
-
-def lag_us(frame: Frame) -> int | None:
-    """How far the sink that is furthest behind is behind the furthest watermark, in event time; None: no watermark."""
-    ends = {vertex.name for vertex in frame.vertices if vertex.id in sinks(frame)}
-    lags = [behind for name, behind in vertex_lags(frame).items() if name in ends]
-    return round(max(lags) * 1e6) if lags else None
 
 
 def headline(frame: Frame) -> str:
@@ -68,7 +61,7 @@ def headline(frame: Frame) -> str:
     if _is_held(frame):
         return "All of its history has been read, and at_end = hold keeps it open: it finishes with at_end = finish."
     told = [f"Reads {wording.short(number_of(frame.metrics, 'numRecordsInPerSecond'))} records/s."]
-    latency, behind = percentiles(frame), lag_us(frame)
+    latency, behind = percentiles(frame), event_time_lag(frame)
     if latency["p50"] is not None:
         half, most = (wording.milliseconds(latency[name]) for name in ("p50", "p99"))
         told.append(f"Half reach a sink within {half}, 99 % within {most}.")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.sources import whole_of
 from workbench.dashboard.views.event_time.late import line
-from workbench.dashboard.views.event_time.watermarks import furthest, lag
 from workbench.durations import MAX_TIME
 from workbench.telemetry.diagnosis import held_by
+from workbench.telemetry.event_time_lag import furthest, lag
 from workbench.telemetry.frames import Frame
 
 

@@ -8,7 +8,8 @@ from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import bar, none
 from workbench.dashboard.charts.html import table as html_table
 from workbench.dashboard.charts.sources import whole_of
-from workbench.durations import MAX_TIME, NO_TIME
+from workbench.durations import MAX_TIME
+from workbench.telemetry.event_time_lag import furthest, lag
 from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
 
 MANY = 60
@@ -49,22 +50,6 @@ class TaskMarks:
         """Whether one input keeps the task behind another one of it."""
         marks = {mark.watermark_us for mark in self.inputs if not mark.note}
         return len(marks) > 1 and any(mark.holds for mark in self.inputs)
-
-
-def furthest(frame: Frame) -> int | None:
-    """The furthest watermark of any channel, split or task, not counting the final one; None before the first."""
-    marks = [channel.currentChannelWatermark for channel in frame.channels]
-    for task in frame.tasks:
-        marks.extend(task.splits.values())
-        marks.extend(whole_of(task.metrics, name) for name in ("currentInputWatermark", "currentOutputWatermark"))
-    return max((mark for mark in marks if mark is not None and NO_TIME < mark < MAX_TIME), default=None)
-
-
-def lag(mark: int | None, front: int | None) -> int | None:
-    """How far a watermark is behind the furthest, in microseconds; the final watermark is behind nothing."""
-    if mark is None or mark == NO_TIME or front is None:
-        return None
-    return max(0, front - mark)
 
 
 def table(frame: Frame) -> tuple[TaskMarks, ...]:
@@ -114,20 +99,6 @@ def sentence(task: TaskFrame, inputs: list[Mark]) -> str:
     if any(mark.watermark_us is None and not mark.note for mark in inputs):
         return "no watermark"
     return ""
-
-
-def vertex_lags(frame: Frame) -> dict[str, float]:
-    """Seconds of event time by which each vertex's slowest task is behind the furthest watermark."""
-    front = furthest(frame)
-    names = {vertex.id: vertex.name for vertex in frame.vertices}
-    lags: dict[str, float] = {}
-    for task in frame.tasks:
-        mark = whole_of(task.metrics, "currentInputWatermark")
-        behind = lag(whole_of(task.metrics, "currentOutputWatermark") if mark is None else mark, front)
-        if behind is not None:
-            name = names.get(task.vertex, task.vertex)
-            lags[name] = max(lags.get(name, 0.0), behind / 1e6)
-    return lags
 
 
 def html(frame: Frame) -> str:

@@ -10,6 +10,7 @@ from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.views.event_time import holders, late, lateness, watermarks
 from workbench.dashboard.views.event_time.event_time import EventTimeChart, event_times
 from workbench.dashboard.views.latency import LAGS
+from workbench.telemetry.event_time_lag import vertex_lags
 from workbench.telemetry.frames import Frame
 
 NAMES = 6
@@ -19,7 +20,7 @@ NAMES = 6
 class WatermarksPart(Part):
     """Sentences, table, late records, and two charts."""
 
-    hint = "UTC; lag behind the furthest watermark"
+    hint = "UTC; event-time lag behind the furthest watermark"
 
     def __init__(self, easel: Easel) -> None:
         super().__init__(easel)
@@ -27,7 +28,7 @@ class WatermarksPart(Part):
         self._words = easel.texts.piece("What holds event time back", "holders")
         self._table = easel.texts.piece("Watermarks of every input channel", "watermarks")
         self._lags = TimeChart(
-            easel.paint, easel.texts, easel.window, LAGS, ticks="shortSeconds", label="Watermark lag over time",
+            easel.paint, easel.texts, easel.window, LAGS, ticks="shortSeconds", label="Event-time lag over time",
             unit="{0,0} s", pixels=140, top=ceiling_s,
         )  # fmt: skip
         self._lags.show({})
@@ -42,7 +43,8 @@ class WatermarksPart(Part):
         ]  # fmt: skip
 
     def remember(self, frame: Frame) -> None:
-        lags = watermarks.vertex_lags(frame)
+        names = {vertex.id: vertex.name for vertex in frame.vertices}
+        lags = {names.get(vertex, vertex): behind / 1e6 for vertex, behind in vertex_lags(frame).items()}
         free = [line for line in LAGS if line not in self._lines]
         fresh = dict(zip(free, (name for name in lags if name not in self._lines.values()), strict=False))
         if fresh:
