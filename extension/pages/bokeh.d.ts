@@ -23,6 +23,7 @@ interface Model {
 
 interface Source extends Model {
   data: { [column: string]: any[] };
+  readonly change: Signal;
   readonly patching: Signal;
   readonly properties: { data: { change: Signal } };
   readonly selected: { indices: number[] };

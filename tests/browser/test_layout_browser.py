@@ -3,7 +3,7 @@ off."""
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from browsing import CHROMIUM, PATIENCE_MS, READY, chromium
@@ -71,6 +71,30 @@ STICKING = f"""() => {{ {EVERY}
         .filter(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)
         .map(one => `${{one.tagName}} ${{one.innerText?.slice(0, 60)}}`)) }}"""
 """What is cut at the right edge of its card."""
+PLACES = f"""() => {{ {EVERY}
+    return seen().filter(one => one.matches(".wb-slider, input, select, button")).map(one => {{
+        const {{ x, y }} = one.getBoundingClientRect()
+        return [one.tagName, x, y] }}) }}"""
+"""Where the controls are."""
+WRITTEN = """() => {
+    const plot = Bokeh.documents[0]._all_models.values().find(one => one.attributes.html_attributes?.["aria-label"]
+        ?.startsWith("Event time to the right"))
+    const view = Bokeh.index.find_one(plot)
+    const isText = one => one.glyph.type === "Text" && one.data_source.columns().includes("right")
+    const [texts] = plot.renderers.filter(isText)
+    const glyph = view.views.find_one(texts).glyph
+    const pen = document.createElement("canvas").getContext("2d")
+    pen.font = `11px ${plot.below[0].major_label_text_font}`
+    const words = texts.data_source.get_column("text")
+    const shown = words.map((_, row) => glyph.text.get(row)).map((text, row) => {
+        if (text === "") return null
+        const left = glyph.sx[row] - view.frame.bbox.left + glyph.x_offset.get(row)
+        const top = glyph.sy[row] - view.frame.bbox.top
+        return [left, left + pen.measureText(text).width, top, top + 11]
+    })
+    return [[view.frame.bbox.width, view.frame.bbox.height], ...shown.filter(one => one !== null)]
+}"""
+"""The size of the plane of event time, and the places of what is written on windows, in its pixels."""
 FRAMES = """() => new Promise(done => {
     let left = 3
     const next = () => left-- > 0 ? requestAnimationFrame(next) : done()
@@ -222,6 +246,50 @@ def test_a_served_page_follows_the_system_between_light_and_dark(page):
         arrow = page.evaluate(ARROW)
         assert len(arrow) == 2, scheme
         assert min(arrow) > 4.5, scheme
+
+
+REFUSED = "five parsecs or whatever else somebody writes who has not read which values a duration can have"
+
+
+def test_long_refusals_move_no_control(page, url):
+    job = start_job("refusing")
+    page.goto(url.replace("layout", job.name))
+    page.get_by_text("Half reach a sink within").first.wait_for()
+    for title, name in (("Latency", "Buffer timeout"), ("Checkpoints", "Checkpoint mode")):
+        press(page, title)
+        field = page.get_by_label(f"{name}: any value", exact=True).filter(visible=True)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            page.evaluate(FRAMES)
+            before = page.evaluate(PLACES)
+            field.fill(f"{REFUSED} {width}")
+            field.press("Enter")
+            page.locator(f"span.bad:visible:has-text('{REFUSED}')").wait_for()
+            page.evaluate(FRAMES)
+            assert page.evaluate(PLACES) == before, (title, width)
+
+
+def test_what_is_written_on_windows_is_whole_and_over_no_other_text(page, url):
+    """While the job runs, and after that, when no frame comes that would place it anew."""
+    job = start_job("windows")
+    page.goto(url.replace("layout", job.name))
+    press(page, "Event time")
+    for width in (*WIDTHS, None, *WIDTHS[::-1]):
+        if width is None:
+            job.cancel()
+            page.get_by_text("CANCELED", exact=False).first.wait_for()
+            continue
+        page.set_viewport_size({"width": width, "height": 1500})
+        page.wait_for_function(f"() => ({WRITTEN})().length > 1")
+        page.evaluate(FRAMES)
+        plot, *texts = page.evaluate(WRITTEN)
+        for left, right, top, bottom in texts:
+            assert left >= 0, width
+            assert right <= plot[0], width
+            assert top >= 0, width
+            assert bottom <= plot[1], width
+        for (left, right, top, bottom), (start, end, high, low) in combinations(texts, 2):
+            assert right <= start or end <= left or bottom <= high or low <= top, width
 
 
 def test_a_slider_stays_under_the_pointer_while_things_happen(browser, page, url):

@@ -49,6 +49,16 @@ STAGE = """() => {
     }
 }"""
 
+UNUSED = {"dataflow": 300, "state": 250}
+"""Pixels between the card and the caption: the graph has one row of boxes, the table a row for each of seven keys."""
+CUT = """() => {
+    const within = root => [...root.querySelectorAll("*")].flatMap(one =>
+        [one, ...(one.shadowRoot === null ? [] : within(one.shadowRoot))])
+    return within(document).filter(one => one.checkVisibility() && one.matches(".wb-card td, .wb-card th, td, th"))
+        .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent)
+}"""
+"""Cells of tables of which a part is missing."""
+
 LEFT_AT_ONCE = """async () => {
     const frame = () => new Promise(requestAnimationFrame)
     const press = key => document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))
@@ -177,6 +187,16 @@ def test_a_caption_changes_with_the_title_of_its_scene_and_not_when_the_kernel_a
     page.close()
 
 
+@pytest.mark.parametrize(("scene", "title"), [("dataflow", "Dataflow"), ("state", "State")])
+def test_a_scene_uses_the_height_of_an_old_projector(browser, served, scene, title):
+    page = opened(browser, f"{served.url}&lecture={scene}", every=False)
+    page.set_viewport_size({"width": 1024, "height": 768})
+    lectured(page, title)
+    page.wait_for_function(f"() => ({STAGE})().overlap <= 0 && ({STAGE})().overlap > -{UNUSED[scene]}")
+    assert page.evaluate(CUT) == []
+    page.close()
+
+
 def test_controls_of_a_scene_act_and_arrow_keys_on_a_slider_move_the_slider(browser, served):
     page = opened(browser, f"{served.url}&lecture=latency", every=False)
     lectured(page, "Buffer timeout and latency")
@@ -233,6 +253,55 @@ def test_a_page_of_a_job_that_is_over_begins_with_the_scene_too(browser, served)
     page = opened(browser, f"{served.url}&lecture=latency", every=False)
     lectured(page, "Buffer timeout and latency")
     page.close()
+
+
+SCROLLED = "() => document.querySelector('.jp-Notebook .jp-WindowedPanel-outer').scrollTop"
+FOCUSED = """() => {
+    const { role, ariaLabel } = document.activeElement
+    const ring = getComputedStyle(document.activeElement).outlineStyle
+    return `${role} ${ariaLabel} ${ring}`
+}"""
+
+
+def test_a_click_anywhere_in_a_cells_dashboard_gives_it_the_keys(browser, tmp_path):
+    home, root = tmp_path / "home", tmp_path / "root"
+    home.mkdir()
+    root.mkdir()
+    start = (
+        "import pyarrow as pa, workbench as wb\n"
+        'job = wb.Stream.from_table(pa.table({"n": range(100_000)}), rate=50.0).sink_to(wb.DiscardSink()).run("keys")\n'
+        "job.dashboard()"
+    )
+    with jupyter(home, root) as url:
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        front = Front(page, url, root)
+        front.open("keys.ipynb", start, "job.cancel()")
+        front.run_cell(0)
+        page.get_by_role("button", name="Lecture L").first.wait_for()
+        leaf = "() => window.jupyterapp.shell.currentWidget.content.node.focus()"
+        for place, inside in ((".wb-header", (300, 60)), (".wb-graph", (200, 8)), (".bk-Figure", (200, 60))):
+            page.evaluate(leaf)
+            front.appears(f".jp-OutputArea {place}").scroll_into_view_if_needed()
+            scrolled = page.evaluate(SCROLLED)
+            page.locator(f".jp-OutputArea {place}").first.click(position=dict(zip("xy", inside, strict=True)))
+            assert page.evaluate(FOCUSED) == "group Dashboard of keys none", place
+            assert page.evaluate(SCROLLED) == scrolled, place
+            page.keyboard.press("l")
+            lectured(page, "Dataflow")
+            page.keyboard.press("ArrowRight")
+            lectured(page, "Buffer timeout and latency")
+            page.keyboard.press("Escape")
+            page.wait_for_function(f"() => ({STAGE})() === null")
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.content.activeCell.node.focus()")
+        for _ in range(9):
+            page.keyboard.press("Tab")
+            if page.evaluate(FOCUSED) == "group Dashboard of keys solid":
+                break
+        else:
+            raise AssertionError(f"the tab key does not reach it: {page.evaluate(FOCUSED)}")
+        front.run_cell(1)
+        page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+        page.close()
 
 
 def test_in_jupyterlab_it_is_above_everything_and_keys_do_not_reach_the_notebook(browser, tmp_path):

@@ -21,7 +21,6 @@ from workbench.dashboard.views.event_time import holders, watermarks
 from workbench.durations import MAX_TIME
 from workbench.telemetry.checkpoint_frames import CheckpointFrame, SubtaskCheckpointFrame
 from workbench.telemetry.effects.interruption_log import InterruptionLog
-from workbench.telemetry.event_time_lag import event_time_lag, furthest, vertex_lags
 from workbench.telemetry.frames import (
     ChannelFrame,
     EdgeFrame,
@@ -32,6 +31,7 @@ from workbench.telemetry.frames import (
     TaskFrame,
     VertexFrame,
 )
+from workbench.telemetry.reached import event_time_lag, furthest, vertex_lags
 
 SIX = 1_372_658_400_000_000  # 2013-07-01 06:00:00
 HOUR = 3_600_000_000

@@ -18,7 +18,7 @@ from workbench.dashboard.contract.part import Easel
 from workbench.dashboard.contract.view_table import view_named
 from workbench.dashboard.views.event_time.lateness import saving, totals
 from workbench.dashboard.views.event_time.plane import Plane
-from workbench.dashboard.views.event_time.seen import Box, Seen
+from workbench.dashboard.views.event_time.seen import Seen
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.operators.contract.event_times import BOUNDS
 from workbench.telemetry.frames import EventFrame
@@ -146,22 +146,6 @@ def test_the_view_says_what_it_shows():
     counts = totals(frame)
     assert f"{counts.late} of {counts.at_windows} records" in told
     assert "bound 5 s" in text(part._disorder.html)
-
-
-def test_no_text_of_a_window_is_over_another_one():
-    second_us, plane = 1_000_000, Plane(Paint(), 300)
-    seen = Seen()
-    for n in range(30):
-        box = Box("sum", n * second_us, (n + 1) * second_us, n * second_us, 1)
-        seen.boxes["sum", box.start_us, box.end_us] = box
-        seen.watermark.append((n * second_us, n * second_us))
-    plane.show(seen, 30 * second_us)
-    told = [text for text in plane.open.data["text"] if text]
-    assert 1 <= len(told) <= 5
-    wide = Seen(boxes={("sum", n, n + 1): Box("sum", n * 10**8, (n + 1) * 10**8, 0, 1) for n in range(2)})
-    wide.watermark.extend([(0, 0), (30 * second_us, 2 * 10**8)])
-    plane.show(wide, 30 * second_us)
-    assert plane.open.data["text"] == ["1 open", "1 open"]
 
 
 def test_a_job_without_event_time_is_told_how_to_have_one():

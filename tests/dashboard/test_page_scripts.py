@@ -126,9 +126,8 @@ def test_a_function_that_stands_alone_needs_no_other():
 def test_texts_of_the_graph_are_shortened_to_the_pixels_that_they_have(tmp_path):
     """In a window of its own, beside a notebook, and before anybody knows how wide the drawing is."""
     asked = """
-    const range = (end) => ({start: 0, end})
     const drawing = (width) => ({ properties: { inner_width: { is_unset: width === null } }, inner_width: width,
-      inner_height: 126, x_range: range(1), y_range: range(126) })
+      outline_line_width: 1 })
     const columns = { left: [0], right: [0.25], parallelism: ["×2"], x0: [0.25], x1: [0.35] }
     const source = { get_column: (name) => columns[name] }
     const texts = { title: "departures[11]", first: "source -> filter -> local", rates: "1.5k → 1.5k rec/s",

@@ -19,8 +19,8 @@ from workbench.errors import WorkbenchError, sentence_of, unknown
 from workbench.jupyter.showing.docked import is_docked
 from workbench.runtime.settings.architecture_knobs import ARCHITECTURE_KNOBS
 from workbench.runtime.settings.table import OF_TUNE
-from workbench.telemetry.event_time_lag import event_time_lag
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.reached import event_time_lag
 
 PROTOCOL_VERSION = 1
 

@@ -131,7 +131,7 @@ class Paint:
         plot.grid.visible = False
         return plot
 
-    def text(self, plot: figure, source: Any, x: Any, y: Any, text: str, colour: str, size: int, **more: Any) -> Any:
+    def text(self, plot: figure, source: Any, x: Any, y: Any, text: Any, colour: str, size: int, **more: Any) -> Any:
         """Texts on a figure, `size` pixels high; returns their glyph."""
         more.setdefault("text_baseline", "middle")
         font = {"text_font": value(FONT), "text_font_size": f"{size}px"}

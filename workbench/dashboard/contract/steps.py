@@ -22,9 +22,6 @@ from workbench.runtime.settings.table import OF_TUNE
 PATIENCE_S = 3.0
 """How long a slider waits for its user's request before it shows the current value again."""
 
-LONG = ("checkpoint_interval",)
-"""The settings whose effect may need more than a line: two lines are reserved, so that the slider does not move."""
-
 KNOBS = (
     *sorted((each for each in OF_TUNE.values() if each.steps), key=lambda each: each.name == "parallelism"),
     *ARCHITECTURE_KNOBS.values(),
@@ -95,7 +92,7 @@ class StepSlider:
             words = [row([*said, answer.div], "knob_said")]
         else:
             told = [self._effect.div, answer.div]
-            words = [row(said, "knob_said"), row(told, "knob_told", *["knob_long"] * (knob.name in LONG))]
+            words = [row(said, "knob_said"), row(told, "knob_told")]
         moved = row([self.slider, self.exact], "knob_moved")
         self.model = column([column(words), moved], "knob", css_classes=["wb-knob"])
 
@@ -140,7 +137,7 @@ class StepSlider:
 
     def _request(self, value: str) -> None:
         if self._effect is not None:
-            self._effect.write("")  # first: beside it the answer would wrap, and the slider move, until the next update
+            self._effect.write("")  # first: the answer would lie over it until the next update
         self._asked, self._asked_at = (value, monotonic()) if self._ask(value) else (None, 0.0)
 
     def _moved(self, _attribute: str, _old: float, new: float) -> None:

@@ -15,8 +15,8 @@ from workbench.dashboard.views.event_time.lateness import kept, totals
 from workbench.dashboard.views.latency import percentiles
 from workbench.durations import format_speed
 from workbench.telemetry.diagnosis import NONE
-from workbench.telemetry.event_time_lag import event_time_lag
 from workbench.telemetry.frames import Frame, ReplayFrame
+from workbench.telemetry.reached import event_time_lag
 
 MANY_LATE = 0.001
 """The share of records that are too late from which it is told with the state of the job."""

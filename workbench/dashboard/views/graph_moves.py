@@ -115,7 +115,7 @@ def moves_html(frame: Frame) -> str:
             f"Lines flow: of {wording.short(fastest)} records per second the eye could follow one of "
             f"{wording.count(each)}. A lower rate shows single records"
         )
-    barrier, watermark = "<b class='bad'>▎</b>▲ barrier", "<b class='good'>▎</b>W watermark"
+    barrier, watermark = "<b class='bad'>▎</b>▲&nbsp;barrier", "<b class='good'>▎</b>W&nbsp;watermark"
     marks = f"{barrier}, {watermark}"
     if barrier_of(frame) == 0 and number_of(frame.metrics, "numberOfCompletedCheckpoints"):
         told = format_duration(BARRIER_US)

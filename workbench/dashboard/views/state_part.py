@@ -141,8 +141,8 @@ class StatePart(Part):
         self.by.on_change("value", lambda _attribute, _old, _new: self._show())
         self.models = [
             column([
-                group(self.operator, self.by, self.key, self.look, self._answer.div),
-                self._summary.div, scrolled(self._value.div, 120 if easel.alone else 54),
+                group(self.operator, self.by, self.key, self.look),
+                self._summary.div, self._answer.div, scrolled(self._value.div, 120 if easel.alone else 54),
             ]),
             scrolled(self._table.div, 600 if easel.alone else 170),
         ]  # fmt: skip

@@ -21,12 +21,12 @@ const SHORTER = {
 }
 
 /**
- * Pixels of the width of the drawing, of those in which its letters are measured: a lecture enlarges both.
+ * Pixels of the width of the drawing, of those in which its letters are measured: a lecture enlarges them like all lines,
+ * those of the outline included, which is not drawn.
  *
  * @param {any} figure
  */
-const pixelsOf = ({ inner_width, inner_height, x_range, y_range }) =>
-  (inner_width / inner_height) * ((y_range.end - y_range.start) / (x_range.end - x_range.start))
+const pixelsOf = ({ inner_width, outline_line_width }) => inner_width / outline_line_width
 
 /**
  * @param {string[]} texts of the boxes
@@ -60,10 +60,10 @@ export const fitEdges = (texts, { figure, edges, letter }) => {
 }
 
 /**
- * Fits the texts again when the drawing has another width.
+ * Fits the texts again when the drawing has another width or range.
  *
  * @param {{sources: Source[]}} args
  */
 export const fitAgain = ({ sources }) => {
-  for (const source of sources) source.properties.data.change.emit()
+  for (const source of sources) source.change.emit()
 }

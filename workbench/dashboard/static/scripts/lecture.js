@@ -13,6 +13,12 @@ const KEYS = "← → scenes · F full screen · + − size · Esc leaves"
 /** Letters of charts grow by so much more than lines: on a page of its own they are the smallest ones. */
 const LETTERS = 1.2
 
+/** A drawing that is as wide as its place may be so much higher than its letters ask for. */
+const TALLER = 1.5
+
+/** A scene without plots is enlarged by so much more, where it leaves room. */
+const WORDS_MOST = 1.6
+
 const GROWS = /(font_size|line_width|^size|^hatch_weight|^hatch_scale)$/
 
 /** Whether a property of a model grows: sizes, and what gives the distances between texts. */
@@ -111,7 +117,8 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
   }
 
   /**
-   * A drawing is laid out for a least width, so all of it grows alike; of a chart what is written and drawn.
+   * A drawing is laid out for a least width, so all of it grows alike, and its boxes into the height that is left; of a chart
+   * what is written and drawn.
    *
    * @param {any} plot
    * @param {number} factor
@@ -128,8 +135,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
     const most = isDrawing ? Math.max(1, Math.min(widest, height === null ? factor : height / before.height)) : factor
     const times = Math.min(most, 1.8 * factor)
     for (const part of plot.references()) if (part.type !== "ColumnDataSource") enlarge(part, times, isDrawing ? 1 : LETTERS)
+    const least = before.height * times
     const values = {
-      height: Math.floor(isDrawing || height === null ? before.height * times : height),
+      height: Math.floor(isDrawing ? Math.max(least, Math.min(height ?? least, TALLER * least)) : (height ?? least)),
       min_width: isDrawing ? Math.floor(before.min_width * times) : null,
     }
     fitted.set(plot, values)
@@ -142,14 +150,9 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
     return cards.filter(([name]) => views.includes(name) || (name === "controls" && controls.length > 0))
   }
 
-  const fit = () => {
-    if (!isOpen()) return
-    isFitting = true
-    factor = Math.max(1, Math.min(window.innerWidth / WIDTH, window.innerHeight / HEIGHT)) * size
-    elementOf(root)?.style.setProperty("--wb-type", String(factor))
-    for (const [, card, plots] of present()) {
-      for (const { toolbar } of plots) if (toolbar.visible) hide(toolbar, true)
-      for (const plot of plots) fitPlot(plot, factor, null)
+  /** Enlarges all but the plots. */
+  const zoom = (/** @type {number} */ factor) => {
+    for (const [, card] of present()) {
       for (const model of card.references()) {
         if (!("stylesheets" in model.properties) || "renderers" in model.properties) continue
         const el = elementOf(model)
@@ -162,6 +165,18 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
         }
       }
     }
+  }
+
+  const fit = () => {
+    if (!isOpen()) return
+    isFitting = true
+    factor = Math.max(1, Math.min(window.innerWidth / WIDTH, window.innerHeight / HEIGHT)) * size
+    elementOf(root)?.style.setProperty("--wb-type", String(factor))
+    for (const [, , plots] of present()) {
+      for (const { toolbar } of plots) if (toolbar.visible) hide(toolbar, true)
+      for (const plot of plots) fitPlot(plot, factor, null)
+    }
+    zoom(factor)
     isFitting = false
   }
 
@@ -173,18 +188,25 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
   }
   const heightBesidePlots = () => plotsInSight().reduce((rest, plot) => rest - plot.height, endOfCards())
 
-  /** Plots take the height that is left, or give up what is missing; those beside each other all of it. */
+  /** Plots take the height that is left, or give up what is missing; those beside each other all of it. Without plots, what
+   * is written takes it. */
   const stretch = () => {
     if (!isOpen()) return
     const grid = elementOf(root.children[0])
     const plots = plotsInSight()
     const end = endOfCards()
-    if (grid === undefined || plots.length === 0 || !Number.isFinite(end)) return
-    const spare = grid.getBoundingClientRect().bottom - end - 2
+    if (grid === undefined || !Number.isFinite(end)) return
+    const { bottom } = grid.getBoundingClientRect()
+    const spare = bottom - end - 2
     const rows = new Set(plots.map((plot) => Math.round(elementOf(plot)?.getBoundingClientRect().top ?? 0))).size
     isFitting = true
     for (const plot of plots) fitPlot(plot, factor, Math.max(90 * factor, plot.height + spare / rows))
     isFitting = false
+    for (let times = plots.length > 0 ? 1 : WORDS_MOST; times > 1; times -= 0.1) {
+      zoom(times * factor)
+      if (endOfCards() <= bottom) break
+      zoom(factor)
+    }
     const measure = () => {
       if (isOpen()) taken = heightBesidePlots()
     }
@@ -298,7 +320,6 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
       el.setAttribute("data-lecture", "")
       el.setAttribute("data-lm-suppress-shortcuts", "true") // keys are not to act on the notebook behind it
       el.setAttribute("popover", "manual")
-      el.tabIndex = -1
       elementOf(root.children[0])?.setAttribute("data-lecture", "")
       el.shadowRoot.prepend(bar, news)
       el.shadowRoot.append(caption)
@@ -307,6 +328,13 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
     show(scene)
     tell()
     repaint()
+  }
+
+  /** A click anywhere in the view gives it the focus, and with it the keys; the tab key stops at it. */
+  const takeFocus = (/** @type {HTMLElement} */ el) => {
+    el.tabIndex = 0
+    el.setAttribute("role", "group")
+    el.setAttribute("aria-label", `Dashboard of ${job}`)
   }
 
   const leave = () => {
@@ -429,9 +457,13 @@ export const lectureOf = ({ root, cards, scenes, chosen, said, captions, job, as
     },
     /** Once the kernel is heard: shows the scene that the page is to begin with. */
     begin: () => {
-      if (hasBegun || !elementOf(root)?.isConnected) return
+      const el = elementOf(root)
+      if (hasBegun || !el?.isConnected) return
       hasBegun = true
-      if (scenes.length > 0) elementOf(root)?.style.setProperty("--wb-lecture", "inline-block")
+      if (scenes.length > 0) {
+        el.style.setProperty("--wb-lecture", "inline-block")
+        takeFocus(el)
+      }
       const first = scenes.findIndex(([name]) => name === chosen.get_column("scene")[0])
       if (first >= 0) open(first)
     },

@@ -9,9 +9,8 @@ from bokeh.models import DatetimeTickFormatter
 from workbench.dashboard.charts.html import Texts
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.charts.time_chart import LONG_TIMES, LOW_PX, TimeLines, TimeWindow
-from workbench.telemetry.event_time_lag import furthest
 from workbench.telemetry.frames import Frame
-from workbench.telemetry.reached import reached
+from workbench.telemetry.reached import furthest, reached
 
 LINES = {"furthest watermark": ("accent", "solid"), "reached by every sink": ("good", "dashed")}
 

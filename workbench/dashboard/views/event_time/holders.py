@@ -7,8 +7,8 @@ from workbench.dashboard.charts.sources import whole_of
 from workbench.dashboard.views.event_time.late import line
 from workbench.durations import MAX_TIME
 from workbench.telemetry.diagnosis import held_by
-from workbench.telemetry.event_time_lag import furthest, lag
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.reached import furthest, lag
 
 
 def skews_us(frame: Frame) -> dict[str, int]:

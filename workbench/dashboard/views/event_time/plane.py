@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, HoverTool, Range1d
+from bokeh.transform import transform
 
 from workbench.dashboard.charts import bands
 from workbench.dashboard.charts.marks import tunings
 from workbench.dashboard.charts.sources import refresh
+from workbench.dashboard.charts.static import rewritten, whole_callback
 from workbench.dashboard.charts.theme import Paint
 from workbench.dashboard.charts.time_chart import LONG_TIMES
 from workbench.dashboard.charts.wording import clock, count, fit
@@ -22,9 +24,6 @@ FATES = {
     "dropped": ("x", "bad", 9, "✕", "late, dropped"),
 }
 """Marker, colour, size, the sign in the key, and words of each fate: shapes tell them apart without colours."""
-
-LEAST_PX, TEXT_PX, LETTER_PX = 420, (115, 15), 6
-"""Width of the plane at least, and the size of what is written on a window and of a letter of it."""
 
 KEY = (
     "<p>"
@@ -45,12 +44,12 @@ class Plane:
         points: sampled records by fate: ``event``, ``time`` in milliseconds, ``behind``.
         lines: ``watermark`` and ``ideal``.
         open, fired: windows.
+        texts: what is written on them, the newest first; the page leaves out what would be cut or over another text.
         tuned, interrupted: when the job was, across the plane.
     """
 
     def __init__(self, paint: Paint, pixels: int) -> None:
         self._events, self._times = Range1d(0, 1), Range1d(0, 1)
-        self._pixels = pixels
         self.figure = plot = paint.blank(
             "Event time to the right, processing time upwards: records, watermark and windows", pixels,
             x_range=self._events, y_range=self._times, x_axis_type="datetime", y_axis_type="datetime",
@@ -65,8 +64,7 @@ class Plane:
         span = plot.hspan("y", source=self.tuned, line_dash="dashed", line_width=1.25)
         paint.set(span.glyph, line_color="violet")
         self.open, self.fired = (
-            ColumnDataSource({name: [] for name in ("left", "right", "bottom", "top", "text", "about")})
-            for _ in range(2)
+            ColumnDataSource({name: [] for name in ("left", "right", "bottom", "top", "about")}) for _ in range(2)
         )
         boxes = [
             plot.quad("left", "right", "bottom", "top", source=source, fill_alpha=alpha, line_dash=dash, line_width=1.2)
@@ -74,10 +72,19 @@ class Plane:
         ]
         for box in boxes:
             paint.set(box.glyph, fill_color="accent", line_color="accent")
-        for source in (self.open, self.fired):
-            paint.text(
-                plot, source, "left", "top", "text", "ink", 11, x_offset=3, y_offset=3, text_baseline="top"
-            )  # fmt: skip
+        self.texts = ColumnDataSource({name: [] for name in ("x", "right", "y", "text")})
+        chosen, shift = (
+            rewritten("window_texts", name, figure=plot, windows=self.texts) for name in ("chooseTexts", "shiftTexts")
+        )
+        paint.text(
+            plot, self.texts, "x", "y", transform("text", chosen), "ink", 11, x_offset=transform("x", shift),
+            y_offset=3, text_baseline="top",
+        )  # fmt: skip
+        again = whole_callback("fits", "fitAgain", sources=[self.texts])
+        plot.js_on_change("inner_width", again)
+        for shown in (self._events, self._times):
+            shown.js_on_change("start", again)
+            shown.js_on_change("end", again)
         self.lines = {name: ColumnDataSource({"event": [], "time": []}) for name in ("ideal", "watermark")}
         for name, colour, dash, width in (("ideal", "muted", "dashed", 1.25), ("watermark", "good", "solid", 2.5)):
             line = plot.line("event", "time", source=self.lines[name], line_dash=dash, line_width=width)
@@ -121,9 +128,16 @@ class Plane:
             )
         self._fit(seen, now_us)
         boxes = list(seen.boxes.values())
-        told = self._told(boxes, now_us)
-        refresh(self.open, _columns([box for box in boxes if not box.fired], now_us, told))
-        refresh(self.fired, _columns([box for box in boxes if box.fired], now_us, told))
+        refresh(self.open, _columns([box for box in boxes if not box.fired], now_us))
+        refresh(self.fired, _columns([box for box in boxes if box.fired], now_us))
+        boxes.sort(key=lambda box: -box.start_us)
+        texts: dict[str, list[Any]] = {
+            "x": [box.start_us / 1000 for box in boxes],
+            "right": [box.end_us / 1000 for box in boxes],
+            "y": [_top(box, now_us) / 1000 for box in boxes],
+            "text": [_text(box) for box in boxes],
+        }
+        refresh(self.texts, texts)
 
     def annotate(self, frame: Frame) -> None:
         """Draw when the job was tuned and interrupted, in so far as the plane shows that time."""
@@ -138,20 +152,6 @@ class Plane:
         refresh(self.tuned, {"y": marks["x"], "text": marks["text"], **sides})
         seen = [one for one in frame.interruptions if one.end_us is None or one.end_us / 1000 >= start]
         refresh(self.interrupted, bands.columns({"": seen}, frame.time_us, frame.time_us))
-
-    def _told(self, boxes: list[Box], now_us: int) -> set[int]:
-        """The starts of the windows that are written on, the newest first: no text is over another one."""
-        right = LEAST_PX / max(1.0, self._events.end - self._events.start)
-        up = self._pixels / max(1.0, self._times.end - self._times.start)
-        taken: list[tuple[float, float]] = []
-        told = set()
-        for box in sorted(boxes, key=lambda box: -box.start_us):
-            x, y = right * (box.start_us / 1000 - self._events.start), up * _top(box, now_us) / 1000
-            fits = x + LETTER_PX * len(_text(box)) <= LEAST_PX
-            if fits and all(abs(x - other) >= TEXT_PX[0] or abs(y - above) >= TEXT_PX[1] for other, above in taken):
-                taken.append((x, y))
-                told.add(box.start_us)
-        return told
 
     def _fit(self, seen: Seen, now_us: int) -> None:
         times = [time for time, _ in (*seen.watermark, *seen.ideal)] + [point.time_us for point in seen.points]
@@ -176,14 +176,13 @@ def _top(box: Box, now_us: int) -> int:
     return max((fired.time_us for fired in box.fired), default=now_us)
 
 
-def _columns(boxes: list[Box], now_us: int, told: set[int]) -> dict[str, list[Any]]:
+def _columns(boxes: list[Box], now_us: int) -> dict[str, list[Any]]:
     tops = [_top(box, now_us) for box in boxes]
     return {
         "left": [box.start_us / 1000 for box in boxes],
         "right": [box.end_us / 1000 for box in boxes],
         "bottom": [box.opened_us / 1000 for box in boxes],
         "top": [top / 1000 for top in tops],
-        "text": [_text(box) if box.start_us in told else "" for box in boxes],
         "about": [f"{clock(box.start_us)} to {clock(box.end_us)}: {about(box)}" for box in boxes],
     }
 

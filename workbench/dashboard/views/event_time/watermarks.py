@@ -9,8 +9,8 @@ from workbench.dashboard.charts.html import bar, none
 from workbench.dashboard.charts.html import table as html_table
 from workbench.dashboard.charts.sources import whole_of
 from workbench.durations import MAX_TIME
-from workbench.telemetry.event_time_lag import furthest, lag
 from workbench.telemetry.frames import ChannelFrame, Frame, TaskFrame
+from workbench.telemetry.reached import furthest, lag
 
 MANY = 60
 """Inputs that are listed, and tasks; of more tasks those that are furthest behind."""

@@ -10,8 +10,8 @@ from workbench.dashboard.contract.part import Easel, Part
 from workbench.dashboard.views.event_time import holders, late, lateness, watermarks
 from workbench.dashboard.views.event_time.event_time import EventTimeChart, event_times
 from workbench.dashboard.views.latency import LAGS
-from workbench.telemetry.event_time_lag import vertex_lags
 from workbench.telemetry.frames import Frame
+from workbench.telemetry.reached import vertex_lags
 
 NAMES = 6
 """Of those that hold event time back, where there are other cards beside."""
