@@ -49,7 +49,7 @@ STAGE = """() => {
     }
 }"""
 
-UNUSED = {"dataflow": 300, "state": 250}
+UNUSED = {"dataflow": 200, "state": 250}
 """Pixels between the card and the caption: the graph has one row of boxes, the table a row for each of seven keys."""
 CUT = """() => {
     const within = root => [...root.querySelectorAll("*")].flatMap(one =>
