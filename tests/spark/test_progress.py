@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 from rich import progress as rich_progress
+from rich.console import Console
 
 from workbench.datasets import flights_history, weather_history
 from workbench.spark import session
 from workbench.spark.progress import shown
 
 
-def test_the_bar_is_drawn_once_more_when_everything_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook is not drawn again by stopping it, and keeps its bar; a terminal does not."""
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_bar_is_drawn_once_more_when_everything_is_done(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A notebook is not drawn again by stopping it, and keeps its bar, like a file; a terminal does not."""
     drawn: list[float] = []
     transient: list[bool] = []
 
@@ -27,12 +29,13 @@ def test_the_bar_is_drawn_once_more_when_everything_is_done(monkeypatch: pytest.
             super().stop()
 
     monkeypatch.setattr(rich_progress, "Progress", Watched)
+    monkeypatch.setattr(Console, "is_terminal", terminal)
     with shown(True) as report:
         report("index", 0, 2)
         report("index", 1, 2)
         report("index", 2, 2)
     assert drawn[drawn.index(-1) - 1] == 100
-    assert transient == [True]
+    assert transient == [terminal]
 
 
 @pytest.mark.parametrize("history", [flights_history, weather_history])

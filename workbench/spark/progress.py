@@ -83,8 +83,9 @@ def _bar() -> Iterator[Progress]:
     description, percentage = TextColumn("{task.description}", markup=False), TextColumn("{task.percentage:>3.0f}%")
     columns = (description, BarColumn(_BAR_CELLS), percentage, TimeElapsedColumn())
     console = Console(stderr=True)
-    # A notebook keeps its bars: the page still writes to a bar that is taken away, and the cell shows that as an error.
-    bar = Progress(*columns, console=console, transient=not console.is_jupyter)
+    # Elsewhere bars stay: a file has no others, and a notebook's page still writes to a bar that is taken away, which
+    # the cell shows as an error.
+    bar = Progress(*columns, console=console, transient=console.is_terminal)
     rows: dict[str, TaskID] = {}
 
     def show(stage: str, done: int, total: int) -> None:
