@@ -90,7 +90,7 @@ def test_what_can_be_done_by_keys_has_a_name_and_a_long_name_of_a_job_does_not_h
             if not view:
                 page.wait_for_function(f"() => ({STOPS})().some(([kind, role]) => kind === 'bk-OnOffButton' && role)")
                 stops = page.evaluate(STOPS)
-                assert {role for _, role, _ in stops} <= {"button", "slider"}
+                assert {role for _, role, _ in stops} <= {"button", "slider", "group"}
                 assert {"Pan", "Wheel Zoom", "Zoom In", "More tools"} <= {name for _, _, name in stops}
             for name in ("Buffer timeout", "Checkpoint mode", "Parallelism"):
                 page.get_by_role("slider", name=name, exact=True).wait_for()
