@@ -11,6 +11,7 @@ from workbench.jupyter.showing.ahead import DASHBOARD, import_ahead
 assert DASHBOARD not in sys.modules
 import_ahead().join()
 assert DASHBOARD in sys.modules
+assert "pandas" in sys.modules  # wholly, before a job's thread begins to import it beside a dashboard
 print(import_ahead())
 """
 MISSING = """

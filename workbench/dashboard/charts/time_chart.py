@@ -6,6 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+# Bokeh asks for classes of pandas wherever that has been imported, even while another thread still imports it, as
+# pyarrow does in a job's thread: here it is imported wholly before.
+import pandas as pd  # noqa: F401
 from bokeh.models import ColumnDataSource, DatetimeTickFormatter, FixedTicker, HoverTool, Range1d
 
 from workbench.dashboard.charts.bands import Bands
