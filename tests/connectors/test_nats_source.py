@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import json
 import socket
-import ssl
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from certificates import Authority
 from nats_server import NatsProcess, running
 from polled import read
 from source_readers import readers
@@ -182,9 +182,11 @@ def test_logins_and_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (plain,) = readers(wb.NatsSource(f"tls://{own.place}", "S", SCHEMA), 1)
         with pytest.raises(SourceError, match="it has no TLS: write nats://"):
             read(plain, 1)
-    certificate, key = self_signed(tmp_path)
-    with running("--tls", "--tlscert", str(certificate), "--tlskey", str(key), "--auth", "t0ken") as own:
-        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    authority = Authority(tmp_path / "authority")
+    certificate = authority.certificate("localhost")
+    options = ("--tls", "--tlscert", str(certificate.chain), "--tlskey", str(certificate.key))
+    with running(*options, "--auth", "t0ken") as own:
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.file))
         (secure,) = readers(wb.NatsSource(f"tls://t0ken@localhost:{own.port}", "S", SCHEMA), 1)
         with pytest.raises(SourceError, match="there is no stream 'S'"):
             read(secure, 1)
@@ -195,30 +197,6 @@ def test_logins_and_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (doubtful,) = readers(wb.NatsSource(f"tls://localhost:{own.port}", "S", SCHEMA), 1)
         with pytest.raises(SourceError, match="its certificate is not valid"):
             read(doubtful, 1)
-
-
-def self_signed(folder: Path) -> tuple[Path, Path]:
-    """A certificate of localhost, and its key."""
-    x509 = pytest.importorskip("cryptography.x509")
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = dt.datetime.now(dt.UTC)
-    signed = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    certificate, secret = folder / "certificate.pem", folder / "key.pem"
-    certificate.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8
-    secret.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-    assert ssl.create_default_context(cafile=str(certificate))
-    return certificate, secret
 
 
 def test_messages_in_pieces() -> None:

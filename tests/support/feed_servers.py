@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ import pytest
 class EventServer:
     """Sends its events from the one after ``Last-Event-ID`` on, then ends the stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: ssl.SSLContext | None = None) -> None:
         self.events: list[str] = []
         self.asked: list[str] = []
         self.status, self.kind = 200, "text/event-stream"
@@ -33,7 +34,10 @@ class EventServer:
             def log_message(self, *_: Any) -> None: ...
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}/events?a=1"
+        scheme = "http" if context is None else "https"
+        self.url = f"{scheme}://127.0.0.1:{self._server.server_port}/events?a=1"
+        if context is not None:
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
     def stop(self) -> None:
@@ -42,9 +46,9 @@ class EventServer:
 
 
 @contextmanager
-def event_server() -> Iterator[EventServer]:
+def event_server(context: ssl.SSLContext | None = None) -> Iterator[EventServer]:
     pytest.importorskip("h11", reason="the package h11 is not installed")
-    server = EventServer()
+    server = EventServer(context)
     try:
         yield server
     finally:
@@ -52,13 +56,16 @@ def event_server() -> Iterator[EventServer]:
 
 
 @contextmanager
-def web_socket_server(messages: list[str], port: int = 0, *, keeps: bool = False) -> Iterator[str]:
+def web_socket_server(
+    messages: list[str], port: int = 0, *, keeps: bool = False, context: ssl.SSLContext | None = None
+) -> Iterator[str]:
     """Echoes the first message that it receives, sends these, and closes the connection; yields its URL.
 
     Args:
         messages: to send.
         port: to listen at; 0: any.
         keeps: send nothing, and keep the connection open until the client closes it.
+        context: for TLS.
     """
     sync = pytest.importorskip("websockets.sync.server", reason="the package websockets is not installed")
 
@@ -71,7 +78,7 @@ def web_socket_server(messages: list[str], port: int = 0, *, keeps: bool = False
         for message in messages:
             connection.send(message)
 
-    with sync.serve(handle, "127.0.0.1", port) as server:
+    with sync.serve(handle, "127.0.0.1", port, ssl=context) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"ws://127.0.0.1:{server.socket.getsockname()[1]}/feed"
+        yield f"{'ws' if context is None else 'wss'}://127.0.0.1:{server.socket.getsockname()[1]}/feed"
         server.shutdown()

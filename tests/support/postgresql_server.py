@@ -17,12 +17,19 @@ _USER = "postgres"
 
 
 class PostgresProcess:
-    """A server whose data survives its restarts; it refuses to run as root."""
+    """A server whose data survives its restarts; it refuses to run as root.
 
-    def __init__(self, programs: Path, folder: Path) -> None:
+    Args:
+        programs: the folder of its programs.
+        folder: an empty folder.
+        options: further options of the server, as ``name=value``.
+    """
+
+    def __init__(self, programs: Path, folder: Path, *options: str) -> None:
         self.folder = folder
         self.url = f"postgresql://wb:pa55word@/postgres?host={folder}"
         self._programs = programs
+        self._options = ("listen_addresses=", "fsync=off", *options)
         self._as = ["runuser", "-u", _USER, "--"] if os.geteuid() == 0 else []
         if self._as:
             shutil.chown(folder, _USER)
@@ -30,7 +37,7 @@ class PostgresProcess:
         self.start()
 
     def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses= -c fsync=off"
+        options = f"-k {self.folder} " + " ".join(f"-c {each}" for each in self._options)
         self._run("pg_ctl", *self._place(), "-l", str(self.folder / "log"), "-o", options, "-w", "start")
 
     def stop(self) -> None:
@@ -64,7 +71,7 @@ def rows_of(connection: Any, sql: str) -> list[tuple[Any, ...]]:
 
 
 @contextmanager
-def running() -> Iterator[PostgresProcess]:
+def running(*options: str) -> Iterator[PostgresProcess]:
     """A server; skips the test where there is none."""
     pytest.importorskip("adbc_driver_postgresql", reason="the package adbc-driver-postgresql is not installed")
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"))
@@ -72,7 +79,7 @@ def running() -> Iterator[PostgresProcess]:
     if program is None or (os.geteuid() == 0 and shutil.which("runuser") is None):
         pytest.skip("PostgreSQL is not installed")
     folder = Path(tempfile.mkdtemp(prefix="pg-"))  # a socket's path is short
-    server = PostgresProcess(Path(program).parent, folder)
+    server = PostgresProcess(Path(program).parent, folder, *options)
     try:
         yield server
     finally:

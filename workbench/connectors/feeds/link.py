@@ -28,11 +28,13 @@ class LinkError(Exception):
 
     Attributes:
         fatal: whether another attempt is pointless.
+        fix: the likely fix, or empty.
     """
 
-    def __init__(self, message: str, *, fatal: bool = False) -> None:
+    def __init__(self, message: str, *, fatal: bool = False, fix: str = "") -> None:
         super().__init__(message)
         self.fatal = fatal
+        self.fix = fix
 
 
 class Link(Protocol):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,8 +11,10 @@ from urllib.parse import unquote, urlsplit
 
 from workbench.arguments import as_given, text_of
 from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.feeds.certificates import tls_failure, trusting
 from workbench.connectors.feeds.link import FeedMessage, Link, LinkError
 from workbench.connectors.feeds.source import FeedSource
+from workbench.connectors.feeds.tcp_link import Address
 from workbench.errors import SettingError, told_by
 from workbench.packages import needed
 
@@ -33,7 +36,7 @@ class MqttSource(FeedSource):
 
     Args:
         url: ``mqtt://[user:password@]host:port``, or ``mqtts://`` for TLS; ``${NAME}`` is an environment variable.
-        columns, format, event_time, on_error, retries: as for `ServerEventSource`.
+        columns, format, event_time, on_error, retries, ca_file: as for `ServerEventSource`.
         headers: unused.
         topic: the topic to subscribe to; ``+`` and ``#`` are wildcards.
 
@@ -69,7 +72,7 @@ class MqttSource(FeedSource):
 
     def link(self) -> Link:
         needed("paho.mqtt.client", "reading MQTT")
-        return MqttLink(revealed_url(self.url), self.port, self.topic)
+        return MqttLink(revealed_url(self.url), self.address, self.topic)
 
 
 class MqttLink:
@@ -77,16 +80,16 @@ class MqttLink:
 
     Args:
         url: the URL with its secrets.
-        port: the port of the broker.
+        address: the address of the broker.
         topic: the topic to subscribe to.
 
     Attributes:
         is_ready: whether the broker has accepted the subscription.
     """
 
-    def __init__(self, url: str, port: int, topic: str) -> None:
+    def __init__(self, url: str, address: Address, topic: str) -> None:
         self._parts = urlsplit(url)
-        self._port = port
+        self._address = address
         self._topic = topic
         self._client: Any = None
         self._found: list[FeedMessage] = []
@@ -99,17 +102,21 @@ class MqttLink:
         parts = self._parts
         if parts.username is not None:
             client.username_pw_set(unquote(parts.username), unquote(parts.password or ""))
-        if parts.scheme == "mqtts":
-            client.tls_set()
+        if self._address.tls:
+            context = trusting(self._address.ca_file)
+            context.sslsocket_class = _ClosedIfRefused
+            client.tls_set_context(context)
         client.connect_timeout = _CONNECT_S
         client.on_connect = self._connected
         client.on_subscribe = self._subscribed
         client.on_message = lambda _client, _data, message: self._found.append(FeedMessage(message.payload))
-        self._client = client
         try:
-            client.connect(parts.hostname or "", self._port, keepalive=_KEEP_ALIVE_S)
+            client.connect(self._address.host, self._address.port, keepalive=_KEEP_ALIVE_S)
+        except ssl.SSLError as error:
+            raise tls_failure(error) from error
         except OSError as error:
             raise LinkError(told_by(error)) from error
+        self._client = client
 
     def receive(self) -> Sequence[FeedMessage]:
         package = needed("paho.mqtt.client", "reading MQTT")
@@ -146,3 +153,14 @@ class MqttLink:
             self._refused = LinkError(f"it refuses the topic {self._topic!r}: {reasons[0]}", fatal=True)
         else:
             self.is_ready = True
+
+
+class _ClosedIfRefused(ssl.SSLSocket):
+    """Closes the connection if it refuses the server's certificate, because the client does not."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        try:
+            super().do_handshake(block)
+        except ssl.SSLError:
+            self.close()
+            raise

@@ -151,4 +151,5 @@ class FeedReader(SourceReader):
             self._link = None
         if error.fatal or self._retries.failed(now_us, str(error)) is None:
             tries = "" if error.fatal or not self._feed.retries else f" {self._feed.retries + 1} times in a row"
-            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {error}; check the address") from error
+            fix = error.fix or "check the address"
+            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {error}; {fix}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike, fspath
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
@@ -14,8 +15,10 @@ from workbench.arguments import as_given, text_of, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.secrets import revealed
+from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.link import Link
 from workbench.connectors.feeds.reader import FeedReader
+from workbench.connectors.feeds.tcp_link import Address
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.errors import SettingError
@@ -24,6 +27,8 @@ from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
 from workbench.redaction import redacted
+
+_ENCRYPTED = ("https", "wss", "mqtts")
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,7 @@ class FeedSource(Source):
         headers: the headers of the request, with secrets as ``${NAME}``.
         on_error: how to handle a message that is not a record.
         retries: the number of reconnection attempts in a row.
+        ca_file: a PEM file of the authorities to trust with TLS; empty: those of the system.
     """
 
     url: str = field(repr=False)
@@ -47,6 +53,7 @@ class FeedSource(Source):
     headers: Mapping[str, str] | None = field(default=None, repr=False)
     on_error: OnError = "fail"
     retries: int = 12
+    ca_file: str | PathLike[str] = ""
     schemes: ClassVar[Mapping[str, int]] = {}
 
     def __post_init__(self) -> None:
@@ -58,6 +65,7 @@ class FeedSource(Source):
         if self.headers is not None and not isinstance(self.headers, Mapping):
             raise SettingError(f"headers is {as_given(self.headers)}: write a dictionary of names and values")
         whole_number(self.retries, "retries", 0)
+        object.__setattr__(self, "ca_file", ca_file_of(self.ca_file))
         object.__setattr__(self, "columns", declared_schema(self.columns, "the source", caller()))
         if self.event_time is not None:
             object.__setattr__(self, "event_time", column_name(self.event_time, "event_time"))
@@ -84,10 +92,11 @@ class FeedSource(Source):
         return message_format(self.format, None)
 
     @property
-    def port(self) -> int:
-        """The port of the server."""
+    def address(self) -> Address:
+        """The address of the server."""
         parts = urlsplit(self.url)
-        return parts.port or self.schemes[parts.scheme]
+        port = parts.port or self.schemes[parts.scheme]
+        return Address(parts.hostname or "", port, parts.scheme in _ENCRYPTED, fspath(self.ca_file))
 
     def revealed_headers(self) -> dict[str, str]:
         """The headers, including secrets."""

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+from workbench.connectors.feeds.certificates import tls_failure, trusting
 from workbench.connectors.feeds.keep_alive import keep_alive
 from workbench.connectors.feeds.link import FeedMessage, LinkError
 from workbench.errors import told_by
@@ -30,11 +31,13 @@ class Address:
     Attributes:
         host, port: the server's host and port.
         tls: whether the connection is encrypted, and the server's certificate checked.
+        ca_file: the authorities to trust, see `trusting`.
     """
 
     host: str
     port: int
     tls: bool = False
+    ca_file: str = ""
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -126,8 +129,8 @@ class TcpLink:
                 return self._exchange()
         except LinkError:
             raise
-        except ssl.SSLCertVerificationError as error:
-            raise LinkError(f"its certificate is not valid ({error.verify_message})", fatal=True) from error
+        except ssl.SSLError as error:
+            raise tls_failure(error) from error
         except OSError as error:
             raise LinkError(told_by(error)) from error
         return ()
@@ -186,7 +189,7 @@ class TcpLink:
 
     def _secure(self) -> None:
         assert self._socket is not None
-        context = ssl.create_default_context()
+        context = trusting(self._address.ca_file)
         self._socket = context.wrap_socket(
             self._socket, server_hostname=self._address.host, do_handshake_on_connect=False
         )

@@ -11,7 +11,7 @@ from workbench.connectors.contract.secrets import revealed, revealed_url
 from workbench.connectors.feeds.event_stream import EventWire
 from workbench.connectors.feeds.link import Link
 from workbench.connectors.feeds.source import FeedSource
-from workbench.connectors.feeds.tcp_link import Address, TcpLink
+from workbench.connectors.feeds.tcp_link import TcpLink
 from workbench.connectors.feeds.web_socket import WebSocketWire
 from workbench.packages import needed
 
@@ -33,6 +33,7 @@ class ServerEventSource(FeedSource):
         headers: additional headers of the request, such as ``{"Authorization": "Bearer ${TOKEN}"}``.
         on_error: how to handle an event that is not a record: ``"fail"`` or ``"dead_letter"``.
         retries: the number of reconnection attempts in a row, after 100 ms, 200 ms, ... up to 5 s.
+        ca_file: a PEM file of the certificate authorities to trust instead of the system's.
 
     Raises:
         SettingError: an invalid URL, format or number.
@@ -56,8 +57,7 @@ class ServerEventSource(FeedSource):
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         host = parts.netloc.rpartition("@")[2]
         headers = self.revealed_headers()
-        address = Address(parts.hostname or "", self.port, parts.scheme == "https")
-        return TcpLink(address, lambda: EventWire(host, target, headers))
+        return TcpLink(self.address, lambda: EventWire(host, target, headers))
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class WebSocketSource(FeedSource):
 
     Args:
         url: ``wss://`` or ``ws://``; ``${NAME}`` in it is an environment variable.
-        columns, format, event_time, headers, on_error, retries: as for `ServerEventSource`.
+        columns, format, event_time, headers, on_error, retries, ca_file: as for `ServerEventSource`.
         subscribe: messages to send after each connect, such as ``['{"type": "subscribe", "channel": "trades"}']``.
 
     Raises:
@@ -91,8 +91,6 @@ class WebSocketSource(FeedSource):
     def link(self) -> Link:
         needed("websockets.client", "reading WebSockets")
         url = revealed_url(self.url)
-        parts = urlsplit(url)
         headers = self.revealed_headers()
         subscribe = [revealed(message) for message in self.subscribe]
-        address = Address(parts.hostname or "", self.port, parts.scheme == "wss")
-        return TcpLink(address, lambda: WebSocketWire(url, headers, subscribe))
+        return TcpLink(self.address, lambda: WebSocketWire(url, headers, subscribe))

@@ -103,6 +103,11 @@ class KafkaCluster:
             fact = hidden(one_line(error.args[0].str(), _FACT_MAX), *self._templates())
             raise SettingError(f"Kafka's client cannot be used with these options: {fact}") from None
 
+    def refuses(self, error: Any) -> bool:
+        """Whether a client's connection error is final: a refused login, or a certificate that is not valid."""
+        kinds = kafka_package().KafkaError
+        return error.fatal() or error.code() == kinds._AUTHENTICATION or _is_certificate(error)
+
     def may_return(self, error: Any) -> bool:
         """Whether a client's error means that the cluster is unreachable or busy, so that a later call can succeed."""
         kinds = kafka_package().KafkaError
@@ -126,6 +131,12 @@ class KafkaCluster:
         code = error.code()
         if code in (kinds._AUTHENTICATION, kinds.SASL_AUTHENTICATION_FAILED, kinds.ILLEGAL_SASL_STATE):
             return kind(f"{self} refuses the login ({fact}): check the user and the password in options")
+        if _is_certificate(error):
+            reason = fact.partition(", verify that")[0]
+            return kind(
+                f"the certificate of {self} is not valid ({reason}): it must name this host, not have expired, and be "
+                "signed by an authority of ssl.ca.location in options"
+            )
         if code in (kinds.TOPIC_AUTHORIZATION_FAILED, kinds.GROUP_AUTHORIZATION_FAILED):
             return kind(f"cannot {what} at {self}: {fact}; grant the user this permission (an ACL)")
         if code == kinds.MSG_SIZE_TOO_LARGE:
@@ -189,6 +200,10 @@ def kafka_package() -> Any:
         MissingPackageError: it is not installed.
     """
     return needed("confluent_kafka", "Kafka")
+
+
+def _is_certificate(error: Any) -> bool:
+    return error.code() == kafka_package().KafkaError._SSL and "certificate" in error.str()
 
 
 def _dotted(options: Mapping[str, Any]) -> dict[str, Any]:

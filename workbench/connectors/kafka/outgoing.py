@@ -191,10 +191,10 @@ class Outgoing:
 
     def _note(self, error: Any) -> None:
         kinds = kafka_package().KafkaError
-        if error.fatal() or error.code() == kinds._AUTHENTICATION:
+        if self._topic.cluster.refuses(error):
             self._failed = self._failed or error
         self._down = self._down or error.code() == kinds._ALL_BROKERS_DOWN
-        if error.code() == kinds._RESOLVE:
+        if error.code() in (kinds._RESOLVE, kinds._SSL):
             self._unknown = error
 
     def _look(self, waited_s: float) -> None:

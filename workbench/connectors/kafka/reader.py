@@ -154,9 +154,11 @@ class KafkaReader(SourceReader):
     def _note(self, error: Any) -> None:
         """Called by the client, within its calls, with connection errors."""
         kinds = kafka_package().KafkaError
-        if error.code() in (kinds._ALL_BROKERS_DOWN, kinds._AUTHENTICATION) or error.fatal():
+        if self._cluster.refuses(error):
             self._down = error
-        if error.code() == kinds._RESOLVE:
+        elif error.code() == kinds._ALL_BROKERS_DOWN:
+            self._down = self._down or error
+        elif error.code() in (kinds._RESOLVE, kinds._SSL):
             self._unknown = error
 
     def _locate(self) -> None:

@@ -14,6 +14,7 @@ from workbench.connectors.nats.sink import NatsSink
 from workbench.connectors.nats.source import NatsSource
 from workbench.operators.functions.dead_letters import POLICIES
 
+CA_FILE = "a PEM file of the certificate authorities to trust with TLS, by default those of the system"
 _METADATA, _PROPERTIES = "metadata.", "properties."
 
 
@@ -86,6 +87,7 @@ def _nats_source(options: Options, table: Declared) -> Source:
         bounded=options.flag("bounded"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
         retries=options.whole("retries", 12) or 0,
+        ca_file=options.text("ca_file", ""),
     )
 
 
@@ -97,6 +99,7 @@ def _nats_sink(options: Options, table: Declared) -> Sink:
         format=options.one_of("format", FORMAT_NAMES, "json"),
         key=list(table.key) or (options.names("key") if "key" in options else ()),
         delivery=options.one_of("delivery", NATS_DELIVERIES, "at-least-once"),
+        ca_file=options.text("ca_file", ""),
     )
 
 
@@ -115,6 +118,7 @@ NATS = NamedConnector(
         "retries": "the number of retries in a row while the server is unreachable; 12 by default",
         "key": "of a sink: columns that are further parts of the subject, by default the table's primary key",
         "delivery": "of a sink: 'at-least-once' (the default) or 'exactly-once'",
+        "ca_file": CA_FILE,
     },
     _nats_source,
     _nats_sink,

@@ -8,6 +8,7 @@ from workbench.connectors.contract.base import Source
 from workbench.connectors.feeds.mqtt import MqttSource
 from workbench.connectors.feeds.web import ServerEventSource, WebSocketSource
 from workbench.connectors.messages.choosing import MessageFormatName
+from workbench.connectors.named.brokers import CA_FILE
 from workbench.connectors.named.connector import Declared, NamedConnector
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
@@ -19,6 +20,7 @@ _SHARED = {
     "format": "of a message: 'json' (the default), 'csv' or 'raw'",
     "on_error": ON_ERROR,
     "retries": "the number of reconnection attempts in a row; 12 by default",
+    "ca_file": CA_FILE,
 }
 _HEADERS = {"header.*": "a header of the request: 'header.Authorization' = 'Bearer ${TOKEN}'"}
 
@@ -32,6 +34,7 @@ def _shared_by(options: Options, table: Declared) -> dict[str, Any]:
         "event_time": table.event_time,
         "on_error": options.one_of("on_error", POLICIES, "fail"),
         "retries": options.whole("retries", 12) or 0,
+        "ca_file": options.text("ca_file", ""),
     }
 
 

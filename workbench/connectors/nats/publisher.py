@@ -25,8 +25,8 @@ _ANSWER_S = 5.0
 """The maximum silence of the server while answers are pending."""
 _BUSY = 503
 _NOWHERE = "it has no JetStream now, or no stream that takes the subject"
-_CREATE = "; check the subject, or create the stream first"
-_START = "; start the server, or check host and port"
+_CREATE = "check the subject, or create the stream first"
+_START = "start the server, or check host and port"
 _LATER = (500, _BUSY)
 
 
@@ -136,8 +136,8 @@ class Requests:
                     self._attempts.succeeded()
                 fact = redacted(hidden(str(error), self._server.url))
                 if error.fatal or not self._attempts.again(fact):
-                    fix = "" if error.fatal else _CREATE if _NOWHERE in fact else _START
-                    raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}{fix}") from error
+                    fix = error.fix or ("" if error.fatal else _CREATE if _NOWHERE in fact else _START)
+                    raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}{fix and f'; {fix}'}") from error
 
     def close(self) -> None:
         """Close the connection."""

@@ -215,4 +215,5 @@ class NatsReader(SourceReader):
         fact = redacted(hidden(str(error), source.url))
         if error.fatal or split.retries.failed(now_us, fact) is None:
             tries = "" if error.fatal or not source.retries else f" {source.retries + 1} times in a row"
-            raise SourceError(f"cannot read {split.stream!r} of {source.server}{tries}: {fact}") from error
+            fix = f"; {error.fix}" if error.fix else ""
+            raise SourceError(f"cannot read {split.stream!r} of {source.server}{tries}: {fact}{fix}") from error

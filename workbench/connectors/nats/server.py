@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike, fspath
 from urllib.parse import unquote, urlsplit
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.tcp_link import Address
 from workbench.errors import SettingError
 from workbench.redaction import redacted
@@ -38,9 +40,10 @@ class NatsServer:
     Attributes:
         url: ``nats://[user:password@]host:port`` or ``nats://token@host:port``, ``tls://`` for TLS; ``${NAME}`` in it
             is an environment variable.
+        ca_file: a PEM file of the certificate authorities to trust with TLS; empty: those of the system.
 
     Raises:
-        SettingError: it is not such a URL; the message masks its password.
+        SettingError: it is not such a URL, or the file has no certificate; the message masks its password.
 
     Example:
         >>> str(NatsServer("nats://ann:pa55@db.example")), NatsServer("nats://localhost").address.port
@@ -48,6 +51,7 @@ class NatsServer:
     """
 
     url: str = field(repr=False)
+    ca_file: str | PathLike[str] = ""
 
     def __post_init__(self) -> None:
         try:
@@ -58,6 +62,7 @@ class NatsServer:
         if not usable:
             raise SettingError(f"url is {redacted(self.url)!r}: write nats://host:port or tls://host:port")
         revealed_url(self.url)
+        object.__setattr__(self, "ca_file", ca_file_of(self.ca_file))
 
     def __str__(self) -> str:
         return redacted(self.url)
@@ -66,7 +71,7 @@ class NatsServer:
     def address(self) -> Address:
         """Its address. A server greets before a connection is encrypted."""
         parts = urlsplit(self.url)
-        return Address(parts.hostname or "", parts.port or _PORT)
+        return Address(parts.hostname or "", parts.port or _PORT, ca_file=fspath(self.ca_file))
 
     def login(self) -> Login:
         """The login, including secrets."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
 from typing import ClassVar, Literal, get_args
 
 from workbench.arguments import as_given, text_of
@@ -50,6 +51,7 @@ class NatsSink(MessageSink):
         key: columns whose texts are appended to the subject: ``orders.new.JFK``. Dots, spaces and wildcards in them are
             percent-encoded, and a null becomes ``-``.
         delivery: see above.
+        ca_file: as for `NatsSource`.
 
     Raises:
         SettingError: the URL, a name, the subject, the format or the delivery is invalid.
@@ -66,6 +68,7 @@ class NatsSink(MessageSink):
     format: MessageFormatName
     key: tuple[str, ...]
     delivery: Delivery
+    ca_file: str
     kind: ClassVar[str] = "nats"
 
     def __init__(
@@ -77,8 +80,9 @@ class NatsSink(MessageSink):
         format: MessageFormatName = "json",
         key: ColumnName | Sequence[ColumnName] = (),
         delivery: Delivery = "at-least-once",
+        ca_file: str | PathLike[str] = "",
     ) -> None:
-        NatsServer(url)
+        server = NatsServer(url, ca_file)
         if not is_stream_name(text_of(stream, "stream", "ORDERS")):
             raise SettingError(f"stream is {as_given(stream)}: write the name of a stream, such as 'ORDERS'")
         parts = text_of(subject, "subject", "orders.new").split(".")
@@ -95,6 +99,7 @@ class NatsSink(MessageSink):
             "format": format,
             "key": upsert_key_of(key),
             "delivery": delivery,
+            "ca_file": server.ca_file,
         }
         for name, given in values.items():
             object.__setattr__(self, name, given)
@@ -108,7 +113,7 @@ class NatsSink(MessageSink):
     def target(self) -> Stream:
         """The stream at its server."""
         form = message_format(self.format, None)
-        return Stream(NatsServer(self.url), self.stream, self.subject, form, self.key)
+        return Stream(NatsServer(self.url, self.ca_file), self.stream, self.subject, form, self.key)
 
     def place(self) -> Place:
         """The subject at the server."""

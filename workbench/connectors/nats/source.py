@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from os import PathLike
 from typing import ClassVar, Literal
 
 import pyarrow as pa
@@ -67,6 +68,7 @@ class NatsSource(Source):
         on_error: how to handle a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
             to ``dead_letters()`` with its stream and sequence number.
         retries: the number of retries in a row before the task fails.
+        ca_file: a PEM file of the certificate authorities to trust with TLS instead of the system's.
 
     Raises:
         SettingError: the URL, a name, the format, start or a number is invalid.
@@ -93,6 +95,7 @@ class NatsSource(Source):
     bounded: bool
     on_error: OnError
     retries: int
+    ca_file: str
     kind: ClassVar[str] = "nats"
 
     def __init__(
@@ -109,8 +112,9 @@ class NatsSource(Source):
         bounded: bool = False,
         on_error: OnError = "fail",
         retries: int = 12,
+        ca_file: str | PathLike[str] = "",
     ) -> None:
-        NatsServer(url)
+        server = NatsServer(url, ca_file)
         names = split_names(streams, "streams", "ORDERS")
         for name in names:
             if not is_stream_name(name):
@@ -133,6 +137,7 @@ class NatsSource(Source):
             "bounded": true_or_false(bounded, "bounded"),
             "on_error": on_error,
             "retries": whole_number(retries, "retries", 0),
+            "ca_file": server.ca_file,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -144,7 +149,7 @@ class NatsSource(Source):
     @cached_property
     def server(self) -> NatsServer:
         """The server of the streams."""
-        return NatsServer(self.url)
+        return NatsServer(self.url, self.ca_file)
 
     @cached_property
     def message_format(self) -> MessageFormat:

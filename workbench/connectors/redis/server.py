@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.secrets import hidden, revealed_url
+from workbench.connectors.feeds.certificates import certificate_fix
 from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
 from workbench.raised import first_line_of
@@ -20,6 +21,8 @@ _FIXES = {
     "ReadOnlyError": "; this is a replica: write to the primary",
 }
 """Fixes by the first word of an error or, if the client removes that word, by its class."""
+_INVALID = "certificate verify failed: "
+"""OpenSSL's words before the reason why a certificate is refused."""
 _IN_PIPELINE = "caused error: "
 _ANSWER_S = 2.0
 """The maximum time of a call, which blocks a slot's thread."""
@@ -84,7 +87,7 @@ class RedisServer:
         package = needed("redis", "Redis")
         refused = (package.AuthenticationError, package.exceptions.AuthorizationError)
         away = (package.ConnectionError, package.TimeoutError, package.BusyLoadingError)
-        return isinstance(error, away) and not isinstance(error, refused)
+        return isinstance(error, away) and not isinstance(error, refused) and _INVALID not in str(error)
 
     def fact(self, error: Exception) -> str:
         """What an error of the client says, on one line and without secrets."""
@@ -101,6 +104,10 @@ class RedisServer:
         fact = self.fact(error)
         if isinstance(error, needed("redis", "Redis").AuthenticationError):
             return kind(f"{self} refuses the login ({fact}): check the user and the password in the URL")
+        if _INVALID in fact:
+            reason = fact.partition(_INVALID)[2].partition(" (_ssl")[0].rstrip(".")
+            fix = certificate_fix(reason, "ssl_ca_certs in the URL")
+            return kind(f"the certificate of {self} is not valid ({reason}): {fix}")
         if self.may_return(error):
             return kind(f"no connection to {self}: {fact}; start the server, or check host and port")
         fact = fact.partition(_IN_PIPELINE)[2] or fact  # without the row

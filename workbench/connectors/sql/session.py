@@ -37,6 +37,8 @@ _FIXES = {
     "refused": "start the server, or check host and port",
     "timeout expired": "start the server, or check host and port",
     "does not answer": "find out whether the server hangs, or restart it",
+    "certificate verify failed": "name the file of the authority that signed it (sslrootcert), or renew it",
+    "does not match host name": "connect to a name that its certificate has",
     "password": "check the user and the password in the URL",
     "permission denied": "grant the user this permission",
     "does not exist": "check its name, or create it first",
