@@ -235,7 +235,7 @@ def test_a_schema_of_messages_that_changes(changed: Callable[[], AbstractContext
 def test_a_schema_that_changes_under_a_source(postgresql: postgresql_server.PostgresProcess) -> None:
     postgresql.query("CREATE TABLE rows (id BIGINT PRIMARY KEY, city TEXT)")
     postgresql.query("INSERT INTO rows VALUES (1, 'a')")
-    source = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "city": pa.string()})
+    source = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "city": pa.string()}, settle="0s")
     reader: Any = readers(source, 1)[0]
     assert reader.poll(9).records.batch.num_rows == 1
     saved = reader.snapshot()
@@ -244,7 +244,7 @@ def test_a_schema_that_changes_under_a_source(postgresql: postgresql_server.Post
         reader.poll(9)
     reader.close()
     postgresql.query("INSERT INTO rows VALUES (2, 'b')")
-    renamed = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "town": pa.string()})
+    renamed = wb.SqlSource(postgresql.url, "rows", {"id": pa.int64(), "town": pa.string()}, settle="0s")
     again: Any = readers(renamed, 1)[0]
     again.restore([saved])
     assert again.poll(9).records.batch.to_pylist() == [{"id": 2, "town": "b"}]

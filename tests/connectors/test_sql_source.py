@@ -134,7 +134,7 @@ def test_arguments_that_cannot_be_meant(arguments: dict[str, Any], kind: type[Ex
 def test_a_notification_wakes_it(server: PostgresProcess) -> None:
     pytest.importorskip("psycopg")
     server.query("CREATE TABLE told (id BIGINT PRIMARY KEY)")
-    source = wb.SqlSource(server.url, "told", {"id": pa.int64()}, poll="1h", notify="rows added")
+    source = wb.SqlSource(server.url, "told", {"id": pa.int64()}, poll="1h", notify="rows added", settle="0s")
     clock = VirtualClock()
     (reader,) = readers(source, 1, clock)
     assert isinstance(reader.poll(9), WaitUntil)  # it listens
@@ -157,3 +157,215 @@ def test_a_notification_wakes_it(server: PostgresProcess) -> None:
 
     until(fetched)
     reader.close()
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        ("TABLE odd (id BIGINT NOT NULL)", "'id' of 'odd' has no unique index"),
+        ("TABLE odd (id BIGINT UNIQUE)", "'id' of 'odd' can be null"),
+        ("TABLE odd (id BIGINT, shop INTEGER, PRIMARY KEY (id, shop))", "'id' of 'odd' has no unique index"),
+        ("TABLE odd (id NUMERIC PRIMARY KEY)", "'id' of 'odd' is numeric: choose"),
+        ("TABLE odd (n BIGINT PRIMARY KEY)", "'odd' has no column 'id'"),
+        ("TABLE odd (id BIGINT GENERATED ALWAYS AS IDENTITY (INCREMENT -1) PRIMARY KEY)", "counts down"),
+        ("VIEW odd AS SELECT id FROM orders", "'odd' is a view"),
+        ("MATERIALIZED VIEW odd AS SELECT id FROM orders", "'odd' is a materialized view"),
+        ("SEQUENCE odd", "'odd' is a sequence"),
+        (
+            "TABLE odd (id BIGINT NOT NULL); CREATE UNIQUE INDEX ON odd (id) WHERE id > 5",
+            "'id' of 'odd' has no unique index",
+        ),
+        (
+            "TABLE odd (id BIGINT PRIMARY KEY); CREATE TABLE odder () INHERITS (odd)",
+            "'odd' has tables that inherit from it",
+        ),
+    ],
+)
+def test_a_table_whose_rows_polling_could_skip_is_refused(
+    server: PostgresProcess, definition: str, message: str
+) -> None:
+    for statement in f"CREATE {definition}".split("; "):
+        server.query(statement)
+    try:
+        (reader,) = readers(wb.SqlSource(server.url, "odd", {"id": pa.int64()}), 1)
+        with pytest.raises(SourceError, match=message):
+            reader.poll(1)
+        reader.close()
+    finally:
+        server.query(
+            f"DROP {'MATERIALIZED VIEW' if 'MATERIALIZED' in definition else definition.split()[0]} odd CASCADE"
+        )
+
+
+def polled(reader: Any, count: int = 9) -> list[int]:
+    """The keys that come now, or when the time has come that the reader names."""
+    for _ in range(200):
+        found = reader.poll(count)
+        if isinstance(found, Fetched):
+            return ids(found)
+        if isinstance(found, Exhausted):
+            break
+        reader._clock.advance_to(found.time_us)
+    return []
+
+
+def test_the_least_of_all_keys_is_read(server: PostgresProcess) -> None:
+    least = -(2**63)
+    server.query(f"INSERT INTO orders (id) VALUES ({least}), ({least + 2})")
+    server.query("DELETE FROM orders WHERE id > 2")
+    (reader,) = readers(source(server, bounded=True), 1)
+    assert polled(reader, 1) == [least]  # nothing can be below it
+    assert polled(reader, 9) == [least + 2, 1, 2]
+    (later,) = readers(source(server, bounded=True, start_after=least), 1)
+    assert polled(later) == [least + 2, 1, 2]
+    assert polled(later) == []
+    for each in (reader, later):
+        each.close()
+
+
+def test_rows_after_a_gap_wait_for_rows_that_are_committed_late(server: PostgresProcess) -> None:
+    clock = VirtualClock()
+    (reader,) = readers(source(server, settle="5s"), 1, clock)
+    assert ids(reader.poll(99)) == list(range(1, 11))  # from the first key of the sequence on, without a gap
+    server.query("INSERT INTO orders (id) VALUES (12), (13)")
+    assert isinstance(reader.poll(9), WaitUntil)
+    clock.advance_to(4_999_999)
+    assert isinstance(reader.poll(9), WaitUntil)
+    server.query("INSERT INTO orders (id) VALUES (11)")  # its key was drawn before those of the others
+    assert ids(reader.poll(9)) == [11, 12, 13]
+    server.query("INSERT INTO orders (id) VALUES (15), (16)")
+    clock.advance_to(6_000_000)
+    assert isinstance(reader.poll(9), WaitUntil)
+    clock.advance_to(11_000_000)
+    server.query("INSERT INTO orders (id) VALUES (18)")
+    assert ids(reader.poll(9)) == [15, 16]  # 18 is not visible for long
+    (again,) = readers(source(server, settle="5s"), 1, clock)
+    again.restore([reader.snapshot()])
+    assert isinstance(again.poll(9), WaitUntil)  # since when 18 is visible is not known any longer
+    clock.advance_to(16_000_000)
+    assert ids(again.poll(9)) == [18]
+    for each in (reader, again):
+        each.close()
+
+
+def test_a_row_that_is_committed_too_late_is_an_error_and_stays_one(server: PostgresProcess) -> None:
+    clock = VirtualClock()
+    (reader,) = readers(source(server, settle="0s"), 1, clock)
+    reader.poll(99)
+    before = reader.snapshot()
+    server.query("INSERT INTO orders (id) VALUES (12), (15)")
+    assert ids(reader.poll(9)) == [12, 15]
+    after = reader.snapshot()
+    server.query("INSERT INTO orders (id) VALUES (14)")
+    assert isinstance(reader.poll(9), WaitUntil)  # it looks again once a second
+    clock.advance_to(2_000_000)
+    missed = r"has a row with id 14, which became visible after larger keys were read \(the position is 15\)"
+    with pytest.raises(SourceError, match=missed):
+        reader.poll(9)
+    reader.close()
+    for snapshot, expected in ((after, None), (before, [12, 14, 15])):
+        (again,) = readers(source(server, settle="0s"), 1, clock)
+        again.restore([snapshot])
+        if expected is None:
+            with pytest.raises(SourceError, match=missed):
+                again.poll(9)
+        else:
+            assert ids(again.poll(9)) == expected
+        again.close()
+
+
+def test_a_bounded_read_ends_with_a_last_look_and_without_rows_that_are_deleted(server: PostgresProcess) -> None:
+    server.query("INSERT INTO orders (id) VALUES (13), (15)")
+    clock = VirtualClock()
+    (reader,) = readers(source(server, settle="0s", bounded=True), 1, clock)
+    assert ids(reader.poll(11)) == [*range(1, 11), 13]
+    server.query("INSERT INTO orders (id) VALUES (12)")
+    with pytest.raises(SourceError, match="has a row with id 12"):
+        reader.poll(9)
+    reader.close()
+    (reader,) = readers(source(server, settle="0s", bounded=True), 1, clock)
+    assert ids(reader.poll(4)) == [1, 2, 3, 4]
+    server.query("DELETE FROM orders WHERE id > 4")
+    assert reader.poll(9) == Exhausted()
+    reader.close()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("DROP TABLE orders; CREATE TABLE orders (id BIGINT PRIMARY KEY, city TEXT, at TIMESTAMPTZ)", "created again"),
+        ("TRUNCATE orders RESTART IDENTITY; INSERT INTO orders (city) VALUES ('new')", r"had drawn 10, and is at 1\)"),
+        ("DELETE FROM orders; ALTER SEQUENCE orders_id_seq RESTART", r"had drawn 10, and is at 0\)"),
+        ("TRUNCATE orders; INSERT INTO orders (id) VALUES (3)", "emptied or rewritten .* greatest key is 3"),
+    ],
+)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_table_that_was_made_again_is_not_passed_over(
+    server: PostgresProcess, change: str, message: str, restarted: bool
+) -> None:
+    clock = VirtualClock()
+    (reader,) = readers(source(server), 1, clock)
+    assert len(ids(reader.poll(99))) == 10
+    if restarted:
+        (again,) = readers(source(server), 1, clock)
+        again.restore([reader.snapshot()])
+        reader.close()
+        reader = again
+    for statement in change.split("; "):
+        server.query(statement)
+    clock.advance_to(2_000_000)
+    with pytest.raises(SourceError, match=message):
+        reader.poll(9)
+    reader.close()
+
+
+def test_a_table_that_is_cleaned_up_is_read_on(server: PostgresProcess) -> None:
+    clock = VirtualClock()
+    (reader,) = readers(source(server), 1, clock)
+    reader.poll(99)
+    server.query("DELETE FROM orders WHERE id <> 5")
+    server.query("VACUUM FULL orders")
+    server.query("DELETE FROM orders")
+    server.query("TRUNCATE orders")
+    clock.advance_to(2_000_000)
+    assert isinstance(reader.poll(9), WaitUntil)
+    server.query("INSERT INTO orders (city) VALUES ('next')")
+    assert polled(reader) == [11]
+    reader.close()
+
+
+def test_a_table_of_another_schema(server: PostgresProcess) -> None:
+    server.query("CREATE SCHEMA app")
+    server.query('CREATE TABLE app."Or.ders" (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY)')
+    server.query('INSERT INTO app."Or.ders" DEFAULT VALUES')
+    try:
+        (reader,) = readers(wb.SqlSource(server.url, "app.Or.ders", {"id": pa.int64()}, bounded=True), 1)
+        assert polled(reader) == [1]
+        reader.close()
+        url = f"{server.url}&options=-csearch_path%3Dapp"
+        (reader,) = readers(wb.SqlSource(url, "Or.ders", {"id": pa.int64()}, bounded=True), 1)
+        assert polled(reader) == [1]
+        reader.close()
+    finally:
+        server.query("DROP SCHEMA app CASCADE")
+
+
+def test_a_checkpoint_of_an_earlier_version_is_read_on(server: PostgresProcess) -> None:
+    for snapshot, expected in (({"last": 8, "end": 10}, [9, 10]), ({"last": -(2**63), "end": None}, [*range(1, 11)])):
+        (reader,) = readers(source(server, bounded=True), 1)
+        reader.restore([snapshot])
+        assert polled(reader, 99) == expected
+        reader.close()
+
+
+def test_a_position_that_no_table_has_is_refused(server: PostgresProcess) -> None:
+    (reader,) = readers(source(server), 1)
+    for gaps in ([[1, 2**63]], [[1, 1]] * 501):
+        with pytest.raises(ValueError, match="64 bits"):
+            reader.restore([{"last": 8, "end": None, "over": False, "gaps": gaps}])
+
+
+def test_polling_does_not_keep_exactly_once(server: PostgresProcess) -> None:
+    pipeline = wb.Stream.from_source(source(server)).sink_to(wb.TableSink("rows"))
+    with pytest.raises(PlanError, match="only at-most-once: the source .* misses rows that are committed late"):
+        pipeline.run("promises", guarantee="exactly-once")

@@ -15,7 +15,8 @@ STRENGTHS: tuple[Guarantee, ...] = ("at-most-once", "at-least-once", "exactly-on
 def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
     """The guarantee of a job of this pipeline with checkpoints, and a sentence on what limits it.
 
-    A source that cannot be read again from a position loses in-flight records in a failure; a sink that writes without
+    A source that cannot be read again from a position loses in-flight records in a failure, and one that polls can miss
+    some without a failure; a sink that writes without
     waiting for a checkpoint writes rows again.
 
     Example:
@@ -28,8 +29,11 @@ def weakest_guarantee(graph: LogicalGraph) -> tuple[Guarantee, str]:
     reason = "every source can be read again from a position, and every sink commits with the checkpoints"
     for node in graph.nodes:
         uid = graph.uids[node]
-        if node.role == "source" and not cast("Source", node.spec).resettable:
+        if node.role == "source" and (missing := getattr(node.spec, "may_miss", "")):
             found: Guarantee = "at-most-once"
+            why = f"the source {uid!r} {missing}"
+        elif node.role == "source" and not cast("Source", node.spec).resettable:
+            found = "at-most-once"
             why = (
                 f"the source {uid!r} cannot be read again from a position: what it delivered between the last"
                 " checkpoint and a failure is lost"

@@ -142,10 +142,12 @@ class Source:
         schema: of its records, without the event timestamps, which are separate.
         event_time: the event-time column, or None.
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
+        may_miss: why it can miss records even without a failure, as the end of a sentence; empty: it misses none.
         replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.
     """
 
     kind: ClassVar[str] = "source"
+    may_miss: ClassVar[str] = ""
     replay: Any = None
 
     if TYPE_CHECKING:  # properties here would become the defaults of a dataclass's fields

@@ -76,6 +76,11 @@ class HybridSource(Source):
         return self.history.resettable and self.live.resettable
 
     @property
+    def may_miss(self) -> str:  # type: ignore[override]
+        """Why one of the two can miss records."""
+        return self.history.may_miss or self.live.may_miss
+
+    @property
     def on_error(self) -> OnError:
         """The policy of the source that keeps what is not a record, if there is one."""
         kept = [part for part in (self.history, self.live) if keeps_dead_letters(part)]

@@ -72,6 +72,7 @@ def _sql_source(options: Options, table: Declared) -> Source:
         poll=options.text("poll", "100ms"),
         notify=options.optional("notify"),
         retries=options.whole("retries", 12) or 0,
+        settle=options.text("settle", "1s"),
     )
 
 
@@ -86,12 +87,13 @@ SQL = NamedConnector(
     {
         "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights' or 'sqlite:///out.db'",
         "table": "by default this table's name",
-        "key": "of a source: an integer column that grows; 'id' by default",
+        "key": "of a source: an integer column that grows, unique and never null; 'id' by default",
         "start_after": "of a source: the last key to skip",
         "bounded": "of a source: 'true' stops after the rows that exist at the start",
         "poll": "of a source: how long to wait for new rows; '100ms' by default",
         "notify": "of a source: a channel whose notifications wake it",
         "retries": "of a source: the number of retries in a row; 12 by default",
+        "settle": "of a source: how long rows after a gap wait for rows that are committed late; '1s' by default",
         "create": "of a sink: 'false' needs an existing table",
         "cache": "of a look-up (FOR SYSTEM_TIME AS OF): how long an answer is cached, such as '10min'",
     },
