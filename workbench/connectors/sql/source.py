@@ -53,8 +53,8 @@ class SqlSource(Source):
 
     The position in the checkpoint is the last key: a failure skips and doubles no row that the source has read. But the
     source polls, and polling a table without locking it can miss rows, because transactions commit in a different order
-    than they draw their keys, and a row that is committed below the position is not read. The source does three things
-    about that:
+    than they draw their keys, and a row that is committed below the position is not read. Only the server's log has all
+    rows in the order of the commits. The source does three things about that:
 
     - A row is read only when all transactions that wrote before its own have ended (``pg_snapshot_xmin``): a long
       transaction delays the rows after it.
