@@ -229,6 +229,7 @@ KEYED: dict[str, Callable[[Any], Any]] = {
 }
 DURATIONS: dict[str, Callable[[Any, Path], object]] = {
     "SqlSource(poll)": lambda d, _: wb.SqlSource("postgresql://h/d", "a", TABLE.schema, key="n", poll=d),
+    "SqlSource(settle)": lambda d, _: wb.SqlSource("postgresql://h/d", "a", TABLE.schema, key="n", settle=d),
     "KafkaSource(discover)": lambda d, _: wb.KafkaSource("localhost:9092", "a", TABLE.schema, discover=d),
     "Stream.state_ttl(duration)": lambda d, _: stream().group_by("k").aggregate(n=wb.count()).state_ttl(d),
     "Stream.over(preceding)": lambda d, _: stream().over([], "range", d, {"m": wb.count()}),
