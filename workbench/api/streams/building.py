@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
-from workbench.api.streams.changelogs import changelog_sink_node, check_takes_changes
+from workbench.api.streams.changelogs import changelog_sink_node, check_names, check_takes_changes
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
@@ -24,14 +24,26 @@ from workbench.plan.logical import Input, Node
 Made = TypeVar("Made", bound=AnyAggregation)
 
 
-def operator_node(spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None) -> Node:
-    """The node of an operator; its errors have the user's line."""
+def operator_node(
+    spec: OperatorSpec, inputs: tuple[Input, ...], origin: Origin | None, *, adds_kinds: bool = False
+) -> Node:
+    """The node of an operator; its errors have the user's line.
+
+    Args:
+        spec: the operator.
+        inputs: its inputs.
+        origin: the user's line.
+        adds_kinds: whether it is our own, and makes a changelog of records that are only added.
+    """
     schemas = [item.schema for item in inputs]
     with located(origin):
         if any(map(is_changelog, schemas)):
             check_takes_changes(spec)
         side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
-        return Node(spec, inputs, spec.output_schema(schemas), side, None, origin)
+        made = spec.output_schema(schemas)
+        if not adds_kinds:
+            check_names(made, schemas, spec)
+        return Node(spec, inputs, made, side, None, origin)
 
 
 def sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:

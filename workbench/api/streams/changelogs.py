@@ -1,20 +1,76 @@
-"""The rules of changelogs in a pipeline: which operators read them, by which key, and which sinks accept them."""
+"""The rules of changelogs in a pipeline: which operators read them, by which key, and which sinks accept them; and the
+names of columns that only the engine uses."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from workbench.connectors.contract.base import Sink
+import pyarrow as pa
+
+from workbench.connectors.contract.base import Sink, Source
+from workbench.connectors.tables.part_log import EPOCH
+from workbench.durable.delayed_encoding import GONE
 from workbench.errors import PlanError
 from workbench.expressions import plain_name
-from workbench.operators.changelogs.row_kinds import MakesChanges, TakesChanges
+from workbench.operators.aggregates.preaggregated import RECORDS
+from workbench.operators.changelogs.row_kinds import FIELD, KIND, MakesChanges, TakesChanges, is_changelog
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.contract.conforming import conforms
 from workbench.operators.stateless.filter import Filter
 from workbench.operators.stateless.select import Select
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.origin import Origin
+from workbench.plan.acking import IDS
 from workbench.plan.logical import Input, Node
+from workbench.runtime.exchange.in_flight import TIMES
+
+_OURS = frozenset({KIND, RECORDS, TIMES, EPOCH.name, GONE.name, *(field.name for field in IDS)})
+"""Columns that the engine adds to records, on their way or in its files."""
+
+
+def check_names(made: pa.Schema, inputs: Sequence[pa.Schema], spec: OperatorSpec | Source) -> None:
+    """Reject columns with the names of the engine's own, which would be mistaken for them.
+
+    Args:
+        made: the columns that an operator or a source emits.
+        inputs: those that the operator reads.
+        spec: the operator, or the source.
+
+    Raises:
+        PlanError: names the column.
+    """
+    taken = [name for name in made.names if name in _OURS]
+    if not taken:
+        return
+    computed = (
+        {name for name, value in getattr(spec, "columns", ()) if plain_name(value) != name}
+        if isinstance(spec, Select | WithColumns)
+        else set()
+    )
+    ours = conforms(spec, MakesChanges) or any(map(is_changelog, inputs)) or changelog_key(spec) is not None
+    if taken == [KIND] and ours and KIND not in computed and made.field(KIND).type == FIELD.type:
+        return
+    advice = "; rows with flags of their own become a changelog with as_changelog(...)" if taken[0] == KIND else ""
+    raise PlanError(f"a column is named {taken[0]!r}, which the engine uses itself: choose another name{advice}")
+
+
+def changelog_key(spec: object) -> tuple[str, ...] | None:
+    """The key of a source whose rows are changes; None: they are only added, or this is no source.
+
+    Raises:
+        PlanError: the source has no column of the kinds, or lacks a column of the key.
+    """
+    key = spec.changelog_key if isinstance(spec, Source) else None
+    if key is None:
+        return None
+    assert isinstance(spec, Source)
+    if not is_changelog(spec.schema):
+        raise PlanError(f"the {spec.kind} gives changes, but has no column {KIND!r} for their kinds: add it as int8")
+    for name in key:
+        if name not in spec.schema.names:
+            raise PlanError(f"the {spec.kind} has the key {', '.join(key)}, but no column {name!r}: add it")
+    return tuple(key)
 
 
 def check_takes_changes(spec: OperatorSpec) -> None:
@@ -37,8 +93,10 @@ def upsert_key(end: Input) -> tuple[str, ...] | None:
         None: rows have no such columns, or the records are only added.
     """
     node, spec = end.node, end.node.spec
-    if end.tag is not None or not node.inputs:
+    if end.tag is not None:
         return None
+    if not node.inputs:
+        return changelog_key(spec) or None
     if conforms(spec, MakesChanges):
         assert isinstance(spec, MakesChanges)
         return spec.upsert_key([upsert_key(item) for item in node.inputs], [item.schema for item in node.inputs])
@@ -73,4 +131,4 @@ def _is_spread_by(end: Input, key: tuple[str, ...]) -> bool:
     node = end.node
     if end.exchange not in (None, "forward") or node.parallelism is not None:
         return False
-    return conforms(node.spec, MakesChanges) or _is_spread_by(node.inputs[0], key)
+    return conforms(node.spec, MakesChanges) or (bool(node.inputs) and _is_spread_by(node.inputs[0], key))

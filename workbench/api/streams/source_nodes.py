@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 
 from workbench.api.streams.building import located
+from workbench.api.streams.changelogs import check_names
 from workbench.api.streams.event_time import WatermarksLike, watermark_strategy
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Source
@@ -51,6 +52,7 @@ def source_input(
         raise PlanError(f"the {source.kind} has no columns: give it at least one", origin=origin)
     tells = source.event_time is not None or strategy.by_ingestion
     with located(origin):
+        check_names(source.schema, (), source)
         strategy.watermarks.create(source.schema)
     letters = side_schemas(source.on_error) if keeps_dead_letters(source) else {}
     told = strategy if tells else None

@@ -23,6 +23,6 @@ def with_ttl(end: Input, duration: Duration, origin: Origin | None) -> object:
         if end.tag is not None or not isinstance(spec, Expires):
             raise PlanError(
                 f"{spec.kind} keeps no state for ever: state_ttl follows group_by(...).aggregate(...), distinct, "
-                "top_n, latest_by, or a join without bounds"
+                "top_n, latest_by, as_changelog, or a join without bounds"
             )
         return replace(spec, ttl_us=us)  # type: ignore[type-var]

@@ -19,6 +19,7 @@ from workbench.api.running.pipeline import Pipeline, with_the_settings_of
 from workbench.api.streams.building import check_column, expression, located, operator_node, sink_node
 from workbench.api.streams.connected import ConnectedStreams
 from workbench.api.streams.event_time import WatermarksLike, event_time_column, timestamped, watermark_strategy
+from workbench.api.streams.flagged import flagged_rows
 from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names, over_rows
 from workbench.api.streams.joining import AnyHow, Between, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
@@ -739,6 +740,43 @@ class Stream:
             ['Rome', 'Oslo']
         """
         return self._made(distinct_rows(self._end, columns, caller()))
+
+    def as_changelog(
+        self,
+        key: ColumnName | Sequence[ColumnName],
+        *,
+        op: ColumnName = "op",
+        kinds: Mapping[object, Literal["+I", "-U", "+U", "-D"]] | None = None,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """The table that rows with flags describe, as a changelog: change data capture.
+
+        A row that adds or replaces becomes the row of its key, whether there was one or not; a row that removes takes
+        back the row that the key has, whatever its other columns hold. So sinks, groups and joins behind it see the
+        table, and rows that arrive twice change nothing. It keeps the row of each key for ever (see `state_ttl`).
+        Rows of one key have to arrive in their order; the result has no column of flags.
+
+        Source: Flink's ``ChangelogNormalize``; Debezium's and Flink's flags.
+
+        Args:
+            key: the columns that identify a row of the table: one name, or several.
+            op: the column of the flags.
+            kinds: the meaning of each flag, Flink's ``RowKind``: ``{"N": "+I", "X": "-D"}``. None: in any case, ``+I``,
+                ``I``, ``C``, ``R`` and ``INSERT``, ``CREATE``, ``READ`` add a row, ``+U``, ``U``, ``UPDATE`` and
+                ``UPDATE_AFTER`` replace it, ``-U`` and ``UPDATE_BEFORE`` take it back before that, and ``-D``, ``D``
+                and ``DELETE`` remove it.
+            on_error: what happens to a row with any other flag: ``"fail"``, or ``"dead_letter"`` (see `dead_letters`).
+
+        Raises:
+            PlanError: an unknown column, one that cannot be a key, a changelog, or flags of another type.
+            RecordError: while running, a row with another flag.
+
+        Example:
+            >>> rows = pa.table({"op": ["I", "I", "U", "D"], "id": [1, 2, 1, 2], "name": ["a", "b", "c", None]})
+            >>> wb.Stream.from_table(rows).as_changelog("id").collect().to_pylist()
+            [{'id': 1, 'name': 'c'}]
+        """
+        return self._made(flagged_rows(self._end, key, op, kinds, on_error, caller()))
 
     def over(
         self,

@@ -118,7 +118,10 @@ def with_equal_kinds(ends: Sequence[Input], origin: Origin | None) -> tuple[Inpu
     if not any(is_changelog(end.schema) for end in ends):
         return tuple(ends)
     added = WithColumns(((KIND, lit(INSERT).cast("tinyint")),), origin)
-    made = [end if is_changelog(end.schema) else Input(operator_node(added, (end,), origin)) for end in ends]
+    made = [
+        end if is_changelog(end.schema) else Input(operator_node(added, (end,), origin, adds_kinds=True))
+        for end in ends
+    ]
     order = [name for name in made[0].schema.names if name != KIND]
     return tuple(Input(selected(end, order, {}, origin)) if end.schema.names[-1] != KIND else end for end in made)
 

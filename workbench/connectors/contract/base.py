@@ -144,6 +144,9 @@ class Source:
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
         may_miss: why it can miss records even without a failure, as the end of a sentence; empty: it misses none.
         replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.
+        changelog_key: the columns that identify a row, if its records are changes: its schema then has the column
+            ``$kind`` (``FIELD`` in ``operators/changelogs/row_kinds.py``), and one subtask reads all changes of a key
+            in order. Empty: changes, but no columns identify a row. None: its records are only added.
     """
 
     kind: ClassVar[str] = "source"
@@ -161,9 +164,13 @@ class Source:
         @property
         def event_time(self) -> str | None: ...
 
+        @property
+        def changelog_key(self) -> tuple[str, ...] | None: ...
+
     else:
         resettable = True
         event_time = None
+        changelog_key = None
 
     def describe(self) -> str:
         """One line for the graph."""

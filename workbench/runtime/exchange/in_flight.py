@@ -26,7 +26,8 @@ from workbench.operators.snapshots.pieces import table_in, value_in
 
 TASK = "$task"
 """The name of the task itself among the operators of a checkpoint."""
-_TIMES = "$event_time"
+TIMES = "$event_time"
+"""The column of the event times of in-flight records."""
 _PIECES = "in_flight"
 _EARLY = "early"
 _Piece = tuple[str, str | None, str, int, int, int, int, bool]
@@ -145,7 +146,7 @@ def as_table(buffers: Sequence[Records]) -> pa.Table:
 def _with_times(buffer: Records) -> pa.RecordBatch:
     times = buffer.timestamps
     column = pa.nulls(len(buffer), pa.int64()) if times is None else pa.array(np.ascontiguousarray(times))
-    schema = buffer.batch.schema.append(pa.field(_TIMES, pa.int64()))
+    schema = buffer.batch.schema.append(pa.field(TIMES, pa.int64()))
     return pa.RecordBatch.from_arrays([*buffer.batch.columns, column], schema=schema)
 
 
@@ -156,12 +157,12 @@ def as_buffers(table: pa.Table) -> Iterable[Records]:
         ValueError: event times are of another type.
     """
     for batch in table.to_batches():
-        at = batch.schema.get_field_index(_TIMES)
+        at = batch.schema.get_field_index(TIMES)
         if at < 0:
             yield Records(batch)
             continue
         column = batch.column(at)
         if column.type != pa.int64():
-            raise ValueError(f"{_TIMES} is of the type {column.type}")
+            raise ValueError(f"{TIMES} is of the type {column.type}")
         kept = pa.RecordBatch.from_arrays(batch.columns[:at], schema=batch.schema.remove(at))
         yield Records(kept, None if column.null_count else column.to_numpy())
