@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 from sqlglot import exp
@@ -13,7 +14,7 @@ from workbench.api.streams.stream import Stream
 from workbench.connectors.contract.base import Sink
 from workbench.connectors.named.connector import Declared
 from workbench.connectors.named.names import named_lookup, named_sink, named_source
-from workbench.errors import PlanError, WorkbenchError
+from workbench.errors import PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, col
 from workbench.expressions.tree.sql import Tree
 from workbench.expressions.tree.types import CAST_TYPES, type_name
@@ -25,6 +26,15 @@ from workbench.queries.reading.table_functions import is_clock
 _TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
 """The closest type for each type name of other systems."""
 _TIME = pa.timestamp("us")
+_CHANGELOG = "changelog."
+_OP = "changelog.op"
+_FLAGS = {
+    "changelog.insert": "+I",
+    "changelog.update-before": "-U",
+    "changelog.update": "+U",
+    "changelog.delete": "-D",
+}
+"""The options that list flags, and the kind of change that each of them means."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class Table:
     Attributes:
         declared: its name, columns, column of event time and key.
         options: of its connector.
+        flags: its other options: the column of the flags of changes, and the flags that are not the usual ones.
         columns: the names of all columns, in their order.
         computed: the expressions of computed columns, such as ``p AS PROCTIME()``, by name.
         event_time: the event-time column, which may be computed, or None.
@@ -43,6 +54,7 @@ class Table:
 
     declared: Declared
     options: dict[str, str]
+    flags: dict[str, str]
     columns: tuple[str, ...]
     computed: dict[str, Tree]
     event_time: str | None
@@ -87,7 +99,9 @@ def table_of(tree: Tree, text: Text) -> Table:
         if name not in names:
             raise text.error(tree, f"the table {schema.this.name!r} has no column {name!r}: it has {', '.join(names)}")
     declared = Declared(schema.this.name, pa.schema(fields), None if time in computed else time, key)
-    return Table(declared, _options(tree, text), tuple(names), computed, time, disorder_us, tree)
+    options = _options(tree, text)
+    flags = {name: options.pop(name) for name in list(options) if name.startswith(_CHANGELOG)}
+    return Table(declared, options, flags, tuple(names), computed, time, disorder_us, tree)
 
 
 def _computed(column: Tree) -> Tree | None:
@@ -159,7 +173,41 @@ def source_of(table: Table, text: Text) -> Relation:
             except WorkbenchError as error:
                 raise text.error(value, error.message) from None
             known[name] = replace(known[name], ahead_us=0)
+    if table.flags:
+        return _changes(table, Relation(stream, tuple(known[name] for name in table.columns)), text)
     return Relation(stream, tuple(known[name] for name in table.columns))
+
+
+def _changes(table: Table, rows: Relation, text: Text) -> Relation:
+    """The changelog of a table whose rows have flags: ``'changelog.op' = 'op'``."""
+    declared, flags = table.declared, table.flags
+    for name in flags:
+        if name not in _FLAGS and name != _OP:
+            raise text.error(table.tree, unknown("option", name, [_OP, *_FLAGS]))
+    if _OP not in flags:
+        raise text.error(table.tree, f"the table {declared.name!r} lacks the option {_OP!r}: name the column of flags")
+    op = flags[_OP]
+    if not declared.key:
+        raise text.error(
+            table.tree,
+            f"the table {declared.name!r} has flags of changes, but no key: add PRIMARY KEY (id) NOT ENFORCED",
+        )
+    if op not in declared.schema.names:
+        raise text.error(table.tree, unknown(f"column of flags ({_OP})", op, declared.schema.names))
+    kinds: dict[object, Any] = {}
+    for name, kind in _FLAGS.items():
+        words = [word.strip() for word in flags[name].split(",")] if name in flags else []
+        try:
+            values = pa.array(words, pa.string()).cast(declared.schema.field(op).type).to_pylist()
+        except pa.ArrowInvalid:
+            of = type_name(declared.schema.field(op).type)
+            raise text.error(table.tree, f"{name} is {flags[name]!r}, and the column {op} is {of}") from None
+        kinds |= dict.fromkeys(values, kind)
+    try:
+        stream = rows.records.as_changelog(declared.key, op=op, kinds=kinds or None)
+    except WorkbenchError as error:
+        raise text.error(table.tree, error.message) from None
+    return Relation(stream, tuple(replace(column, ahead_us=None) for column in rows.columns if column.name != op))
 
 
 def lookup_of(table: Table, text: Text) -> Relation | None:
@@ -169,7 +217,7 @@ def lookup_of(table: Table, text: Text) -> Relation | None:
         QueryError: the connector refuses its options.
     """
     declared = table.declared
-    if table.event_time is not None or table.computed:
+    if table.event_time is not None or table.computed or table.flags:
         return None
     try:
         lookup = named_lookup(table.options, declared)
@@ -196,6 +244,12 @@ def inserted(tree: Tree, rows: Relation, target: Table | Sink, text: Text) -> Pi
     Raises:
         QueryError: the sink refuses them.
     """
+    if isinstance(target, Table) and target.flags:
+        raise text.error(
+            tree.this,
+            f"the table {target.declared.name!r} reads flags of changes ({', '.join(target.flags)}), which INSERT INTO "
+            "does not write: declare the table to be written without these options",
+        )
     try:
         sink = named_sink(target.options, target.declared) if isinstance(target, Table) else target
         return rows.records.sink_to(sink)

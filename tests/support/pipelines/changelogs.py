@@ -115,6 +115,25 @@ def joined(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     return _end(draft, drawn, made, query, f"{how} join of groups by {keys} by their most {key}")
 
 
+def flagged(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
+    """The table that flags of the records describe, sometimes its groups."""
+    keys, numbers = keys_of(draft, drawn), drawn.of("int")
+    if not (keys and numbers and drawn.ordered and draft.alone):
+        return None
+    number = draft.chance.choice(numbers)
+    flag = f"CASE WHEN {number} % 3 = 0 THEN 'd' WHEN {number} % 3 = 1 THEN '+U' ELSE 'Insert' END"
+    stream = drawn.stream.with_columns(flag=flag).as_changelog(keys, op="flag")
+    last = f"row_number() OVER (PARTITION BY {listed(keys)} ORDER BY _n DESC) AS last"
+    query = f"SELECT *, {flag} AS flag FROM {drawn.table}"
+    query = f"SELECT {listed(drawn.kinds)} FROM (SELECT *, {last} FROM ({query})) WHERE last = 1 AND flag <> 'd'"
+    if draft.sometimes(0.5):
+        stream = stream.group_by(number).aggregate(many=wb.count(), other=wb.count_distinct(keys[0]))
+        query = (
+            f"SELECT {number}, count(*) AS many, count(DISTINCT {keys[0]}) AS other FROM ({query}) GROUP BY {number}"
+        )
+    return _end(draft, drawn, stream, query, f"changes by {keys}")
+
+
 def _end(draft: Draft, drawn: Drawn, stream: wb.Stream, query: str, note: str) -> list[Drawn]:
     rows: Any = draft.query(query)
     name = draft.fresh("out")

@@ -40,6 +40,7 @@ OPERATORS: dict[Operator, int] = {
     changelogs.top_rows: 2,
     changelogs.distinct_values: 1,
     changelogs.joined: 2,
+    changelogs.flagged: 2,
     windows.time_window: 7,
     windows.triggered: 3,
     counts.count_window: 6,

@@ -12,6 +12,7 @@ from workbench.clock import SystemClock
 from workbench.connectors.parts.parquet_sink import ParquetSink
 from workbench.connectors.replay.log import ARRIVED
 from workbench.errors import PlanError, SettingError, unknown
+from workbench.operators.changelogs.row_kinds import is_changelog
 from workbench.operators.stateless.map_batches import MapBatches
 from workbench.plan.logical import Input, LogicalGraph, Node
 
@@ -49,7 +50,7 @@ def recorded(graph: LogicalGraph, path: str | Path, source: str | None) -> Recor
 
     Raises:
         SettingError: there is no such source, or there are several.
-        PlanError: it has a column of the name that a recording adds.
+        PlanError: it has a column of the name that a recording adds, or gives changes.
         SinkError: the folder is not one, or a column cannot be recorded.
     """
     sources = {uid: node for node, uid in graph.uids.items() if node.role == "source"}
@@ -58,6 +59,8 @@ def recorded(graph: LogicalGraph, path: str | Path, source: str | None) -> Recor
     if source is not None and source not in sources:
         raise SettingError(unknown("source", source, sources))
     (node,) = sources.values() if source is None else (sources[source],)
+    if is_changelog(node.schema):
+        raise PlanError("the source gives changes of rows, and a recording keeps rows only: record its job's results")
     stamp = MapBatches(arrived, with_arrival(node.schema))
     stamped = Node(stamp, (Input(node),), stamp.output_schema([node.schema]), {}, uid=_free("arrived", graph))
     sink = ParquetSink(path)

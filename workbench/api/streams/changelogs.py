@@ -40,19 +40,27 @@ def check_names(made: pa.Schema, inputs: Sequence[pa.Schema], spec: OperatorSpec
     Raises:
         PlanError: names the column.
     """
+    key = changelog_key(spec)
     taken = [name for name in made.names if name in _OURS]
     if not taken:
         return
-    computed = (
-        {name for name, value in getattr(spec, "columns", ()) if plain_name(value) != name}
-        if isinstance(spec, Select | WithColumns)
-        else set()
-    )
-    ours = conforms(spec, MakesChanges) or any(map(is_changelog, inputs)) or changelog_key(spec) is not None
-    if taken == [KIND] and ours and KIND not in computed and made.field(KIND).type == FIELD.type:
-        return
-    advice = "; rows with flags of their own become a changelog with as_changelog(...)" if taken[0] == KIND else ""
-    raise PlanError(f"a column is named {taken[0]!r}, which the engine uses itself: choose another name{advice}")
+    if _gives_kinds(made, inputs, spec, key is not None):
+        taken.remove(KIND)
+    if taken:
+        advice = "; rows with flags of their own become a changelog with as_changelog(...)" if KIND in taken else ""
+        raise PlanError(f"a column is named {taken[0]!r}, which the engine uses itself: choose another name{advice}")
+
+
+def _gives_kinds(made: pa.Schema, inputs: Sequence[pa.Schema], spec: OperatorSpec | Source, declared: bool) -> bool:
+    """Whether a column of that name is the one of the kinds: of a changelog that passes through, or is made here."""
+    if not is_changelog(made):
+        return False
+    if isinstance(spec, Select | WithColumns) and any(
+        name == KIND and plain_name(value) != KIND for name, value in spec.columns
+    ):
+        return False
+    ours = conforms(spec, MakesChanges) or any(map(is_changelog, inputs)) or declared
+    return ours and made.field(made.names.index(KIND)).type == FIELD.type
 
 
 def changelog_key(spec: object) -> tuple[str, ...] | None:

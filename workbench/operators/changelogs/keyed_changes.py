@@ -210,8 +210,8 @@ class _Table(Operator):
 
         if spec.on_error == "fail":
             raise RecordError(
-                f"{sentence(int(rows[0]))}: add it to kinds={{...}}, or keep such rows aside with "
-                "on_error='dead_letter'",
+                f"{sentence(int(rows[0]))}: give its meaning in kinds={{...}} (in SQL 'changelog.insert' = '...'), or "
+                "keep such rows aside with on_error='dead_letter'",
                 origin=spec.origin,
             )
         letters = []
