@@ -75,6 +75,8 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
     "KeyedStream.latest_by(order)": lambda c, _: stream().key_by("k").latest_by(c("t")),
     "KeyedStream.earliest_by(order)": lambda c, _: stream().key_by("k").earliest_by(c("t")),
     "KeyedStream.top_n(order)": lambda c, _: stream().key_by("k").top_n(2, c("t")),
+    "Stream.as_changelog(key)": lambda c, _: stream().as_changelog(c("n"), op="k"),
+    "Stream.as_changelog(op)": lambda c, _: stream().as_changelog("n", op=c("k")),
     "count_distinct(column)": lambda c, _: stream().group_by("k").aggregate(m=wb.count_distinct(c("n"))),
     "Stream.join(on)": lambda c, _: stream().join(TABLE, on={c("k"): c("k")}),
     "Stream.connect(on)": lambda c, _: stream().connect(stream(), on=[c("k")]),
