@@ -14,7 +14,7 @@ from workbench.durable.delayed_encoding import GONE
 from workbench.errors import PlanError
 from workbench.expressions import plain_name
 from workbench.operators.aggregates.preaggregated import RECORDS
-from workbench.operators.changelogs.row_kinds import FIELD, KIND, MakesChanges, TakesChanges, is_changelog
+from workbench.operators.changelogs.row_kinds import FIELD, KIND, GivesChanges, TakesChanges, is_changelog
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.contract.conforming import conforms
 from workbench.operators.stateless.filter import Filter
@@ -59,7 +59,7 @@ def _gives_kinds(made: pa.Schema, inputs: Sequence[pa.Schema], spec: OperatorSpe
         name == KIND and plain_name(value) != KIND for name, value in spec.columns
     ):
         return False
-    ours = conforms(spec, MakesChanges) or any(map(is_changelog, inputs)) or declared
+    ours = conforms(spec, GivesChanges) or any(map(is_changelog, inputs)) or declared
     return ours and made.field(made.names.index(KIND)).type == FIELD.type
 
 
@@ -105,8 +105,8 @@ def upsert_key(end: Input) -> tuple[str, ...] | None:
         return None
     if not node.inputs:
         return changelog_key(spec) or None
-    if conforms(spec, MakesChanges):
-        assert isinstance(spec, MakesChanges)
+    if conforms(spec, GivesChanges):
+        assert isinstance(spec, GivesChanges)
         return spec.upsert_key([upsert_key(item) for item in node.inputs], [item.schema for item in node.inputs])
     key = upsert_key(node.inputs[0])
     if key is None or not isinstance(spec, Filter | Select | WithColumns):
@@ -139,4 +139,4 @@ def _is_spread_by(end: Input, key: tuple[str, ...]) -> bool:
     node = end.node
     if end.exchange not in (None, "forward") or node.parallelism is not None:
         return False
-    return conforms(node.spec, MakesChanges) or (bool(node.inputs) and _is_spread_by(node.inputs[0], key))
+    return conforms(node.spec, GivesChanges) or (bool(node.inputs) and _is_spread_by(node.inputs[0], key))

@@ -11,6 +11,7 @@ from workbench.api.streams.joining import by_keys
 from workbench.durations import Duration, parse_duration
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
+from workbench.operators.changelogs.revised_windows import RevisedAggregate, RevisedApply, revises
 from workbench.operators.contract.base import OperatorSpec
 from workbench.operators.functions.user_function import SchemaLike
 from workbench.operators.windows.aggregate import WindowAggregate
@@ -97,7 +98,8 @@ class WindowedStream:
         origin = caller()
         end, named = named_aggregates(self._stream._end, aggregates, (Aggregation, HolisticAggregation), origin)
         of = self._settings
-        spec = WindowAggregate(
+        kind = RevisedAggregate if revises(of) else WindowAggregate
+        spec = kind(
             self._keys,
             of.window,
             named,
@@ -135,9 +137,8 @@ class WindowedStream:
             ['k', 'window_start', 'window_end', 'spread']
         """
         origin = caller()
-        return self._then(
-            WindowApply(self._keys, self._settings, function, schema, LATE, origin), self._stream._end, origin
-        )
+        kind = RevisedApply if revises(self._settings) else WindowApply
+        return self._then(kind(self._keys, self._settings, function, schema, LATE, origin), self._stream._end, origin)
 
     def _then(self, spec: OperatorSpec, end: Input, origin: Origin | None) -> Stream:
         hidden = computed_for_aggregates(end, self._stream._end)

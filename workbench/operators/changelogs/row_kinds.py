@@ -47,7 +47,7 @@ class Grows(Protocol):
 
 
 @runtime_checkable
-class MakesChanges(TakesChanges, Grows, Protocol):
+class GivesChanges(Protocol):
     """A spec of an operator that keeps a table of results and emits how it changes."""
 
     def upsert_key(self, keys: Sequence[tuple[str, ...] | None], inputs: Sequence[pa.Schema]) -> tuple[str, ...] | None:
@@ -60,6 +60,11 @@ class MakesChanges(TakesChanges, Grows, Protocol):
         Returns:
             None: equal rows can occur several times.
         """
+
+
+@runtime_checkable
+class MakesChanges(TakesChanges, Grows, GivesChanges, Protocol):
+    """One that reads changelogs, too, and whose state can grow for ever."""
 
 
 def is_changelog(schema: pa.Schema) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -104,7 +104,16 @@ class WindowAggregate:
         return f"a window of each {', '.join(self.keys)}" if self.window.bounds == "position" and self.keys else None
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        schema, output = inputs[0], self.output_schema(inputs)
+        return self.logic(inputs[0], self.output_schema(inputs), lambda contents: contents)
+
+    def logic(self, schema: pa.Schema, output: pa.Schema, around: Callable[[Contents], Contents]) -> Operator:
+        """New logic for one subtask.
+
+        Args:
+            schema: of the records.
+            output: of the results.
+            around: what holds the contents of windows, given these contents.
+        """
         settings = self._settings
         named = [(name, item) for name, item in self.aggregates if isinstance(item, Aggregation)]
         running = [item for _, item in named]
@@ -122,4 +131,4 @@ class WindowAggregate:
             contents = RunningAggregates(named, schema)
             if isinstance(self.window, Sliding) and settings.takes_panes:
                 panes = PaneFolder(self.window, running, schema)
-        return WindowOperator(settings, self.keys, schema, output, contents, self.late_tag, panes)
+        return WindowOperator(settings, self.keys, schema, output, around(contents), self.late_tag, panes)

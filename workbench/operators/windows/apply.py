@@ -21,7 +21,7 @@ from workbench.operators.functions.user_function import (
     function_name,
     wrong_row,
 )
-from workbench.operators.windows.contents import Fired, Results
+from workbench.operators.windows.contents import Contents, Fired, Results
 from workbench.operators.windows.operator import WindowOperator
 from workbench.operators.windows.rows import KeptRecords
 from workbench.operators.windows.settings import WindowSettings
@@ -83,10 +83,13 @@ class WindowApply:
         return f"a window of each {', '.join(self.keys)}" if counts and self.keys else None
 
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
-        schema, output = inputs[0], self.output_schema(inputs)
+        return self.logic(inputs[0], self.output_schema(inputs), lambda contents: contents)
+
+    def logic(self, schema: pa.Schema, output: pa.Schema, around: Callable[[Contents], Contents]) -> Operator:
+        """New logic for one subtask; see `WindowAggregate.logic`."""
         function = _Applied(self, schema.names, declared_schema(self.schema, self.kind, self.origin))
         contents = KeptRecords(schema.names, schema, function, self.settings.evictor)
-        return WindowOperator(self.settings, self.keys, schema, output, contents, self.late_tag)
+        return WindowOperator(self.settings, self.keys, schema, output, around(contents), self.late_tag)
 
 
 class _Applied:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -111,6 +111,23 @@ class Contents(Protocol):
             table: e rows with ``state_columns``.
             places: shape (e,), the numbers of the entries in `tables`.
             tables: ``state_tables``.
+        """
+
+
+@runtime_checkable
+class Revises(Protocol):
+    """Contents that keep the rows that windows have emitted."""
+
+    def revised(self, entries: Int64s, rows: pa.RecordBatch, which: Int64s) -> tuple[pa.RecordBatch, Int64s]:
+        """The changes to other rows.
+
+        Args:
+            entries: shape (f,), the windows that fire.
+            rows: what they emit now.
+            which: shape (rows,), the window of each, as an index of `entries`.
+
+        Returns:
+            The changes, and the window of each.
         """
 
 
