@@ -13,6 +13,7 @@ import pyarrow as pa
 
 import workbench as wb
 from workbench.api.running.pipeline import Pipeline
+from workbench.operators.changelogs.row_kinds import KIND
 
 from .drawn import SECOND, Drawn, listed
 from .expected import Exactly, Expected
@@ -99,7 +100,8 @@ class Draft:
         rows = self.value(f"SELECT count(*) FROM {name}")
         self.story.append(f"{name} = {note} of {drawn.table} ({rows} rows)")
         made_kinds = drawn.kinds if kinds is None else kinds
-        assert stream.columns == list(made_kinds), (stream.columns, list(made_kinds))
+        columns = [name for name in stream.columns if name != KIND]
+        assert columns == list(made_kinds), (columns, list(made_kinds))
         return Drawn(stream, name, made_kinds, drawn.ordered if ordered is None else ordered, drawn.timed)
 
     def sink(self, stream: wb.Stream, table: str) -> str:

@@ -80,34 +80,6 @@ class Between:
 
 
 @dataclass(frozen=True)
-class Growing:
-    """Sessions told while they grow: these rows come out, and before them only parts of them.
-
-    Attributes:
-        rows: what each has at last: the columns of a key, the start, the end and the number of its records.
-    """
-
-    sink: str
-    rows: pa.Table
-
-    def problem(self, got: Mapping[str, pa.Table]) -> str:
-        whole = rows_of(self.rows)
-        had = rows_of(got[self.sink])
-        if lacks := set(whole).difference(had):
-            return f"{self.sink} {self.rows.column_names} lacks {sorted(lacks, key=repr)[:4]}"
-        by_key: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
-        for *key, start, end, count in whole:
-            by_key.setdefault(tuple(key), []).append((start, end, count))
-        for *key, start, end, count in had:
-            if not any(
-                at <= start < end <= to and (0 < count < most or (start, end, count) == (at, to, most))
-                for at, to, most in by_key.get(tuple(key), ())
-            ):
-                return f"{self.sink} {self.rows.column_names} has {(*key, start, end, count)}, no part of a session"
-        return ""
-
-
-@dataclass(frozen=True)
 class Gathered:
     """Lists that together hold these values, each beside the columns `beside`: each record was in a result once.
 
