@@ -78,6 +78,9 @@ class WindowedStream:
         minima, maxima and means are folded as records arrive; with ``wb.median``, ``wb.top_k`` or ``wb.collect_list``
         among them, or an evictor, the window keeps its records until it ends.
 
+        Sessions with allowed lateness, or with a trigger that fires early and does not purge, are a changelog: a record
+        that lengthens or merges sessions takes back the rows that they have emitted.
+
         Source: F1-7; Flink's ``aggregate``.
 
         Args:
