@@ -70,7 +70,6 @@ class WindowOperator(Operator):
         self._panes = panes
         self._entries = WindowEntries(settings, keys, schema, contents)
         self._contents = contents
-        self._revises = contents if isinstance(contents, Revises) else None
         self._moment = Moment()
         self._passed_us = NO_TIME  # the last watermark sent downstream
         self.tells_event_time = isinstance(settings.window, Session) and settings.time == "event"
@@ -313,8 +312,8 @@ class WindowOperator(Operator):
             columns = [column.take(pa.array(which)) for column in columns]
         times = self._times(entries, ends, moments)
         batch = pa.RecordBatch.from_arrays([*columns, *results.columns], schema=self._output_schema)
-        if self._revises is not None:
-            batch, which = self._revises.revised(entries, batch, which)
+        if isinstance(self._contents, Revises):
+            batch, which = self._contents.revised(entries, batch, which)
         return Records(batch, None if times is None else times[which]), which
 
     def _times(self, entries: Int64s, ends: Int64s, moments: Int64s | None) -> Int64s | None:
