@@ -60,7 +60,10 @@ WRONG = {
         "no aggregate": (
             lambda clicks: clicks.key_by("user").window(wb.session("10min")), "a window needs an aggregate"
         ),
-        "early": (windowed(wb.session("10min"), trigger=wb.triggers.on_count(1)), "clicks = 1 occurs"),
+        "early": (
+            windowed(wb.session("10min"), trigger=wb.triggers.purging(wb.triggers.on_count(1))),
+            "clicks = 1 occurs",
+        ),
         "only the last": (windowed(wb.session("10min"), evictor=wb.windows.keep_last(1)), "only one click"),
     },
 }  # fmt: skip
