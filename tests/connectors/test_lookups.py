@@ -82,7 +82,7 @@ def test_rows_of_a_database_file(engine: str, tmp_path: Path) -> None:
     for refused, message in (
         (wb.SqlLookup(url, "nowhere", NAMES), "cannot look up rows in 'nowhere' of .*"),
         (wb.SqlLookup(f"{engine}:///{tmp_path / 'none.db'}", "ads", NAMES, key="ad"), "does not exist"),
-        (wb.SqlLookup(url, "ads", {"name": pa.int64()}, key="ad"), "do not have these columns: .*shoes"),
+        (wb.SqlLookup(url, "ads", {"name": pa.int64()}, key="ad"), "the column 'name' does not fit int64 .*shoes"),
     ):
         with pytest.raises(SourceError, match=message), closing(refused.open()) as opened:
             opened.find(7)

@@ -102,7 +102,11 @@ def test_what_cannot_be_read_is_named(server: PostgresProcess) -> None:
             "nowhere",
             r"cannot read 'nowhere' of postgresql://\*\*\*@/postgres\S*: .*exist; check its name",
         ),
-        ({"id": pa.int64(), "city": pa.int64()}, "orders", "do not have these columns: .*; declare other types"),
+        (
+            {"id": pa.int64(), "city": pa.int64()},
+            "orders",
+            "the column 'city' does not fit int64 .*orders, id 1.*; declare other types",
+        ),
     ):
         (reader,) = readers(wb.SqlSource(server.url, table, schema), 1)
         with pytest.raises(SourceError, match=message) as raised:

@@ -12,19 +12,20 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.arguments import text_of
+from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, compared, fitted, selected
 from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.contract.secrets import revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
 from workbench.connectors.sql.duckdb import DuckDB
+from workbench.connectors.sql.polled_table import place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
-from workbench.connectors.sql.session import Session, fact_of, fixed, may_return, numbered
+from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
 from workbench.connectors.sql.sink import database_at
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
-from workbench.raised import first_line_of
 
 _CONNECT_S = 2
 _BUSY_S = 10.0
@@ -118,7 +119,6 @@ class SqlRows(RemoteRows):
         super().__init__(Calls(lookup.database.url, PostgreSQL().errors, self._lost))
         self._idle: list[Any] = []
         self._closed = False
-        self._query = numbered(_query(lookup))
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         try:
@@ -149,7 +149,8 @@ class SqlRows(RemoteRows):
         except IndexError:
             session = Session(revealed_url(self._lookup.url), self.calls.job, _CONNECT_S, _SILENT_S)
         try:
-            found = session.query(self._query, key)
+            session.statement = session.statement or self._statement(session)
+            found = session.query(session.statement, key)
         except BaseException:
             session.close()
             raise
@@ -157,6 +158,23 @@ class SqlRows(RemoteRows):
         if self._closed:
             self._disconnect()
         return found
+
+    def _statement(self, session: Session) -> str:
+        lookup = self._lookup
+        session.query(SETTINGS)
+        place = place_of(session.query, lookup.table)
+        if place is None:
+            raise SourceError(
+                f"cannot look up rows in {lookup.table!r} of {lookup.database.url}: it does not exist; check its name, "
+                "or create it first"
+            )
+        columns = session.query(COLUMNS, (place,))
+        kinds = {row["name"]: (row["type"], row["class"]) for row in columns.to_pylist()}
+        where = " AND ".join(
+            f"{quoted(name)} = {compared(*kinds[name], f'${at}') if name in kinds else f'${at}'}"
+            for at, name in enumerate(lookup.key, 1)
+        )
+        return f"SELECT {selected(columns, lookup.schema, lookup.table)} FROM {place} WHERE {where} LIMIT 2"
 
 
 class FileRows(OpenTable):
@@ -213,12 +231,8 @@ def _row(lookup: SqlLookup, found: pa.Table, key: Sequence[Any]) -> Mapping[str,
     if found.num_rows > 1:
         pairs = ", ".join(f"{name} = {value!r}" for name, value in zip(lookup.key, key, strict=True))
         raise SourceError(f"the table {lookup.table!r} has several rows with {pairs}: look up by a unique key")
-    try:
-        rows = found.cast(lookup.schema).to_pylist()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-        raise SourceError(
-            f"rows of {lookup.table!r} do not have these columns: {first_line_of(error)}; declare other types"
-        ) from error
+    pairs = ", ".join(f"{name} {value!r}" for name, value in zip(lookup.key, key, strict=True))
+    rows = fitted(found, lookup.schema, lambda _: f"{lookup.table}, {pairs}").to_pylist()
     return rows[0] if rows else None
 
 

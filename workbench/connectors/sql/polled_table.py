@@ -13,7 +13,7 @@ from workbench.errors import SourceError
 from workbench.operators.contract.base import Snapshot
 from workbench.operators.snapshots.pieces import value_in
 
-Query = Callable[[str, tuple[object, ...]], pa.Table]
+Query = Callable[..., pa.Table]
 _INTEGERS = ("smallint", "integer", "bigint")
 _OTHERS = {
     "v": "a view, whose rows show neither a unique key nor when they were committed: read the table below it",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.connectors.columns.postgresql_columns import COLUMNS
+from workbench.connectors.columns.postgresql_stores import StoredColumn
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
 from workbench.connectors.sql.database import quoted, quoted_list
 from workbench.connectors.sql.kept import KEPT
 from workbench.connectors.sql.session import ServerHangsError, Session, connected, driver_error
+from workbench.errors import SinkError
 
 _ROWS = "workbench_rows"
 _TURN = 0x776F726B62  # the key of the advisory lock: transactions of sinks take turns, as in a file
+_SHOWN = 200
 _UNFIT = "42"
 """SQLSTATE class of statements that do not fit the tables."""
 
@@ -113,12 +117,17 @@ class PostgreSQL:
         """All at once: directly, or through a temporary table where rows replace others or the types differ."""
         rows = _storable(rows)
         names = quoted_list(rows.column_names)
-        if not conflict and _has_types(connection, table, rows.schema):
+        columns = _stored_columns(connection, table, rows.schema)
+        if not conflict and all(column.is_copied for column in columns):
             connection.ingest(table, rows)
             return
         connection.execute(f"CREATE TEMPORARY TABLE {_ROWS} ON COMMIT DROP AS SELECT {_typed(rows.schema)} WHERE FALSE")
         connection.ingest(_ROWS, rows, temporary=True)
-        connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {_ROWS} {conflict}")
+        if not all(column.is_copied for column in columns):
+            connection.execute("SET LOCAL TimeZone = 'UTC'")
+            _check_values(connection, table, columns)
+        values = ", ".join(column.value for column in columns)
+        connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {values} FROM {_ROWS} {conflict}")
         connection.execute(f"DROP TABLE {_ROWS}")
 
 
@@ -179,9 +188,29 @@ def _typed(schema: pa.Schema) -> str:
     return ", ".join(columns)
 
 
-def _has_types(connection: Session, table: str, schema: pa.Schema) -> bool:
-    """Whether the columns of the table have the types that COPY sends; it converts nothing."""
-    names = quoted_list(schema.names)
-    found = connection.query(f"SELECT {names} FROM {quoted(table)} WHERE FALSE").schema
-    kinds = zip(found.types, schema.types, strict=True)
-    return all(PostgreSQL().column_type(theirs) == PostgreSQL().column_type(ours) for theirs, ours in kinds)
+def _stored_columns(connection: Session, table: str, schema: pa.Schema) -> list[StoredColumn]:
+    """The columns of the table that the rows go to; one that it does not have is left to the server's own error."""
+    found = {row["name"]: row for row in connection.query(COLUMNS, (quoted(table),)).to_pylist()}
+    columns = []
+    for field in schema:
+        given = PostgreSQL().column_type(field.type) or ""
+        row = found.get(field.name, {"type": given, "declared": ""})
+        columns.append(StoredColumn(quoted(field.name), given, row["type"], row["declared"]))
+    return columns
+
+
+def _check_values(connection: Session, table: str, columns: Sequence[StoredColumn]) -> None:
+    """Reject rows with a value that the table would change.
+
+    Raises:
+        SinkError: names the column, its type and the value.
+    """
+    for column in columns:
+        if not column.declared or not (change := column.change):
+            continue
+        connection.execute(f"SELECT {column.name}::text FROM {_ROWS} WHERE {change} LIMIT 1")
+        for (value,) in connection.fetchall():
+            raise SinkError(
+                f"the column {column.name} of the table {table!r} is {column.declared}, which would change the value "
+                f"{str(value)[:_SHOWN]} ({column.given}): CAST it before the sink, or give the column a wider type"
+            )

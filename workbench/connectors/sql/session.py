@@ -65,12 +65,14 @@ class Session:
 
     Attributes:
         attempts: as above.
+        statement: of the user of the connection, who keeps it here; empty: none yet.
     """
 
     def __init__(
         self, url: str, attempts: Attempts, connect_s: int = _CONNECT_S, silent_s: float | None = None
     ) -> None:
         self.attempts = attempts
+        self.statement = ""
         self._silent_s = _SILENT_S if silent_s is None else silent_s
         self._url, self._connect_s = url, connect_s
         self._raw: Any = None

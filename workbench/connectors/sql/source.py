@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false, whole_number
+from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, fitted, selected
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import revealed_url
-from workbench.connectors.sql.database import quoted, quoted_list
+from workbench.connectors.sql.database import quoted
 from workbench.connectors.sql.notices import Notices
 from workbench.connectors.sql.polled_table import PolledTable, place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
@@ -32,7 +33,6 @@ from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
-from workbench.raised import first_line_of
 from workbench.redaction import redacted
 
 _REST_US_MIN = 2_000
@@ -189,7 +189,7 @@ class SqlReader(SourceReader):
         self._settling = Settling(source.settle_us, source.start_after)
         self._end: int | None = None
         self._is_over = False
-        self._place = ""
+        self._place, self._columns = "", ""
         self._table: PolledTable | None = None
         self._is_own = False
         self._retries = Retries(source.retries, server=source.server.url)
@@ -280,6 +280,7 @@ class SqlReader(SourceReader):
         if self._session is None:
             self._session = Session(revealed_url(self._source.url), Attempts(0.0), _CONNECT_S)
             self._session.execute(f"SET statement_timeout = {_ANSWER_MS}")
+            self._session.query(SETTINGS)
         if self._notices is not None:
             self._notices.listen()  # before the query: what is added after it is notified
         return self._session.query(sql, parameters)
@@ -305,6 +306,7 @@ class SqlReader(SourceReader):
         names = f"{source.table!r} of {source.server.url}"
         seen.check_is_that(self._table, last, self._greatest(), names)
         self._table, self._settling.lowest = seen, seen.lowest
+        self._columns = selected(self._query(COLUMNS, (self._place,)), source.schema, source.table)
         if (missed := self._missed()) is not None:
             raise SourceError(
                 f"{names} has a row with {source.key} {missed}, which became visible after larger keys were read (the "
@@ -334,12 +336,12 @@ class SqlReader(SourceReader):
     def _fetch(self, count: int) -> pa.Table:
         """The next rows, except those before which other rows can still become visible; notes the end."""
         source, settling = self._source, self._settling
-        key, names = quoted(source.key), quoted_list(source.schema.names)
+        key = quoted(source.key)
         bounds = [] if settling.last is None else [f"{key} > '{settling.last}'::bigint"]
         bounds += [] if self._end is None else [f"{key} <= '{self._end}'::bigint"]
         where = f"WHERE {' AND '.join(bounds)} " if bounds else ""
         rows = self._query(
-            f"SELECT {names}, age(xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid) AS {_SETTLED}"
+            f"SELECT {self._columns}, age(xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid) AS {_SETTLED}"
             f" FROM {self._place} {where}ORDER BY {key} LIMIT {count}"
         )
         settled = rows[_SETTLED].to_pylist()
@@ -357,14 +359,8 @@ class SqlReader(SourceReader):
 
     def _delivered(self, table: pa.Table) -> Fetched:
         source = self._source
-        try:
-            rows = table.cast(source.schema)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise SourceError(
-                f"rows of {source.table!r} after {source.key} {self._settling.last} do not have these columns: "
-                f"{first_line_of(error)}; declare other types"
-            ) from error
-        keys = rows[source.key].to_pylist()
+        keys = table[source.key].to_pylist()
+        rows = fitted(table, source.schema, lambda row: f"{source.table}, {source.key} {keys[row]}")
         self._settling.passed(np.asarray(keys, np.int64))
         batch = rows.combine_chunks().to_batches()[0]
         place = f"{source.table} of {source.server.url}, {source.key}"
