@@ -42,9 +42,9 @@ class Disk:
         """Give a file a second name, which must not exist."""
         os.link(source, target)
 
-    def make_folder(self, folder: str) -> None:
-        """Create a folder in an existing one."""
-        os.mkdir(folder)
+    def make_folder(self, folder: str, mode: int = 0o777) -> None:
+        """Create a folder in an existing one, with the permissions of `mode` that the umask leaves."""
+        os.mkdir(folder, mode)
 
     def delete(self, path: str) -> None:
         """Delete a file, if it exists."""
@@ -64,13 +64,26 @@ class UnsyncedFolderError(OSError):
     """The names in a folder (`filename`) could not be made durable."""
 
 
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+_OF_OTHERS = 0o077
+
 DISK: ContextVar[Disk] = ContextVar("DISK", default=Disk())  # noqa: B039  it has no state
 """The disk in use; by default the system's."""
 
 
 def open_no_link(path: str, flags: int) -> int:
-    """Open a file for `FileIO`; a symbolic link is refused, not followed."""
+    """Open a file for `FileIO`; a symbolic link is refused, not followed. A new file has the mode of the umask."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def open_private(path: str, flags: int) -> int:
+    """Do the same for writing a file that only its owner can read, even if one is there that others can read."""
+    descriptor = os.open(path, flags | os.O_NOFOLLOW, PRIVATE_FILE)
+    if os.fstat(descriptor).st_mode & _OF_OTHERS:
+        with suppress(OSError):  # some file systems have no modes
+            os.fchmod(descriptor, PRIVATE_FILE)
+    return descriptor
 
 
 def sync_path(path: str | os.PathLike[str]) -> None:
@@ -82,11 +95,15 @@ def sync_path(path: str | os.PathLike[str]) -> None:
         os.close(descriptor)
 
 
-def make_folder_durably(folder: str | os.PathLike[str]) -> None:
+def make_folder_durably(folder: str | os.PathLike[str], *, private: bool = False) -> None:
     """Create a folder and its missing parents, so that all of them survive a power failure.
 
     The parent of a new folder is synced before anything is created in the new folder. An existing folder is not synced:
     `take_folder_durably` does that.
+
+    Args:
+        folder: an existing one keeps its mode.
+        private: whether only its owner can use what is created; otherwise the umask decides.
 
     Raises:
         UnsyncedFolderError: a parent folder cannot be synced.
@@ -97,9 +114,9 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
         return
     parent = os.path.dirname(path) or "."
     if parent != path:
-        make_folder_durably(parent)
+        make_folder_durably(parent, private=private)
     try:
-        DISK.get().make_folder(path)
+        DISK.get().make_folder(path, PRIVATE_FOLDER if private else 0o777)
     except FileExistsError:  # another process is creating it, and may not have synced its parent yet
         if not os.path.isdir(path):
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
@@ -111,18 +128,23 @@ def make_folder_durably(folder: str | os.PathLike[str]) -> None:
         raise
 
 
-def take_folder_durably(folder: str | os.PathLike[str]) -> None:
+def take_folder_durably(folder: str | os.PathLike[str], *, private: bool = False) -> None:
     """Create a folder and its missing parents, or use an existing one, so that it survives a power failure.
 
     The process that created an existing folder may have been killed before syncing its name, so all parent folders are
     synced, up to the root of their file system.
+
+    Args:
+        folder: an existing one keeps its mode.
+        private: whether only its owner can use it, if it is created; the umask decides about its parents.
 
     Raises:
         UnsyncedFolderError: a parent folder cannot be synced.
         OSError: it cannot be created.
     """
     path = os.path.abspath(folder)
-    make_folder_durably(path)
+    make_folder_durably(os.path.dirname(path))
+    make_folder_durably(path, private=private)
     for above in _folders_above(path):
         with suppress(PermissionError):  # nothing was created in a folder that may not be opened
             _sync_folder(above)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 from weakref import WeakSet
 
-from workbench.durable.disk import open_no_link, take_folder_durably
+from workbench.durable.disk import open_no_link, open_private, take_folder_durably
 from workbench.durable.holder import Holder
 
 _TEXT_MAX = 4_096
@@ -47,6 +47,7 @@ class FolderLock:
         folder: created if it does not exist; absolute.
         name: of the lock file in it, which also names the owner.
         holder: the owner.
+        private: whether only this user can use the folder and the file, where they are created.
         heir_of: an expired lease that this process has replaced. The owner of that lease may still be running, but has
             lost its rights: the lock file is replaced, which the old owner notices at its next check.
 
@@ -55,8 +56,9 @@ class FolderLock:
         OSError: the folder cannot be written or locked.
     """
 
-    def __init__(self, folder: Path, name: str, holder: Holder, heir_of: str = "") -> None:
+    def __init__(self, folder: Path, name: str, holder: Holder, heir_of: str = "", *, private: bool = False) -> None:
         self.folder = folder
+        self._private = private
         self.place = f"{folder}/{name}"
         self.holder = holder
         self._lock: FileIO | None = None
@@ -126,11 +128,11 @@ class FolderLock:
         return lock
 
     def _opened(self, mode: str) -> FileIO:
-        take_folder_durably(self.folder)
+        take_folder_durably(self.folder, private=self._private)
         with suppress(FileNotFoundError):
             if not stat.S_ISREG(os.lstat(self.place).st_mode):  # a link or a pipe that came with the folder
                 raise OSError(errno.EINVAL, "Not a regular file", self.place)
-        return FileIO(self.place, mode, opener=open_no_link)
+        return FileIO(self.place, mode, opener=open_private if self._private else open_no_link)
 
     def _name(self) -> None:
         """Write the owner to the lock file; the lock is valid even if the disk is full."""

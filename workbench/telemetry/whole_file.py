@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from workbench.durable.disk import PRIVATE_FILE
 from workbench.errors import SettingError, told_by
 
 
@@ -17,6 +18,7 @@ def replaced(path: Path) -> Iterator[Path]:
     """A draft to write, which replaces `path` when it is complete; a pipe or device is written directly.
 
     The draft exists as an empty file from the start, so an unwritable folder is noticed before the work begins.
+    Only its owner can read it, whatever the mode of the file that it replaces.
 
     Raises:
         SettingError: the file system refuses to write it; names `path`.
@@ -27,7 +29,7 @@ def replaced(path: Path) -> Iterator[Path]:
         if target.exists() and not target.is_file():
             yield target
         else:
-            draft.touch()
+            draft.touch(mode=PRIVATE_FILE)
             yield draft
             draft.replace(target)
     except OSError as error:

@@ -151,7 +151,7 @@ class KnownDirectories:
         """Add a path or URI, unless it contains a secret, which must not be stored."""
         if redacted(location) != location:
             return
-        make_folder_durably(self._folder)
+        make_folder_durably(self._folder, private=True)
         name = hashlib.sha256(os.fsencode(location)).hexdigest()[:16]
         write_durably(self._folder / f"{name}.json", json.dumps({"directory": location}).encode())
 

@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from workbench.errors import SettingError
 from workbench.packages import needed
+from workbench.redaction import redacted
 
 _REFERENCE = re.compile(r"\$\{(?P<name>[^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYRING = "keyring:"
-_SECRET_NAME = re.compile(r"(password|secret|token|credential|api[._-]?key|\.pem$|key\.pem)", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"passw|passphrase|secret|token|credential|api[._-]?key|\.pem$|key\.pem|authorization|cookie"
+    r"|(?:^|[._-])(?:pass|pwd|auth)$|^x-[\w-]*key$|subscription-key$",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(
+    r"(?P<scheme>\w+)://(?P<user>[^/?#@:\s]*)(?P<password>:(?:\$\{[^{}]*\})?)?@"  # the password, if any, is a reference
+)
+_KEY_FILE = re.compile(r"(?<=[?&])(?:sslkey|ssl_keyfile)=[^&#\s]*")
+_TOKEN_SCHEMES = ("nats", "tls")
+"""The schemes of URLs in which a user without a password is a token."""
+_SCHEME_OF_LOGIN = re.compile(r"^\s*(?:basic|bearer|digest|negotiate|token|apikey)\b", re.IGNORECASE)
 
 
 def revealed(text: str) -> str:
@@ -83,18 +95,55 @@ def check_no_literal(name: str, value: str) -> None:
         workbench.errors.SettingError: the option 'password' has a secret in plain text: set an environment variable, \
 and write '${NAME}' instead, or '${keyring:service/user}'
     """
-    if "://" in value:
-        try:
-            literal = urlsplit(_REFERENCE.sub("", value)).password
-        except ValueError:
-            literal = None  # the code that reads the URL reports the error
-    else:
-        literal = _REFERENCE.sub("", value) if _SECRET_NAME.search(name) else None
-    if literal:
+    if is_literal(name, value):
         raise SettingError(
             f"the option {name!r} has a secret in plain text: set an environment variable, and write '${{NAME}}' "
             "instead, or '${keyring:service/user}'"
         )
+
+
+def is_literal(name: str, value: str) -> bool:
+    """Whether a text has a secret in plain text.
+
+    Args:
+        name: of the option, header or attribute whose value it is.
+        value: a URL, a login or any other text.
+
+    Example:
+        >>> is_literal("url", "postgresql://ann:${PASSWORD}@db/flights"), is_literal("url", "nats://t0ken@db")
+        (False, True)
+        >>> is_literal("Authorization", "Bearer ${TOKEN}"), is_literal("sasl.password", "pa55word")
+        (False, True)
+    """
+    if "://" in value:
+        plain = _REFERENCE.sub("{NAME}", _KEY_FILE.sub("", _LOGIN.sub(_without_login, value)))
+        return redacted(plain) != plain
+    if name.lower() == "cookie":
+        value = ";".join(item.partition("=")[2] for item in value.split(";"))
+    rest = _SCHEME_OF_LOGIN.sub("", _REFERENCE.sub("", value)).strip(" ;,")
+    if rest and _SECRET_NAME.search(name):
+        return True
+    plain = _REFERENCE.sub("{NAME}", value)
+    return redacted(plain) != plain
+
+
+def references(text: str) -> list[str]:
+    """The environment variables to which a text refers.
+
+    Example:
+        >>> references("postgresql://${DB_USER}:${DB_PASSWORD}@db/flights")
+        ['DB_USER', 'DB_PASSWORD']
+    """
+    found = (match["name"] for match in _REFERENCE.finditer(text))
+    return [name for name in found if _VARIABLE.fullmatch(name)]
+
+
+def _without_login(found: re.Match[str]) -> str:
+    user = found["user"]
+    is_token = found["scheme"].lower() in _TOKEN_SCHEMES and found["password"] is None
+    if is_token and _REFERENCE.sub("", user):
+        return found[0]
+    return f"{found['scheme']}://"
 
 
 def _secret(name: str) -> str:

@@ -22,19 +22,24 @@ from workbench.durable.disk import (
     UnsyncedFolderError,
     make_folder_durably,
     open_no_link,
+    open_private,
     take_folder_durably,
 )
 from workbench.errors import CorruptCheckpointError, SinkError, cannot_be_read, remedy
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, *, private: bool = False) -> None:
     """Create a sink's folder and its parents, durably.
+
+    Args:
+        folder: may exist.
+        private: as for `make_folder_durably`.
 
     Raises:
         SinkError: it cannot be created, or one above it cannot be synced.
     """
     with _refused(folder):
-        make_folder_durably(folder)
+        make_folder_durably(folder, private=private)
 
 
 def take_folder(folder: Path) -> None:
@@ -60,16 +65,21 @@ def _refused(folder: Path) -> Iterator[None]:
         raise SinkError(f"cannot create the folder {folder}: {error.strerror}; choose a writable folder") from error
 
 
-def write_durably(path: Path, data: Any) -> None:
+def write_durably(path: Path, data: Any, *, shared: bool = False) -> None:
     """Write bytes (any buffer) so that `path` holds all of them or does not exist, even after a crash.
+
+    Args:
+        path: of the file.
+        data: its bytes.
+        shared: whether the umask decides who can read it, as for the output of a sink; otherwise only its owner can.
 
     Raises:
         SinkError: the file cannot be written (no space, no permission, disk error).
     """
-    write_pieces_durably(path, (data,))
+    write_pieces_durably(path, (data,), shared=shared)
 
 
-def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
+def write_pieces_durably(path: str | Path, pieces: Iterable[Any], *, shared: bool = False) -> None:
     """Do the same for consecutive buffers, each of which is released before the next is taken.
 
     Raises:
@@ -81,7 +91,7 @@ def write_pieces_durably(path: str | Path, pieces: Iterable[Any]) -> None:
     try:
         disk = DISK.get()
         with FileIO(
-            temporary, "w", opener=open_no_link
+            temporary, "w", opener=open_no_link if shared else open_private
         ) as file:  # pieces are large, or there is only one: buffering gains nothing
             begun = True
             for piece in pieces:
@@ -140,12 +150,14 @@ class PartFile:
     Args:
         path: of the file.
         encode: creates its bytes (any buffer); released, with its rows, as soon as they are on disk.
+        shared: as for `write_durably`.
     """
 
-    __slots__ = ("_checksum", "_encode", "_lock", "path")
+    __slots__ = ("_checksum", "_encode", "_lock", "_shared", "path")
 
-    def __init__(self, path: Path, encode: Callable[[], Any]) -> None:
+    def __init__(self, path: Path, encode: Callable[[], Any], *, shared: bool = False) -> None:
         self.path = path
+        self._shared = shared
         self._encode: Callable[[], Any] | None = encode
         self._lock = threading.Lock()
         self._checksum = ""
@@ -167,7 +179,7 @@ class PartFile:
         with self._lock:
             if self._encode is not None:
                 data = memoryview(self._encode())
-                write_durably(self.path, data)
+                write_durably(self.path, data, shared=self._shared)
                 self._checksum = checksum(data)
                 self._encode = None
             return self._checksum

@@ -268,7 +268,7 @@ class PartSinkLogic(Operator):
         self._batches, self._rows, self._bytes = [], 0, 0
         number, suffix = len(self._rolled), self._format.suffix
         name = pending_name(self._epoch, self._subtask, self._attempt, number, self._run, suffix)
-        file = PartFile(self._folder / name, lambda: self._format.encode(rows))
+        file = PartFile(self._folder / name, lambda: self._format.encode(rows), shared=True)
         self._rolled.append(file)
         return file
 

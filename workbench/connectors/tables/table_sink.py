@@ -162,7 +162,7 @@ class _TableSinkLogic(Operator):
         self._subtask = context.subtask
         if context.data_dir is not None:
             self._folder = context.data_dir / _FOLDER / self._spec.name
-            make_folder(self._folder)
+            make_folder(self._folder, private=True)
             if os.path.realpath(self._folder) != f"{os.path.realpath(context.data_dir)}/{_FOLDER}/{self._spec.name}":
                 raise SinkError(
                     f"the folder {self._folder} of the table {self._spec.name!r} is a symbolic link, whose target may "

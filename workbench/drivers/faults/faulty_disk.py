@@ -98,8 +98,8 @@ class ProbedDisk(Disk):
         self._linked[source] = target
         self._given(target, lambda: _remove(target))
 
-    def make_folder(self, folder: str) -> None:
-        super().make_folder(folder)
+    def make_folder(self, folder: str, mode: int = 0o777) -> None:
+        super().make_folder(folder, mode)
         self._given(folder, lambda: _remove(folder))
 
     def delete(self, path: str) -> None:

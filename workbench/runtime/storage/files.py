@@ -107,7 +107,7 @@ class LocalFiles:
 
     def write(self, path: str, pieces: Iterable[Any]) -> None:
         target = self.path_of(path)
-        make_folder_durably(os.path.dirname(target))
+        make_folder_durably(os.path.dirname(target), private=True)
         write_pieces_durably(target, pieces)
 
     def read(self, path: str, running: RunningChecksum, most: int = ANY_SIZE) -> Any:
@@ -163,7 +163,7 @@ class LocalFiles:
         with _regular(old):
             pass
         folder = os.path.dirname(new)
-        make_folder_durably(folder)
+        make_folder_durably(folder, private=True)
         self.delete(to)
         disk = DISK.get()
         try:

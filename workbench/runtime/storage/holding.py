@@ -79,7 +79,7 @@ class LocalHold:
         self.holder = Holder.this_process()
         self.lease = self.ended = ""
         try:
-            self._lock = FolderLock(folder.absolute(), LOCK, self.holder)
+            self._lock = FolderLock(folder.absolute(), LOCK, self.holder, private=True)
         except TakenError as taken:
             raise HeldError(str(folder), taken.holder) from None
         except OSError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,7 @@ from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.data_source import ROWS, CarriedDataSource
 from workbench.spark.engine.processor import CarriedProcessor
-from workbench.spark.engine.sent import sent, shipped
+from workbench.spark.engine.sent import placed, sent, shipped
 from workbench.spark.engine.sessions import register
 
 if TYPE_CHECKING:
@@ -48,21 +47,19 @@ def start_carried(
         PlanError: a function cannot be sent to Spark's workers.
     """
     content = sent(plan)
-    file = root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
-    file.write_bytes(content)
-    shipped(spark.sparkContext, file.name, content)
+    name = shipped(spark.sparkContext, content)
     source = register(spark, CarriedDataSource)
     frame: DataFrame = (
         spark.readStream.format(source)
         .option("folder", str(root / "source"))
-        .option("plan", str(file))
+        .option("plan", str(placed(content)))
         .option("rows", str(batch_rows))
         .option("clocked", str(clocked).lower())
         .load()
     )
     for level in range(plan.levels):
         frame = frame.groupBy("task").transformWithStateInPandas(
-            CarriedProcessor(file.name, level), outputStructType=ROWS, outputMode="Append", timeMode="None"
+            CarriedProcessor(name, level), outputStructType=ROWS, outputMode="Append", timeMode="None"
         )
 
     def take(rows: DataFrame, number: int) -> None:

@@ -12,14 +12,17 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from workbench.connectors.parts.part_files import write_durably
+from workbench.durable.disk import PRIVATE_FILE, PRIVATE_FOLDER, make_folder_durably
 from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, unknown
@@ -28,6 +31,8 @@ from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage.locations import lasting
 
 _PIPELINE = "pipeline.json"
+PLANS = "plan-*.bin"
+"""Names of files that earlier versions wrote, with functions and secrets of the pipeline."""
 LOCK = "owner"
 """Name of the file that a process locks while its job uses the directory."""
 
@@ -96,7 +101,7 @@ class Directory:
                 )
             self.root = Path(place)
             try:
-                self._lock = FolderLock(self.root, LOCK, Holder.this_process(job))
+                self._lock = FolderLock(self.root, LOCK, Holder.this_process(job), private=True)
             except TakenError as taken:
                 raise CheckpointError(
                     f"the checkpoint directory {place!r} is in use by {taken}: wait for it, or choose another"
@@ -111,8 +116,10 @@ class Directory:
         except BaseException:
             self.close()
             raise
+        for left in self.root.glob(PLANS):  # of earlier versions; they may hold secrets
+            left.unlink(missing_ok=True)
         for name in ("source", "spark"):
-            self.folder(name).mkdir(exist_ok=True)
+            make_folder_durably(self.folder(name), private=True)
 
     def folder(self, name: str) -> Path:
         """A folder below the root."""
@@ -147,6 +154,8 @@ class Directory:
 
     def close(self) -> None:
         """Release the folder; a temporary one is removed."""
+        if self.kept:
+            _close_to_others(self.folder("spark"))
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -181,6 +190,15 @@ class Directory:
             saved = replace(saved, whole=identity.whole)
             write_durably(file, json.dumps(asdict(saved), indent=2).encode())
         return saved
+
+
+def _close_to_others(folder: Path) -> None:
+    """Make what Spark has written readable by its owner only; so far, only the mode of its folder has protected it."""
+    for place, _, names in os.walk(folder):
+        with suppress(OSError):  # gone, or on a file system without modes
+            os.chmod(place, PRIVATE_FOLDER)
+            for name in names:
+                os.chmod(f"{place}/{name}", PRIVATE_FILE)
 
 
 def check_unused(place: str | Path | None, resume: bool) -> None:

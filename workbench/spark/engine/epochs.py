@@ -17,6 +17,7 @@ import pyarrow as pa
 from workbench.connectors.contract.base import Sink
 from workbench.connectors.parts.part_files import write_pieces_durably
 from workbench.connectors.tables.tables import Tables
+from workbench.durable.disk import make_folder_durably
 from workbench.elements import Records
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import Counters, Operator, OperatorContext, Snapshot
@@ -85,7 +86,7 @@ class Epochs:
         states = {uid: operator.snapshot(epoch) for uid, operator in self._operators.items()}
         encoded = encode(states)
         if self._folder is not None:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            make_folder_durably(self._folder, private=True)
             write_pieces_durably(str(self._folder / f"{epoch}.epoch"), encoded.pieces())
         for operator in self._operators.values():
             operator.notify_complete(epoch)

@@ -36,8 +36,7 @@ class LogReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is unt
         if self._reading is None:
             from workbench.spark.engine.sent import received
 
-            file = Path(self._options["plan"])
-            self._reading = self._opened(received(file.name, file.read_bytes))
+            self._reading = self._opened(received(Path(self._options["plan"])))
         offset: Offset = self._reading.next_offset(start or self.initialOffset())
         return offset
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from workbench.durable.disk import make_folder_durably
 from workbench.elements import Records
 from workbench.operators.event_time.watermarks import Bounded
 from workbench.operators.joins.lookup import LookupJoin
@@ -26,7 +26,7 @@ from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSource
 from workbench.spark.engine.rereading import can_reread
-from workbench.spark.engine.sent import sent
+from workbench.spark.engine.sent import placed, sent
 from workbench.spark.engine.sessions import active_kept, expect_one_batch, register
 from workbench.spark.engine.whole_log import quoted, whole_log
 
@@ -76,11 +76,8 @@ class NativePlan:
 
     @cached_property
     def _file(self) -> Path:
-        """The plan for Spark's Python workers."""
-        content = sent(self._plan)
-        file = self._root / f"plan-{hashlib.sha256(content).hexdigest()[:16]}.bin"
-        file.write_bytes(content)
-        return file
+        """The plan for the processes that read sources."""
+        return placed(sent(self._plan))
 
     @cached_property
     def _format(self) -> str:
@@ -142,7 +139,7 @@ class NativePlan:
             frame = whole_log(self._spark, node.spec.log, columns)
             return frame.withWatermark(TIME, f"{bound_us} microseconds") if self._windows else frame
         folder = self._root / "source" / uid
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder_durably(folder, private=True)
         reread = node.spec.log.path.absolute() if can_reread(node.spec) else None
         frame = (
             self._spark.readStream.format(self._format)

@@ -31,7 +31,7 @@ class CarriedProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is u
         from workbench.spark.carried.level import is_at, run_task
         from workbench.spark.engine.sent import received
 
-        plan, task = received(self._plan, lambda: Path(SparkFiles.get(self._plan)).read_bytes()), int(key[0])
+        plan, task = received(Path(SparkFiles.get(self._plan))), int(key[0])
         if not is_at(plan, task, self._level):
             yield from rows
             return

@@ -1,24 +1,31 @@
 """Sends the plan, with the functions of users, to Spark's Python workers.
 
-It is pickled by value with Spark's own pickler, for the duration of one run; checkpoints never contain it.
+It is pickled by value with Spark's own pickler, for the life of this process, into a file that only this user can read,
+in a temporary folder: checkpoints never contain it. A worker compares the content with the checksum in the name of the
+file, which Spark has sent it, and reads no file that others can write. Sinks run in the driver, so they are left out.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
+from io import BytesIO, FileIO
 from pathlib import Path
 from typing import Any
 
 from pyspark import cloudpickle
 
-from workbench.errors import PlanError
+from workbench.connectors.contract.base import Sink
+from workbench.durable.disk import open_private
+from workbench.durable.only_mine import check_only_mine
+from workbench.errors import CheckpointError, PlanError
 from workbench.errors import __file__ as errors_file
 from workbench.spark.carried.plan import CarriedPlan
 
@@ -26,16 +33,38 @@ _RECEIVED: dict[str, CarriedPlan] = {}
 
 
 def sent(plan: CarriedPlan) -> bytes:
-    """The plan as bytes.
+    """The plan as bytes, without its sinks.
 
     Raises:
         PlanError: a function of the pipeline refers to a value that cannot be sent; names the variable.
     """
     with _by_value():
         try:
-            return bytes(cloudpickle.dumps(plan))
+            return _pickled(plan)
         except Exception as error:
             raise _unsendable(plan, error) from error
+
+
+def _pickled(value: object) -> bytes:
+    content = BytesIO()
+    _Pickler(content).dump(value)
+    return content.getvalue()
+
+
+class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # PySpark is untyped here
+    """Replaces each sink by an empty one: it may hold connections, or functions that belong to the driver."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, Sink) and not isinstance(obj, SinkInDriver):
+            return SinkInDriver, ()
+        return super().reducer_override(obj)
+
+
+class SinkInDriver(Sink):
+    """Stands for a sink in the workers."""
+
+    kind = "sink"
+    name = "sink"
 
 
 @contextmanager
@@ -63,8 +92,17 @@ def _by_value() -> Iterator[None]:
             cloudpickle.unregister_pickle_by_value(module)
 
 
-def shipped(context: Any, name: str, content: bytes) -> None:
-    """Make the plan available to executors under this name, including executors that are started later.
+def placed(content: bytes) -> Path:
+    """A file with the plan for processes on this machine, until this process ends."""
+    file = _folder() / f"plan-{_checksum(content)}.bin"
+    if not file.exists():
+        with FileIO(file, "w", opener=open_private) as written:
+            written.write(content)
+    return file
+
+
+def shipped(context: Any, content: bytes) -> str:
+    """Make the plan available to executors, including executors that are started later; return the name of its file.
 
     Spark sends each new executor all files of its context; if one is missing, every task there fails. So the file must
     exist until this process ends, longer than the checkpoint directory of a job may. The plan is not part of the
@@ -72,12 +110,11 @@ def shipped(context: Any, name: str, content: bytes) -> None:
 
     Args:
         context: of Spark.
-        name: of the file, which identifies its content.
         content: of the plan.
     """
-    file = _folder() / name
-    file.write_bytes(content)
+    file = placed(content)
     context.addFile(str(file))
+    return file.name
 
 
 @cache
@@ -87,22 +124,31 @@ def _folder() -> Path:
     return folder
 
 
-def received(name: str, read: Callable[[], bytes]) -> CarriedPlan:
+def _checksum(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def received(file: Path) -> CarriedPlan:
     """Receive the plan in a worker; it is unpickled once in each process.
 
-    Args:
-        name: identifies its content.
-        read: returns its bytes.
+    Raises:
+        CheckpointError: another user could have written the file, or its content is not what was sent.
     """
-    if name not in _RECEIVED:
-        plan = cloudpickle.loads(read())
+    if file.name not in _RECEIVED:
+        check_only_mine(file)
+        content = file.read_bytes()
+        if file.name != f"plan-{_checksum(content)}.bin":
+            raise CheckpointError(f"{file} is not the plan that was sent to this worker: run the pipeline again")
+        plan = cloudpickle.loads(content)
         _RECEIVED.clear()
-        _RECEIVED[name] = plan
-    return _RECEIVED[name]
+        _RECEIVED[file.name] = plan
+    return _RECEIVED[file.name]
 
 
 def _unsendable(plan: CarriedPlan, error: Exception) -> PlanError:
     for node in plan.graph.logical.nodes:
+        if node.role == "sink":
+            continue
         for function in _functions(node.spec):
             for name, value in _variables(function):
                 if not _fits(value):
@@ -123,7 +169,7 @@ def _unsendable(plan: CarriedPlan, error: Exception) -> PlanError:
 
 def _fits(value: object) -> bool:
     try:
-        cloudpickle.dumps(value)
+        _pickled(value)
     except Exception:  # noqa: BLE001  a user's object may raise anything
         return False
     return True

@@ -25,6 +25,7 @@ _SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "500",
     "spark.sql.streaming.pollingDelay": "20ms",
+    "fs.permissions.umask-mode": "077",  # of checkpoints
 }
 
 

@@ -35,6 +35,7 @@ from workbench.operators.stateless.with_columns import WithColumns
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.spark.engine.reading import FAR_US
+from workbench.spark.engine.secrets import plain_secret
 from workbench.windows.schedule import AT_END
 from workbench.windows.sliding import Sliding
 from workbench.windows.tumbling import Tumbling
@@ -140,6 +141,11 @@ def _refusal(node: Node) -> str:
     align = None if node.watermarks is None else node.watermarks.align
     if align is not None:
         return "sources on Spark do not wait for each other: leave out align, or run in the kernel"
+    if name := plain_secret(node):
+        return (
+            f"its {name!r} has a secret in plain text, which would be sent to other processes in a file: set an "
+            "environment variable, and write '${NAME}' instead"
+        )
     return ""
 
 

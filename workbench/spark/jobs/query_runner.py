@@ -21,6 +21,7 @@ from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
 from workbench.spark.engine.failures import SHORT_OF_MEMORY, failure_of, is_impatience
 from workbench.spark.engine.native_query import start_native
+from workbench.spark.engine.secrets import environment_sent
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.batch_limits import BatchLimits
 from workbench.spark.jobs.batch_record import BatchRecord
@@ -230,12 +231,13 @@ class QueryRunner:
         self.state = "INITIALIZING"
         where = run.session, self._plan, run.directory.root
         how: dict[str, Any] = {"interval": self.limits.trigger, "batch_rows": self.limits.batch_rows}
-        if run.is_carried:
-            query = start_carried(*where, **how, clocked=run.clocked, write=self.write)
-        else:
-            parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
-            how |= {"reread_rows": self.limits.reread_rows, "parts": parts, "whole": run.directory.whole}
-            query = start_native(*where, **how, write=self.write)
+        with environment_sent(run.session.sparkContext, run.graph.logical):
+            if run.is_carried:
+                query = start_carried(*where, **how, clocked=run.clocked, write=self.write)
+            else:
+                parts = int(run.session.conf.get("spark.sql.shuffle.partitions") or "2")
+                how |= {"reread_rows": self.limits.reread_rows, "parts": parts, "whole": run.directory.whole}
+                query = start_native(*where, **how, write=self.write)
         self.queries.append(query)
         self.state = "RUNNING"
 

@@ -6,16 +6,17 @@ the run that continues from the copy repeats that batch.
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from workbench.durable.disk import make_folder_durably, sync_path
+from workbench.durable.disk import PRIVATE_FOLDER, make_folder_durably, open_private, sync_path
 from workbench.errors import CheckpointError
 from workbench.runtime.storage import check_name
-from workbench.spark.engine.directory import LOCK
+from workbench.spark.engine.directory import LOCK, PLANS
 
 _SAVEPOINTS = "savepoints"
 _DRAFT = ".draft"
@@ -55,10 +56,11 @@ def copy_directory(root: Path, folder: Path) -> None:
     """
     draft = folder.with_name(f"{_DRAFT}-{folder.name}")
     try:
-        make_folder_durably(folder.parent)
+        make_folder_durably(folder.parent, private=True)
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(root, draft, ignore=_others(root), copy_function=_copy_durably)
         for path, _, _ in os.walk(draft):
+            os.chmod(path, PRIVATE_FOLDER)  # `copytree` has copied the mode
             sync_path(path)
         os.utime(draft)  # its age, which `copytree` has taken from the directory
         draft.rename(folder)
@@ -70,12 +72,14 @@ def copy_directory(root: Path, folder: Path) -> None:
 
 def _others(root: Path) -> Callable[[str, list[str]], set[str]]:
     def ignored(folder: str, names: list[str]) -> set[str]:
-        return {_SAVEPOINTS, LOCK} & set(names) if Path(folder) == root else set()
+        left_out = {_SAVEPOINTS, LOCK, *fnmatch.filter(names, PLANS)}
+        return left_out & set(names) if Path(folder) == root else set()
 
     return ignored
 
 
 def _copy_durably(source: str, target: str) -> None:
     with suppress(FileNotFoundError):  # Spark removes old files of its state stores at any time
-        shutil.copyfile(source, target)
+        with open(source, "rb") as old, open(target, "xb", opener=open_private) as new:  # noqa: PTH123  with an opener
+            shutil.copyfileobj(old, new)
         sync_path(target)
