@@ -31,11 +31,11 @@ def plain_secret(node: Node) -> str:
 
 
 @contextmanager
-def environment_sent(context: Any, graph: LogicalGraph) -> Iterator[None]:
+def environment_sent(spark: Any, graph: LogicalGraph) -> Iterator[None]:
     """Within the block, functions that are given to Spark take along the variables to which sources and lookups refer.
 
     Args:
-        context: of Spark.
+        spark: the session.
         graph: of the pipeline.
     """
     names = {
@@ -46,13 +46,17 @@ def environment_sent(context: Any, graph: LogicalGraph) -> Iterator[None]:
         for name in (*references(text), *(_OF_LIBPQ if text.startswith("postgresql://") else ()))
     }
     values = {name: value for name in names if (value := os.environ.get(name)) is not None}
-    before: dict[str, str] = dict(context.environment)
-    context.environment.update(values)
+    if not values:
+        yield
+        return
+    environment: dict[str, str] = spark.sparkContext.environment
+    before = dict(environment)
+    environment.update(values)
     try:
         yield
     finally:
-        context.environment.clear()
-        context.environment.update(before)
+        environment.clear()
+        environment.update(before)
 
 
 def _sent(node: Node) -> Iterator[object]:

@@ -231,7 +231,7 @@ class QueryRunner:
         self.state = "INITIALIZING"
         where = run.session, self._plan, run.directory.root
         how: dict[str, Any] = {"interval": self.limits.trigger, "batch_rows": self.limits.batch_rows}
-        with environment_sent(run.session.sparkContext, run.graph.logical):
+        with environment_sent(run.session, run.graph.logical):
             if run.is_carried:
                 query = start_carried(*where, **how, clocked=run.clocked, write=self.write)
             else:
