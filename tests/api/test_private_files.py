@@ -31,7 +31,9 @@ def no_umask() -> Iterator[None]:
 
 def modes(folder: Path) -> set[tuple[str, int]]:
     """The modes of a folder and of all that is in it, with their kind."""
-    return {("folder" if path.is_dir() else "file", path.stat().st_mode & 0o777) for path in (folder, *folder.rglob("*"))}
+    return {
+        ("folder" if path.is_dir() else "file", path.stat().st_mode & 0o777) for path in (folder, *folder.rglob("*"))
+    }
 
 
 PRIVATE = {("folder", 0o700), ("file", 0o600)}

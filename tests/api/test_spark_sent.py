@@ -1,4 +1,4 @@
-"""What Spark's workers receive: every public connector can be sent, no secret is, and only a private file is unpickled."""
+"""What Spark's workers receive: all public connectors can be sent, without secrets, and only private files are read."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ SOURCES: dict[type, Callable[[Path], wb.Stream]] = {
     GeneratorSource: lambda folder: wb.Stream.from_generator(numbers, COLUMNS, limit=5),
     SocketSource: lambda folder: wb.Stream.from_socket("localhost", 9_999),
     ReplaySource: replayed,
-    wb.KafkaSource: read_from(lambda: wb.KafkaSource("localhost:1", "t", COLUMNS, options={"sasl.password": "${WB_SECRET}"})),
+    wb.KafkaSource: read_from(
+        lambda: wb.KafkaSource("localhost:1", "t", COLUMNS, options={"sasl.password": "${WB_SECRET}"})
+    ),
     wb.RedisSource: read_from(lambda: wb.RedisSource("redis://:${WB_SECRET}@localhost:1", "s", COLUMNS)),
     wb.NatsSource: read_from(lambda: wb.NatsSource("nats://${WB_SECRET}@localhost:1", "s", COLUMNS)),
     wb.MqttSource: read_from(lambda: wb.MqttSource("mqtts://ann:${WB_SECRET}@localhost:1", topic="t", columns=COLUMNS)),
@@ -64,9 +66,13 @@ SOURCES: dict[type, Callable[[Path], wb.Stream]] = {
         lambda: wb.ServerEventSource("http://localhost:1/a", COLUMNS, headers={"Authorization": "Bearer ${WB_SECRET}"})
     ),
     wb.WebSocketSource: read_from(
-        lambda: wb.WebSocketSource("ws://localhost:1/?token=${WB_SECRET}", COLUMNS, subscribe=['{"password": "${WB_SECRET}"}'])
+        lambda: wb.WebSocketSource(
+            "ws://localhost:1/?token=${WB_SECRET}", COLUMNS, subscribe=['{"password": "${WB_SECRET}"}']
+        )
     ),
-    wb.SqlSource: read_from(lambda: wb.SqlSource("postgresql://ann:${WB_SECRET}@localhost:1/db", "t", {"id": pa.int64()})),
+    wb.SqlSource: read_from(
+        lambda: wb.SqlSource("postgresql://ann:${WB_SECRET}@localhost:1/db", "t", {"id": pa.int64()})
+    ),
 }
 SINKS: dict[type, Callable[[Path], Sink]] = {
     wb.TableSink: lambda folder: wb.TableSink("out"),
@@ -201,7 +207,7 @@ def test_a_login_without_a_secret_is_not_refused(source: Source) -> None:
 
 def test_workers_receive_the_variables_to_which_a_source_refers(monkeypatch: pytest.MonkeyPatch) -> None:
     class Session:
-        sparkContext: Any = type("Context", (), {"environment": {"PYTHONHASHSEED": "0"}})  # noqa: N815  Spark's name
+        sparkContext: Any = type("Context", (), {"environment": {"PYTHONHASHSEED": "0"}})
 
     monkeypatch.setenv("PGPASSWORD", "other")
     given = Session.sparkContext.environment

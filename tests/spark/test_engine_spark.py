@@ -267,7 +267,9 @@ def test_what_ends_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path: 
     assert set(called) == set(EXPECTED)  # at least once
     for secret in PASSWORDS.values():
         assert files_with(secret.encode(), tmp_path) == []
-    checkpoints = [path for name in ("random", "killed", "orphan") for path in (tmp_path / f"{name} checkpoints").rglob("*")]
+    checkpoints = [
+        path for name in ("random", "killed", "orphan") for path in (tmp_path / f"{name} checkpoints").rglob("*")
+    ]
     assert [path for path in checkpoints if path.name.startswith("plan-")] == []
     finished = (tmp_path / "killed checkpoints").rglob("*")
     assert [str(path) for path in finished if path.stat().st_mode & 0o077] == []

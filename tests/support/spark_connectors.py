@@ -1,4 +1,4 @@
-"""Sources and sinks of every kind that a job on Spark reads and writes in one query, and what they must hold at the end.
+"""Sources and sinks of every kind that a job on Spark reads and writes in one query, and what they hold at the end.
 
 The servers belong to the test; the process that runs the job is killed and started again. It receives their addresses
 in a file, and their passwords in its environment.
@@ -74,9 +74,7 @@ class Servers:
         logged = pa.table({"source": ["log"] * ROWS, "n": range(ROWS), "t": times})
         write_log(logged, self.folder / "log", event_time="t", arrival_time="t", channels=2)
         self.postgresql.query("CREATE TABLE numbers (id bigint PRIMARY KEY, source text NOT NULL, n bigint NOT NULL)")
-        self.postgresql.query(
-            f"INSERT INTO numbers SELECT g, 'postgresql', g - 1 FROM generate_series(1, {ROWS}) AS g"
-        )
+        self.postgresql.query(f"INSERT INTO numbers SELECT g, 'postgresql', g - 1 FROM generate_series(1, {ROWS}) AS g")
         self.kafka.topic(2, "in")
         self.kafka.topic(2, "out")
         self.kafka.send("in", messages("kafka"), 2)

@@ -196,9 +196,9 @@ def _close_to_others(folder: Path) -> None:
     """Make what Spark has written readable by its owner only; so far, only the mode of its folder has protected it."""
     for place, _, names in os.walk(folder):
         with suppress(OSError):  # gone, or on a file system without modes
-            os.chmod(place, PRIVATE_FOLDER)
+            Path(place).chmod(PRIVATE_FOLDER)
             for name in names:
-                os.chmod(f"{place}/{name}", PRIVATE_FILE)
+                Path(place, name).chmod(PRIVATE_FILE)
 
 
 def check_unused(place: str | Path | None, resume: bool) -> None:

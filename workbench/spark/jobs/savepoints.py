@@ -60,7 +60,7 @@ def copy_directory(root: Path, folder: Path) -> None:
         shutil.rmtree(draft, ignore_errors=True)
         shutil.copytree(root, draft, ignore=_others(root), copy_function=_copy_durably)
         for path, _, _ in os.walk(draft):
-            os.chmod(path, PRIVATE_FOLDER)  # `copytree` has copied the mode
+            Path(path).chmod(PRIVATE_FOLDER)  # `copytree` has copied the mode
             sync_path(path)
         os.utime(draft)  # its age, which `copytree` has taken from the directory
         draft.rename(folder)
