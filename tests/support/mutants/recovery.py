@@ -154,7 +154,7 @@ def folders_are_not_synced(patch: Patch) -> None:
 
 
 def new_folders_are_not_synced(patch: Patch) -> None:
-    def make(folder: Any) -> None:
+    def make(folder: Any, *, private: bool = False) -> None:
         for each in (*reversed(Path(folder).parents), Path(folder)):
             if not each.is_dir():
                 DISK.get().make_folder(str(each))
