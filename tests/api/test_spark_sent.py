@@ -27,8 +27,8 @@ from workbench.errors import CheckpointError, PlanError
 from workbench.operators.functions.lookup_table import LookupTable
 from workbench.plan.physical import build_physical_graph
 from workbench.spark.carried.plan import CarriedPlan
-from workbench.spark.engine.secrets import environment_sent
-from workbench.spark.engine.sent import SinkInDriver, placed, received, sent
+from workbench.spark.sending.secrets import environment_sent
+from workbench.spark.sending.sent import SinkInDriver, placed, received, sent
 
 SECRET = "s3cr3t-of-ours"
 COLUMNS = {"n": pa.int64()}

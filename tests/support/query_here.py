@@ -20,8 +20,8 @@ from workbench.spark.carried.level import Row
 from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.reading import BEGIN, Reading, logged
-from workbench.spark.engine.sent import sent
 from workbench.spark.jobs import batch_limits, launch, query_runner
+from workbench.spark.sending.sent import sent
 
 
 class QueryHere:

@@ -15,8 +15,8 @@ from workbench.spark.carried.plan import TOLD, CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.data_source import ROWS, CarriedDataSource
 from workbench.spark.engine.processor import CarriedProcessor
-from workbench.spark.engine.sent import placed, sent, shipped
 from workbench.spark.engine.sessions import register
+from workbench.spark.sending.sent import placed, sent, shipped
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession

@@ -34,7 +34,7 @@ class LogReader(DataSourceStreamReader):  # type: ignore[misc]  # PySpark is unt
 
     def latestOffset(self, start: Offset | None = None, limit: object = None) -> Offset:  # noqa: N802  Spark's name
         if self._reading is None:
-            from workbench.spark.engine.sent import received
+            from workbench.spark.sending.sent import received
 
             self._reading = self._opened(received(Path(self._options["plan"])))
         offset: Offset = self._reading.next_offset(start or self.initialOffset())

@@ -26,9 +26,9 @@ from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSource
 from workbench.spark.engine.rereading import can_reread
-from workbench.spark.engine.sent import placed, sent
 from workbench.spark.engine.sessions import active_kept, expect_one_batch, register
 from workbench.spark.engine.whole_log import quoted, whole_log
+from workbench.spark.sending.sent import placed, sent
 
 if TYPE_CHECKING:
     from workbench.spark.session import DataFrame, SparkSession

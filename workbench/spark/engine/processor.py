@@ -29,7 +29,7 @@ class CarriedProcessor(StatefulProcessor):  # type: ignore[misc]  # PySpark is u
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803  Spark's names
         # Imported late: Spark asks a separate process for the names of the states, which does not need these modules.
         from workbench.spark.carried.level import is_at, run_task
-        from workbench.spark.engine.sent import received
+        from workbench.spark.sending.sent import received
 
         plan, task = received(Path(SparkFiles.get(self._plan))), int(key[0])
         if not is_at(plan, task, self._level):

@@ -35,7 +35,7 @@ from workbench.operators.stateless.with_columns import WithColumns
 from workbench.operators.windows.aggregate import WindowAggregate
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.spark.engine.reading import FAR_US
-from workbench.spark.engine.secrets import plain_secret
+from workbench.spark.sending.secrets import plain_secret
 from workbench.windows.schedule import AT_END
 from workbench.windows.sliding import Sliding
 from workbench.windows.tumbling import Tumbling

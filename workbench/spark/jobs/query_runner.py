@@ -21,12 +21,12 @@ from workbench.spark.engine.directory import Directory
 from workbench.spark.engine.epochs import Epochs
 from workbench.spark.engine.failures import SHORT_OF_MEMORY, failure_of, is_impatience
 from workbench.spark.engine.native_query import start_native
-from workbench.spark.engine.secrets import environment_sent
 from workbench.spark.engine.tiers import SparkPlan
 from workbench.spark.jobs.batch_limits import BatchLimits
 from workbench.spark.jobs.batch_record import BatchRecord
 from workbench.spark.jobs.faults import BatchFaults
 from workbench.spark.jobs.figures import Figures
+from workbench.spark.sending.secrets import environment_sent
 from workbench.spark.watching.executors import ExecutorSeen, executors_of
 from workbench.spark.watching.observation import reports_after
 
