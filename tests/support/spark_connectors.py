@@ -1,7 +1,6 @@
 """Sources and sinks of every kind that a job on Spark reads and writes in one query, and what they hold at the end.
 
-The servers belong to the test; the process that runs the job is killed and started again. It receives their addresses
-in a file, and their passwords in its environment.
+The servers belong to the test. The job finds their addresses in a file, and the password in the environment.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 
 import duckdb
 import kafka_server
-import mqtt_server
 import nats_server
 import postgresql_server
 import pyarrow as pa
@@ -34,7 +32,7 @@ COLUMNS = {"source": pa.string(), "n": pa.int64()}
 SOURCES = ("files", "log", "postgresql", "kafka", "redis", "nats")
 EXPECTED = Counter((source, n) for source in SOURCES for n in range(ROWS))
 PLACES = "places.json"
-PASSWORDS = {"WB_MQTT_PASSWORD": mqtt_server.PASSWORD, "WB_PG_PASSWORD": "pa55word"}
+PASSWORDS = {"WB_PG_PASSWORD": "pa55word"}
 
 
 class Servers:
@@ -51,14 +49,12 @@ class Servers:
         self.kafka = until_end.enter_context(kafka_server.running())
         self.redis = until_end.enter_context(redis_server.running())
         self.nats = until_end.enter_context(nats_server.running())
-        self.mqtt = until_end.enter_context(mqtt_server.running())
         self._fill()
         places = {
             "postgresql": self.postgresql.url.replace(PASSWORDS["WB_PG_PASSWORD"], "${WB_PG_PASSWORD}"),
             "kafka": self.kafka.servers,
             "redis": self.redis.url,
             "nats": self.nats.url,
-            "mqtt": self.mqtt.url.replace(PASSWORDS["WB_MQTT_PASSWORD"], "${WB_MQTT_PASSWORD}"),
         }
         (folder / PLACES).write_text(json.dumps(places))
 
@@ -158,10 +154,3 @@ def everything(folder: Path) -> Pipeline:
     for each in more:
         whole = whole + each
     return whole
-
-
-def from_mqtt(folder: Path) -> Pipeline:
-    """Messages of a broker that asks for a password."""
-    place = json.loads((folder / PLACES).read_text())["mqtt"]
-    source = wb.MqttSource(place, topic="rows", columns=COLUMNS)
-    return wb.Stream.from_source(source).sink_to(wb.TableSink("messages"))
