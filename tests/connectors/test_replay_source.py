@@ -150,7 +150,7 @@ def test_the_reader_keeps_to_the_pace(tmp_path: Path) -> None:
     assert known(reader.poll(10)) == [100_000]
     assert reader.poll(10) == WaitUntil(21_000)
     clock.advance_to(31_000)
-    assert sorted(known(reader.poll(10)) + known(reader.poll(10))) == [300_000, 400_000]
+    assert known(reader.poll(10)) == [300_000, 400_000]
     assert reader.poll(10) == WaitUntil(61_000)
     assert reader.position_us == 400_000
     clock.advance_to(62_000)

@@ -39,6 +39,18 @@ class _Place:
     previous_us: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Records that follow a position without a gap, and their arrivals in microseconds."""
+
+    batch: pa.RecordBatch
+    arrivals: Int64s
+
+    def first(self, rows: int) -> Rest:
+        """At most the first `rows` of them."""
+        return self if rows >= len(self.arrivals) else Rest(self.batch.slice(0, rows), self.arrivals[:rows])
+
+
 class Cursor:
     """Reads one channel in order of arrival; holds at most one row group in memory, or one small file.
 
@@ -149,6 +161,19 @@ class Cursor:
             return None
         self.position = place.first_row + stop
         return self._batch.slice(start, stop - start)
+
+    def rest(self, end: int) -> Rest:
+        """The records from the position on that are in memory, without copying; does not move.
+
+        Args:
+            end: only records before this offset; it is behind the position.
+
+        Raises:
+            HistoryError: as for `read`.
+        """
+        place = self._load_position()
+        start, stop = self.position - place.first_row, min(end - place.first_row, place.rows)
+        return Rest(self._batch.slice(start, stop - start), self._arrivals[start:stop])
 
     def close(self) -> None:
         """Release the file and the loaded records; the cursor can be used again."""

@@ -17,6 +17,7 @@ from workbench.arguments import as_given, is_utf8, path_of
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay.cursor import Cursor
 from workbench.connectors.replay.draft import LogDraft, writing
+from workbench.connectors.replay.merge import Merge
 from workbench.connectors.replay.manifest import MANIFEST, Manifest, file_sha256, time_column
 from workbench.durable.regular_file import size_of_regular
 from workbench.elements import event_times
@@ -139,6 +140,15 @@ class ReplayLog:
     def arrival_time(self) -> str:
         """Name of the arrival-time column."""
         return self.manifest.arrival_time
+
+    def merge(self, channels: Sequence[int]) -> Merge:
+        """Create a reader of some channels, ascending, in order of arrival."""
+        column = self.manifest.order_column if len(channels) > 1 else ""
+        cursors = self
+        if column:
+            wider = self.schema.append(pa.field(column, pa.int64(), nullable=False))
+            cursors = ReplayLog(self._folder, replace(self.manifest, schema=wider))
+        return Merge([cursors.cursor(channel) for channel in channels], self.manifest)
 
     def cursor(self, channel: int) -> Cursor:
         """Create a cursor at the start of `channel`.

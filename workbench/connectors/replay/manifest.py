@@ -71,6 +71,14 @@ class LogFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Partitioned:
+    """All records with equal values in the columns `by` are in one channel; `writer` has chosen it."""
+
+    by: tuple[str, ...]
+    writer: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """All information about a replay log that is available without opening its Parquet files.
 
@@ -83,6 +91,10 @@ class Manifest:
         created_at: date and time in UTC.
         grown_from: identities of the logs that this one was before records were appended, oldest first; their offsets
             mean the same in this one.
+        appended_after: for each time that records were appended, the rows of each channel before.
+        partitioned: which columns decide on a record's channel; None: records are dealt out.
+        order_column: a column of the files, outside of `schema`, that orders records with the same arrival; empty: the
+            i-th records of all channels follow each other.
     """
 
     schema: pa.Schema
@@ -93,6 +105,9 @@ class Manifest:
     notes: tuple[str, ...] = ()
     created_at: str = ""
     grown_from: tuple[str, ...] = ()
+    appended_after: tuple[tuple[int, ...], ...] = ()
+    partitioned: Partitioned | None = None
+    order_column: str = ""
 
     @property
     def files(self) -> Iterator[LogFile]:
@@ -123,6 +138,9 @@ class Manifest:
             "fingerprint": dict(self.fingerprint),
             "notes": list(self.notes),
             "grown_from": list(self.grown_from),
+            "appended_after": [list(rows) for rows in self.appended_after],
+            "partitioned": None if self.partitioned is None else asdict(self.partitioned),
+            "order_column": self.order_column,
             "channels": [[asdict(file) for file in channel] for channel in self.channels],
         }
         return json.dumps(content, indent=1) + "\n"
@@ -152,9 +170,13 @@ class Manifest:
                 notes=made(tuple[str, ...], content["notes"], "notes"),
                 created_at=made(str, content["created_at"], "created_at"),
                 grown_from=made(tuple[str, ...], content.get("grown_from", []), "grown_from"),
+                appended_after=made(tuple[tuple[int, ...], ...], content.get("appended_after", []), "appended_after"),
+                partitioned=made(Partitioned | None, content.get("partitioned"), "partitioned"),
+                order_column=made(str, content.get("order_column", ""), "order_column"),
             )
             if manifest.rows != content["rows"]:
                 raise ValueError(f"it counts {content['rows']} rows and lists {manifest.rows}")
+            _check_order(manifest)
         except (ValueError, KeyError, TypeError, AttributeError, OSError, pa.ArrowException) as error:
             raise HistoryError(
                 f"{folder / MANIFEST} is not a replay log's manifest ({first_line_of(error)}): write the log again"
@@ -192,6 +214,21 @@ def _checked(channels: tuple[tuple[LogFile, ...], ...]) -> tuple[tuple[LogFile, 
                 arrived_us = group.last_arrival_us
             row += file.rows
     return channels
+
+
+def _check_order(manifest: Manifest) -> None:
+    """Reject facts about the order of records that contradict the files."""
+    names = manifest.schema.names
+    if manifest.order_column in names:
+        raise ValueError(f"its column {manifest.order_column!r} is also a column of the records")
+    if manifest.partitioned is not None and not set(manifest.partitioned.by).issubset(names):
+        raise ValueError(f"it is partitioned by {list(manifest.partitioned.by)}, which are not its columns")
+    before: tuple[int, ...] = (0,) * len(manifest.channels)
+    ends = tuple(sum(file.rows for file in channel) for channel in manifest.channels)
+    for rows in (*manifest.appended_after, ends):
+        if len(rows) != len(before) or any(row < start for start, row in zip(before, rows, strict=True)):
+            raise ValueError(f"records were appended after {list(rows)} rows of its channels")
+        before = rows
 
 
 def time_column(schema: pa.Schema, name: str, role: str) -> pa.Field:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
-from workbench.connectors.replay.cursor import Cursor
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
 from workbench.connectors.replay.log import ReplayLog
+from workbench.connectors.replay.merge import Merge
 from workbench.connectors.replay.pace import Pace
 from workbench.elements import Records, event_times
 from workbench.errors import HistoryError
@@ -76,24 +76,23 @@ records, which would each cost a step."""
 
 
 class ReplayReader(SourceReader):
-    """Reads the channels i with ``i % parallelism == subtask``; each is a split, named after its number.
+    """Reads the channels i with ``i % parallelism == subtask``, in the order in which their records arrived.
 
-    It reads from the channel whose next record arrived first, up to a chunk: so with chunks of one record the channels
-    are merged exactly by arrival, and with larger ones up to a chunk (results do not depend on it: every split has its
-    own watermark). A split that has ended stays ended, even if a seek goes back; a split that a seek moved behind its
-    last record, or that was empty from the start, leaves ``splits()`` without a last ``Fetched``.
+    Each channel is a split, named after its number. The channels of one reader are one sequence: they have one event
+    time, end together, and all their records belong to the first of these splits.
 
     Attributes:
         records_read: number of records read by this reader since it was opened or restored.
     """
 
-    shares_event_time = False
+    shares_event_time = True
 
     def __init__(self, source: ReplaySource, pace: Pace | None) -> None:
         self._source = source
         self._given_pace = pace
-        self._cursors: dict[int, Cursor] = {}
-        self._active: list[int] = []
+        self._merge: Merge
+        self._channels: tuple[int, ...] = ()
+        self._splits: tuple[str, ...] = ()
         self._generation = 0
         self._rested_us = 0
         self.records_read = 0
@@ -104,13 +103,13 @@ class ReplayReader(SourceReader):
         self._pace = self._given_pace or self._source.open_pace(context.clock.now_us())
         self._generation = self._pace.generation
         log = self._source.log
-        self._cursors = {i: log.cursor(i) for i in range(context.subtask, log.channels, context.parallelism)}
-        self._active = list(self._cursors)
-        self._forget_ended()
+        self._channels = tuple(range(context.subtask, log.channels, context.parallelism))
+        self._merge = log.merge(self._channels)
+        self._begin()
 
     def splits(self) -> Sequence[str]:
-        """The channels that have not ended."""
-        return [str(channel) for channel in self._active]
+        """The channels; none when all of them have ended."""
+        return list(self._splits)
 
     @property
     def position_us(self) -> int:
@@ -119,17 +118,17 @@ class ReplayReader(SourceReader):
 
     def pending_records(self) -> int:
         """Records of this reader's channels that have not been read."""
-        return sum(self._cursors[channel].rows - self._cursors[channel].position for channel in self._active)
+        return self._merge.pending
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
-        """At most `max_records` records of one channel that are due now.
+        """At most `max_records` records that are due now.
 
         Raises:
             HistoryError: the log is damaged; names the file and the row.
         """
-        pace = self._pace
+        pace, merge = self._pace, self._merge
         self._follow_seek()
-        if not self._active:
+        if not self._splits:
             return Exhausted()
         now_us = self._clock.now_us()
         limit_us = pace.limit_us(now_us)
@@ -137,9 +136,9 @@ class ReplayReader(SourceReader):
             return WaitUntil(None)
         if now_us < self._rested_us:
             return WaitUntil(self._rested_us)
-        arrival_us, channel = min((self._arrival_us(channel), channel) for channel in self._active)
-        cursor = self._cursors[channel]
-        batch = cursor.read(max_records, limit_us)
+        arrival_us = merge.peek_arrival_us()
+        assert arrival_us is not None, "a reader at its end has no splits"
+        batch = merge.read(max_records, limit_us)
         if batch is None:
             due_us = pace.due_at(arrival_us)
             self._rested_us = now_us + BREATH_US
@@ -148,19 +147,18 @@ class ReplayReader(SourceReader):
         self.records_read += batch.num_rows
         last = batch.column(log.arrival_time).slice(batch.num_rows - 1)
         last_us = int(event_times(last, log.arrival_time)[0])
-        pace.reached(channel, last_us)
-        if cursor.exhausted:
-            self._active.remove(channel)
-            cursor.close()
-        where = counted(f"{log.path}, channel {channel}, offset", cursor.position - batch.num_rows)
+        pace.reached(self._channels[0], last_us)
+        split = self._splits[0]
+        where = merge.place_before(batch.num_rows, str(log.path))
+        self._note_end()
         records, due = Records.timed(batch, log.event_time), pace.due_between(arrival_us, last_us)
-        return Fetched(records, str(channel), where=where, due_us=due)
+        return Fetched(records, split, where=where, due_us=due)
 
     def snapshot(self) -> Snapshot:
         """``{"log": identity, "offsets": {"0": 123}, "position_us": ...}``; it includes an earlier seek, even if a
         paused reader has not been polled since."""
         self._follow_seek()
-        offsets: dict[str, Json] = {str(channel): cursor.position for channel, cursor in self._cursors.items()}
+        offsets: dict[str, Json] = {str(channel): offset for channel, offset in self._merge.offsets().items()}
         return {"log": self._source.log.manifest.identity, "offsets": offsets, "position_us": self.position_us}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -180,21 +178,19 @@ class ReplayReader(SourceReader):
                 )
             offsets.update(value_in(snapshot, "offsets", dict[str, int]))
             positions_us.append(value_in(snapshot, "position_us", int))
-        for channel, cursor in self._cursors.items():
+        for channel in self._channels:
             if str(channel) not in offsets:
                 raise HistoryError(
                     f"the checkpoint has no offset for channel {channel} of {log.path}: it belongs to another job"
                 )
-            cursor.seek(offsets[str(channel)])
-        self._active = list(self._cursors)
-        self._forget_ended()
+        self._merge.seek([offsets[str(channel)] for channel in self._channels])
+        self._begin()
         self.records_read = 0
         self._pace.restart(max(positions_us), self._clock.now_us())
 
     def close(self) -> None:
         """Close the files."""
-        for cursor in self._cursors.values():
-            cursor.close()
+        self._merge.close()
 
     def _follow_seek(self) -> None:
         generation, sought_us = self._pace.sought()
@@ -202,14 +198,15 @@ class ReplayReader(SourceReader):
             return
         self._generation = generation
         self._rested_us = 0
-        for channel in self._active:
-            self._cursors[channel].seek_time(sought_us)
-        self._forget_ended()
+        if self._splits:  # what has ended stays ended, even if a seek goes back
+            self._merge.seek_time(sought_us)
+            self._note_end()
 
-    def _forget_ended(self) -> None:
-        self._active = [channel for channel in self._active if not self._cursors[channel].exhausted]
+    def _begin(self) -> None:
+        self._splits = tuple(str(channel) for channel in self._channels)
+        self._note_end()
 
-    def _arrival_us(self, channel: int) -> int:
-        arrival_us = self._cursors[channel].peek_arrival_us()
-        assert arrival_us is not None, "an ended channel is not active"
-        return arrival_us
+    def _note_end(self) -> None:
+        if self._merge.exhausted:
+            self._splits = ()
+            self._merge.close()
