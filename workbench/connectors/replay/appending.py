@@ -66,6 +66,7 @@ class LogAppend(LogDraft):
         place = self._path / MANIFEST
         if Manifest.from_json(place.read_text(encoding="utf-8"), self._path).identity != self._before.identity:
             raise HistoryError(f"the replay log at {self._path} was rewritten meanwhile: open it and append again")
+        rows = tuple(sum(file.rows for file in channel) for channel in self._before.channels)
         manifest = Manifest(
             self._before.schema,
             *self._times,
@@ -74,6 +75,10 @@ class LogAppend(LogDraft):
             (*self._before.notes, *notes),
             format_instant(now_us // 1_000_000 * 1_000_000),
             (*self._before.grown_from, self._before.identity),
+            (*self._before.appended_after, rows),
+            self._before.partitioned,
+            self._before.block_rows,
+            self._before.order_column,
         )
         for number in range(len(self._channels)):
             sync_path(self._path / f"channel-{number}")

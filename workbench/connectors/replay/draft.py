@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from workbench.arguments import is_utf8
-from workbench.connectors.replay.manifest import MANIFEST, LogFile, Manifest, describe_file
+from workbench.connectors.replay.manifest import MANIFEST, LogFile, Manifest, Partitioned, describe_file
 from workbench.durable.disk import make_folder_durably, sync_path
 from workbench.durable.holder import is_alive
 from workbench.durations import format_instant
@@ -43,6 +43,9 @@ class LogDraft:
 
     The creator finally calls ``discard``, published or not. Every file is on disk before the manifest, and the manifest
     before the folder gets its name, so a crash at any point leaves either the previous log or none, never part of one.
+
+    Attributes:
+        partitioned, block_rows, order_column: of the manifest.
     """
 
     def __init__(self, path: Path, event_time: str, arrival_time: str) -> None:
@@ -61,6 +64,8 @@ class LogDraft:
                 f"the replay log at {path} is being written by another thread: wait for it, or choose another path"
             )
         self._path = place
+        self.partitioned: Partitioned | None = None
+        self.block_rows, self.order_column = 1, ""
         self._times = (event_time, arrival_time)
         self._channels: list[list[LogFile]] = []
         self.folder = place.with_name(f".{place.name}.{os.getpid()}.tmp")
@@ -112,6 +117,9 @@ class LogDraft:
             dict(fingerprint),
             tuple(notes),
             created_at,
+            partitioned=self.partitioned,
+            block_rows=self.block_rows,
+            order_column=self.order_column,
         )
         for number in range(len(channels)):
             sync_path(self.folder / f"channel-{number}")

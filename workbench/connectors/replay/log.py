@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,8 +18,15 @@ from workbench.arguments import as_given, is_utf8, path_of
 from workbench.clock import Clock, SystemClock
 from workbench.connectors.replay.cursor import Cursor
 from workbench.connectors.replay.draft import LogDraft, writing
+from workbench.connectors.replay.manifest import (
+    BLOCK_MOST,
+    MANIFEST,
+    Manifest,
+    Partitioned,
+    file_sha256,
+    time_column,
+)
 from workbench.connectors.replay.merge import Merge
-from workbench.connectors.replay.manifest import MANIFEST, Manifest, file_sha256, time_column
 from workbench.durable.regular_file import size_of_regular
 from workbench.elements import event_times
 from workbench.errors import MISSING, HistoryError, remedy
@@ -32,6 +40,9 @@ ROW_GROUP_ROWS = 65_536
 
 _MANIFEST_MAX = 1 << 28
 """Bytes; a log with a million row groups has a manifest of half that size."""
+
+_BLOCKS = 2_048
+"""A log has at least about this many blocks."""
 
 ARRIVED = "arrived_at"
 """The column that recordings of live streams add: when a record arrived."""
@@ -188,6 +199,7 @@ def write_log(
     event_time: str,
     arrival_time: str,
     channels: int = 2,
+    partition_by: Sequence[str] = (),
     fingerprint: Mapping[str, str] | None = None,
     notes: Sequence[str] = (),
     progress: Progress | None = None,
@@ -197,8 +209,8 @@ def write_log(
 ) -> ReplayLog:
     """Write a replay log from Arrow data in memory, replacing an existing one.
 
-    Records are sorted by arrival (equal arrivals keep their order) and dealt to the channels in turn, like cards, so
-    every channel spans the whole time. Timestamps become microseconds in UTC; timestamps without a zone are taken as
+    Records are sorted by arrival (equal arrivals keep their order) and dealt out to the channels in blocks of up to
+    1,024, so every channel spans the whole time; or to the channel of their key, with `partition_by`. Timestamps become microseconds in UTC; timestamps without a zone are taken as
     UTC.
 
     Args:
@@ -207,6 +219,7 @@ def write_log(
         event_time: column with the time at which something happened; null if a record has none.
         arrival_time: column with the time at which it became known; never null.
         channels: number of channels, at least 1.
+        partition_by: columns; all records with equal values in them go to one channel, in order of arrival.
         fingerprint: describes what the data was made from, to detect later whether the log is stale.
         notes: sentences for readers of the history.
         progress: called for every channel written.
@@ -244,22 +257,75 @@ def write_log(
         raise HistoryError(null_arrivals(arrival_time, nulls, f"row {first}"))
     order = np.argsort(arrivals, kind="stable")
     draft = LogDraft(path_of(path, "path"), event_time, arrival_time)
+    schema = table.schema
+    if partition_by:
+        draft.partitioned = Partitioned(tuple(partition_by), "arrow")
+        draft.order_column = free_name(schema.names)
+        table = table.append_column(
+            pa.field(draft.order_column, pa.int64(), nullable=False), pa.array(np.argsort(order, kind="stable"))
+        )
+        turns = _channels_of(table.select(list(partition_by)).take(pa.array(order)), channels)
+    else:
+        draft.block_rows = block_of(len(order))
+        turns = np.arange(len(order)) // draft.block_rows % channels
     try:
         for channel in range(channels):
-            rows = table.take(pa.array(order[channel::channels]))
+            rows = table.take(pa.array(order[turns == channel]))
             with writing(path):
                 draft.add_channel()
                 if rows.num_rows:
                     file = draft.folder / f"{channel}.parquet"
-                    pq.write_table(rows, file, compression=compression, row_group_size=row_group_rows)
+                    pq.write_table(
+                        rows,
+                        file,
+                        compression=compression,
+                        row_group_size=row_group_rows,
+                        use_dictionary=_repetitive(table.schema, event_time, arrival_time),
+                    )
                     draft.add_file(file)
             if progress is not None:
                 progress("write", channel + 1, channels)
         with writing(path):
-            draft.publish(table.schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
+            draft.publish(schema, fingerprint or {}, notes, (clock or SystemClock()).now_us())
     finally:
         draft.discard()
     return ReplayLog.open(path)
+
+
+def block_of(rows: int) -> int:
+    """For how many records each channel has its turn in a log: few records in a short log, so that channels stay close
+    to each other, and many in a long one, which is faster to read in order.
+
+    Example:
+        >>> block_of(3_000), block_of(400_000), block_of(10_000_000)
+        (1, 195, 1024)
+    """
+    return max(1, min(BLOCK_MOST, rows // _BLOCKS))
+
+
+def free_name(names: Sequence[str]) -> str:
+    """The name of a column for the order of records that is none of `names`."""
+    name = "$order"
+    while name in names:
+        name += "_"
+    return name
+
+
+def _channels_of(keys: pa.Table, channels: int) -> npt.NDArray[np.int64]:
+    """The channel of each row; rows with equal keys have the same one. Keys are dealt out as they appear."""
+    numbers = np.zeros(keys.num_rows, np.int64)
+    for column in keys.columns:
+        codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+        _, numbers = np.unique(numbers * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
+    _, first, numbers = np.unique(numbers, return_index=True, return_inverse=True)
+    turn: npt.NDArray[np.int64] = np.argsort(np.argsort(first)) % channels
+    return turn[numbers]
+
+
+def _repetitive(schema: pa.Schema, *times: str) -> list[str]:
+    """The columns for which a dictionary of values pays: times and fractions rarely repeat, and a dictionary of them
+    takes space and time to decode."""
+    return [each.name for each in schema if each.name not in times and not pa.types.is_floating(each.type)]
 
 
 def _unreadable(folder: Path, error: OSError) -> HistoryError:

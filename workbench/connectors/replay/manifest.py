@@ -33,6 +33,9 @@ from workbench.raised import first_line_of
 MANIFEST = "manifest.json"
 _FORMAT = "workbench replay log"
 _VERSION = 1
+BLOCK_MOST = 1_024
+"""The largest number of records for which a channel has its turn: while a paced replay is in the block of one channel,
+readers of the others wait, and so does event time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +96,9 @@ class Manifest:
             mean the same in this one.
         appended_after: for each time that records were appended, the rows of each channel before.
         partitioned: which columns decide on a record's channel; None: records are dealt out.
-        order_column: a column of the files, outside of `schema`, that orders records with the same arrival; empty: the
-            i-th records of all channels follow each other.
+        block_rows: the channels have taken turns, each for so many records.
+        order_column: a column of the files, outside of `schema`, that orders records with the same arrival; empty:
+            their order follows from the blocks.
     """
 
     schema: pa.Schema
@@ -107,6 +111,7 @@ class Manifest:
     grown_from: tuple[str, ...] = ()
     appended_after: tuple[tuple[int, ...], ...] = ()
     partitioned: Partitioned | None = None
+    block_rows: int = 1
     order_column: str = ""
 
     @property
@@ -140,6 +145,7 @@ class Manifest:
             "grown_from": list(self.grown_from),
             "appended_after": [list(rows) for rows in self.appended_after],
             "partitioned": None if self.partitioned is None else asdict(self.partitioned),
+            "block_rows": self.block_rows,
             "order_column": self.order_column,
             "channels": [[asdict(file) for file in channel] for channel in self.channels],
         }
@@ -172,6 +178,7 @@ class Manifest:
                 grown_from=made(tuple[str, ...], content.get("grown_from", []), "grown_from"),
                 appended_after=made(tuple[tuple[int, ...], ...], content.get("appended_after", []), "appended_after"),
                 partitioned=made(Partitioned | None, content.get("partitioned"), "partitioned"),
+                block_rows=made(int, content.get("block_rows", 1), "block_rows"),
                 order_column=made(str, content.get("order_column", ""), "order_column"),
             )
             if manifest.rows != content["rows"]:
@@ -219,6 +226,8 @@ def _checked(channels: tuple[tuple[LogFile, ...], ...]) -> tuple[tuple[LogFile, 
 def _check_order(manifest: Manifest) -> None:
     """Reject facts about the order of records that contradict the files."""
     names = manifest.schema.names
+    if not 1 <= manifest.block_rows <= BLOCK_MOST:
+        raise ValueError(f"its blocks have {manifest.block_rows} rows")
     if manifest.order_column in names:
         raise ValueError(f"its column {manifest.order_column!r} is also a column of the records")
     if manifest.partitioned is not None and not set(manifest.partitioned.by).issubset(names):
