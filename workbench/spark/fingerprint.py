@@ -8,7 +8,7 @@ counts its records and sums up their hashes.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -61,8 +61,8 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def row_hash(df: DataFrame) -> Column:
-    """A hash of all columns of a row; the same in every session."""
+def row_hash(df: DataFrame, names: Sequence[str] = ()) -> Column:
+    """A hash of these columns of a row, or of all; the same in every session."""
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, MapType, StructType
 
@@ -70,7 +70,7 @@ def row_hash(df: DataFrame) -> Column:
         column = df[quoted(name)]
         return functions.to_json(column) if isinstance(kind, ArrayType | MapType | StructType) else column
 
-    return functions.xxhash64(*[plain(field.name, field.dataType) for field in df.schema])
+    return functions.xxhash64(*[plain(field.name, field.dataType) for field in df.schema if not names or field.name in names])
 
 
 def _content(df: DataFrame) -> str:

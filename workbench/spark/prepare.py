@@ -16,10 +16,12 @@ from workbench.connectors.replay.log import (
     ROW_GROUP_ROWS,
     Progress,
     ReplayLog,
+    block_of,
     check_channels,
     log_schema,
     null_arrivals,
 )
+from workbench.connectors.replay.manifest import Partitioned
 from workbench.durations import format_instant
 from workbench.elements import event_times
 from workbench.errors import HistoryError, unknown
@@ -28,7 +30,7 @@ from workbench.spark.progress import run_job
 from workbench.spark.session import spark_setting
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
 _CHANNEL = "workbench_channel"
@@ -45,11 +47,14 @@ _CASTS = {
 """Spark types that a log cannot hold, and the cast to a type that it can."""
 
 
-def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: int) -> None:
+def check_columns(
+    df: DataFrame, event_time: str, arrival_time: str, channels: int, partition_by: Sequence[str] = ()
+) -> None:
     """Reject a frame that cannot become a history, before any job runs.
 
     Raises:
-        HistoryError: no Spark frame, a time column is missing or holds no times, names repeat, or there is no channel.
+        HistoryError: no Spark frame, a column is missing, a time column holds no times, names repeat, or there is no
+            channel.
     """
     from pyspark.sql.types import DateType, LongType, TimestampNTZType, TimestampType
 
@@ -76,6 +81,9 @@ def check_columns(df: DataFrame, event_time: str, arrival_time: str, channels: i
         as_letters = len(repeated) > len({name.lower() for name in repeated})
         why = ", because Spark ignores case" if as_letters else ""
         raise HistoryError(f"columns {repeated} occur more than once{why}: give each column a different name")
+    for name in partition_by:
+        if name not in df.columns:
+            raise HistoryError(unknown("partition_by column", name, df.columns))
     for role, name in (("event_time", event_time), ("arrival_time", arrival_time)):
         if name not in df.columns:
             raise HistoryError(unknown(f"{role} column", name, df.columns))
@@ -121,12 +129,13 @@ def write_with_spark(
     fingerprint: Mapping[str, str],
     notes: Sequence[str],
     progress: Progress,
+    partition_by: Sequence[str] = (),
     onto: ReplayLog | None = None,
 ) -> ReplayLog:
     """Write a replay log from a frame whose columns have been checked, or append to the log `onto`.
 
-    A record's channel follows from a hash of all its values, so the same records always make the same channels. Spark's
-    tasks sort ranges of arrival times in parallel, and each writes one file per channel.
+    A record's channel follows from its arrival, or from a hash of its values in `partition_by`, and records with equal
+    arrivals are ordered by a hash of all their values: the same records always make the same channels. Spark's tasks sort ranges of arrival times in parallel, and each writes one file per channel.
 
     Raises:
         HistoryError: an arrival is null or, to be appended, before the last one of the log; or the files did not reach
@@ -134,15 +143,19 @@ def write_with_spark(
     """
     draft = LogDraft(path, event_time, arrival_time) if onto is None else LogAppend(path, onto.manifest)
     try:
-        rows, first_us = _count(df, arrival_time, progress)
+        rows, first_us, last_us = _count(df, arrival_time, progress)
         if onto is not None and rows:
             _check_later(onto, first_us)
+        if partition_by:
+            draft.partitioned = Partitioned(tuple(partition_by), "spark")
+        block_us = max(1, (last_us - first_us) * block_of(rows) // max(1, rows))
+        turn = row_hash(df, partition_by) if partition_by else _block(df, arrival_time, block_us)
         unordered = draft.folder / "spark"
         if rows:
             with spark_setting(df.sparkSession, "spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS"):
                 run_job(
                     df.sparkSession,
-                    lambda: _order(df, unordered, arrival_time, channels, rows),
+                    lambda: _order(df, unordered, arrival_time, channels, rows, turn),
                     "order and write",
                     progress,
                 )
@@ -168,7 +181,9 @@ def write_with_spark(
     return ReplayLog.open(path)
 
 
-def check_like(log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str) -> None:
+def check_like(
+    log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str, partition_by: tuple[str, ...] = ()
+) -> None:
     """Reject a frame that cannot be appended to a log.
 
     Raises:
@@ -178,6 +193,18 @@ def check_like(log: ReplayLog, df: DataFrame, event_time: str, arrival_time: str
         raise HistoryError(
             f"the log at {log.path} has event_time={log.event_time!r} and arrival_time={log.arrival_time!r}, but the "
             f"records to append have {event_time!r} and {arrival_time!r}: use the columns of the log"
+        )
+    partitioned = log.manifest.partitioned
+    by = () if partitioned is None else partitioned.by
+    if by != partition_by:
+        raise HistoryError(
+            f"the log at {log.path} has partition_by={list(by)}, but the records to append have {list(partition_by)}: "
+            "use the columns of the log"
+        )
+    if partitioned is not None and partitioned.writer != "spark":
+        raise HistoryError(
+            f"the keys of the log at {log.path} were dealt out by History.from_arrow, which Spark cannot continue: "
+            "write the whole log with History.from_spark"
         )
     here = {field.name: str(field.type) for field in log.schema}
     there = {field.name: str(field.type) for field in log_schema(df.limit(0).toArrow().schema)}
@@ -203,8 +230,8 @@ def _check_later(log: ReplayLog, first_us: int) -> None:
         )
 
 
-def _count(df: DataFrame, arrival_time: str, progress: Progress) -> tuple[int, int]:
-    """The number of records, all of which have an arrival, and the first arrival in microseconds."""
+def _count(df: DataFrame, arrival_time: str, progress: Progress) -> tuple[int, int, int]:
+    """The number of records, all of which have an arrival, and the first and last arrival in microseconds."""
     from pyspark.sql import functions
 
     arrival = df[quoted(arrival_time)]
@@ -212,23 +239,36 @@ def _count(df: DataFrame, arrival_time: str, progress: Progress) -> tuple[int, i
         functions.count("*").alias("rows"),
         functions.count_if(arrival.isNull()).alias("nulls"),
         functions.min(arrival).alias("first"),
+        functions.max(arrival).alias("last"),
     )
     found = run_job(df.sparkSession, counts.toArrow, "check", progress)
     rows, nulls = found["rows"][0].as_py(), found["nulls"][0].as_py()
     if nulls:
         first = df.filter(arrival.isNull()).limit(1).collect()[0]
         raise HistoryError(null_arrivals(arrival_time, nulls, shorten(str(first), 120, placeholder=" ...)")))
-    return int(rows), int(event_times(found["first"].combine_chunks(), arrival_time)[0])
+    first, last = (int(event_times(found[name].combine_chunks(), arrival_time)[0]) for name in ("first", "last"))
+    return int(rows), first, last
 
 
-def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: int) -> None:
+def _block(df: DataFrame, arrival_time: str, block_us: int) -> Column:
+    """The number of the block of time in which a record arrived."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import LongType
+
+    arrival = df[quoted(arrival_time)]
+    if not isinstance(df.schema[arrival_time].dataType, LongType):
+        arrival = functions.unix_micros(arrival.cast("timestamp"))
+    return functions.floor((arrival - functions.pmod(arrival, functions.lit(block_us))) / functions.lit(block_us))
+
+
+def _order(df: DataFrame, folder: Path, arrival_time: str, channels: int, rows: int, turn: Column) -> None:
     from pyspark.sql import functions
 
     cores = df.sparkSession.sparkContext.defaultParallelism
     ranges = max(min(cores, -(-rows // ROW_GROUP_ROWS)), -(-rows // _FILE_ROWS))
     hashed = row_hash(df)
     (
-        df.withColumn(_CHANNEL, functions.pmod(hashed, functions.lit(channels)))
+        df.withColumn(_CHANNEL, functions.pmod(turn, functions.lit(channels)))
         .repartitionByRange(ranges, quoted(arrival_time))
         .sortWithinPartitions(_CHANNEL, quoted(arrival_time), hashed)
         .write.partitionBy(_CHANNEL)

@@ -223,6 +223,8 @@ class Pipeline:
             >>> job.wait("60s"), len(job.table())
             ('FINISHED', 2)
         """
+        from workbench.api.running.order_notice import tell_order
+
         if on_spark(engine):
             beginning = {
                 "restore": restore is not None,
@@ -243,13 +245,14 @@ class Pipeline:
                 resume=resume,
                 replace=replace,
             )
+            tell_order(self.logical_graph(), settings)
             return job
         if spark is not None:
             raise SettingError("spark is given, but the engine is 'kernel': add engine='spark'")
         from workbench.api.launching.launch import start_job
         from workbench.api.launching.refusals import RunRequest
 
-        return start_job(
+        job = start_job(
             RunRequest(
                 self,
                 name,
@@ -264,3 +267,5 @@ class Pipeline:
                 replace,
             )
         )
+        tell_order(self.logical_graph(), settings)
+        return job
