@@ -181,6 +181,22 @@ def test_a_random_pipeline_gives_the_rows_of_duckdb_on_spark(seed: int, spark: A
         assert not problems, "\n".join([*problems, story])
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_a_replay_keeps_the_order_of_arrival(spark: Any, tmp_path: Path, native: bool) -> None:
+    """The last record of each key wins, of two channels that take turns record by record."""
+    times = pa.array([row // 3 * 1_000 for row in range(400)], pa.timestamp("us", "UTC"))
+    table = pa.table({"n": range(400), "key": [f"k{row % 5}" for row in range(400)], "at": times})
+    stream = wb.Stream.replay(write_log(table, tmp_path / "a.log", event_time="at", arrival_time="at"))
+    if native:
+        pipeline = stream.filter("n >= 0").sink_to(wb.TableSink("latest", upsert_key="key"))
+    else:
+        pipeline = stream.key_by("key").latest_by().sink_to(wb.TableSink("latest"))
+    assert pipeline.explain(engine="spark").tier == ("native" if native else "carried")
+    job = pipeline.run(f"order-{native}", engine="spark", spark=spark)
+    job.wait("120s")
+    assert sorted(job.table("latest")["n"].to_pylist()) == [395, 396, 397, 398, 399]
+
+
 def test_a_function_that_cannot_be_sent_names_the_variable(spark: Any, log: Path) -> None:
     lock = threading.Lock()
 

@@ -48,6 +48,13 @@ def unordered(graph: LogicalGraph, parallelism: int) -> list[str]:
     ]
 
 
+def needs_order(graph: LogicalGraph) -> bool:
+    """Whether a result depends on the order in which a replay's records come."""
+    return any(
+        True for node in graph.nodes for _, given in _ordered_inputs(node) for _ in _lost(given, keys=(), parallelism=2)
+    )
+
+
 def _ordered_inputs(node: Node) -> Iterator[tuple[tuple[str, ...], Input]]:
     """The inputs on whose order the results of a node depend, with the keys within which it counts."""
     spec = node.spec

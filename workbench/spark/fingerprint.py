@@ -70,7 +70,8 @@ def row_hash(df: DataFrame, names: Sequence[str] = ()) -> Column:
         column = df[quoted(name)]
         return functions.to_json(column) if isinstance(kind, ArrayType | MapType | StructType) else column
 
-    return functions.xxhash64(*[plain(field.name, field.dataType) for field in df.schema if not names or field.name in names])
+    fields = [field for field in df.schema if not names or field.name in names]
+    return functions.xxhash64(*[plain(field.name, field.dataType) for field in fields])
 
 
 def _content(df: DataFrame) -> str:

@@ -96,7 +96,8 @@ class History:
             event_time: column with the time at which something happened: a timestamp, a date or a bigint of
                 microseconds since 1970 (UTC); null where a record has none. Such records are replayed, and
                 event-time operators count and drop them.
-            arrival_time: column with the time at which it became known; never null. Records are replayed in its order.
+            arrival_time: column with the time at which it became known; never null. Records are replayed in its
+                order; with Spark, whose frames have no order, equal arrivals are ordered by a hash of their values.
             channels: number of parts that can be read in parallel; each spans the whole time. They take turns, each
                 for about 1/2,048 of the history and at most 1,024 records (with Spark, on average).
             partition_by: a column, or several; all records with equal values in them go to one channel. Then a replay
@@ -148,7 +149,7 @@ class History:
         overwrite: bool = False,
         progress: bool | Progress = True,
     ) -> History:
-        """Do the same as ``from_spark`` for a table in memory, without Spark.
+        """Do the same as ``from_spark`` for a table in memory, without Spark; equal arrivals keep their order.
 
         Args:
             table: the records.
@@ -211,7 +212,8 @@ class History:
         """
         if event_time is None:
             event_time = source.event_time if source.event_time is not None else arrival_time
-        table, more = read_to_its_end(source), {"channels": channels, "partition_by": partition_by, "notes": notes, "overwrite": overwrite}
+        table = read_to_its_end(source)
+        more = {"channels": channels, "partition_by": partition_by, "notes": notes, "overwrite": overwrite}
         return History.from_arrow(
             table,
             path,

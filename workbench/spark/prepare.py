@@ -135,7 +135,8 @@ def write_with_spark(
     """Write a replay log from a frame whose columns have been checked, or append to the log `onto`.
 
     A record's channel follows from its arrival, or from a hash of its values in `partition_by`, and records with equal
-    arrivals are ordered by a hash of all their values: the same records always make the same channels. Spark's tasks sort ranges of arrival times in parallel, and each writes one file per channel.
+    arrivals are ordered by a hash of all their values: the same records always make the same channels. Spark's tasks
+    sort ranges of arrival times in parallel, and each writes one file per channel.
 
     Raises:
         HistoryError: an arrival is null or, to be appended, before the last one of the log; or the files did not reach

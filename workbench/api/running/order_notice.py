@@ -18,4 +18,4 @@ def tell_order(graph: LogicalGraph, settings: Mapping[str, object]) -> None:
     """
     parallelism = settings.get("parallelism", 1)
     for sentence in unordered(graph, parallelism if isinstance(parallelism, int) else 1):
-        print(f"workbench: {sentence}", file=sys.stderr)
+        sys.stderr.write(f"workbench: {sentence}\n")

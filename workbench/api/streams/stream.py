@@ -133,14 +133,18 @@ class Stream:
     ) -> Stream:
         """Replay a history: its records come in the order, and at a multiple of the pace, in which they arrived.
 
+        With parallelism 1, all records keep the order of arrival; with more, the records of a key keep it if the
+        history was written with ``partition_by`` of columns of that key. A run whose result needs an order that is not
+        kept says so.
+
         Source: F1-13: the past is replayed as if it were live; Flink's serving-speed factor.
 
         Args:
             history: a `History`, an open replay log, or the path of one (no JVM is needed).
             speed: seconds of history per second (``"600x"``), or ``"max"``; it can be tuned while the job runs.
             out_of_orderness: how far a record's event time may be behind the largest one before it, such as ``"5s"``;
-                the watermark stays this far behind the largest event time seen on each channel.
-            watermarks, idle_after, align, max_drift: as for `from_table`, for each channel.
+                the watermark stays this far behind the largest event time that each subtask has read.
+            watermarks, idle_after, align, max_drift: as for `from_table`, for the channels of each subtask together.
 
         Raises:
             SettingError: an invalid speed or duration.

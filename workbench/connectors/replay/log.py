@@ -210,8 +210,8 @@ def write_log(
     """Write a replay log from Arrow data in memory, replacing an existing one.
 
     Records are sorted by arrival (equal arrivals keep their order) and dealt out to the channels in blocks of up to
-    1,024, so every channel spans the whole time; or to the channel of their key, with `partition_by`. Timestamps become microseconds in UTC; timestamps without a zone are taken as
-    UTC.
+    1,024, so every channel spans the whole time; or to the channel of their key, with `partition_by`. Timestamps become
+    microseconds in UTC; timestamps without a zone are taken as UTC.
 
     Args:
         data: a table or at least one batch, all of one schema.

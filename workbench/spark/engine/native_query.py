@@ -19,6 +19,7 @@ from workbench.operators.stateless.select import Select
 from workbench.operators.stateless.union import Union
 from workbench.operators.stateless.with_columns import WithColumns
 from workbench.operators.windows.aggregate import WindowAggregate
+from workbench.plan.arrival_order import needs_order
 from workbench.plan.logical import LogicalGraph, Node
 from workbench.plan.pruning import travelling
 from workbench.spark.carried.parcels import packed, unpacked
@@ -140,14 +141,15 @@ class NativePlan:
             return frame.withWatermark(TIME, f"{bound_us} microseconds") if self._windows else frame
         folder = self._root / "source" / uid
         make_folder_durably(folder, private=True)
-        reread = node.spec.log.path.absolute() if can_reread(node.spec) else None
+        in_order = needs_order(self._graph)
+        reread = node.spec.log.path.absolute() if can_reread(node.spec) and not in_order else None
         frame = (
             self._spark.readStream.format(self._format)
             .option("folder", str(folder))
             .option("plan", str(self._file))
             .option("source", uid)
             .option("rows", str(self._reread_rows if reread else self._rows))
-            .option("parts", str(self._parts))
+            .option("parts", "1" if in_order else str(self._parts))
             .option("log", str(reread or ""))
             .option("bound", str(bound_us))
             .option("columns", columns.serialize().to_pybytes().hex())

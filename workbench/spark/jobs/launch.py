@@ -11,6 +11,7 @@ from workbench.api.job.registry import check_free, jobs, make_room, register
 from workbench.api.job.repeating import unrepeatable_ends
 from workbench.api.kept.job_record import this_cell
 from workbench.durations import parse_duration
+from workbench.plan.arrival_order import needs_order, unordered
 from workbench.plan.physical import build_physical_graph
 from workbench.runtime.settings.settings import Settings
 from workbench.runtime.storage import MemoryStorage, check_name
@@ -62,14 +63,20 @@ def start_on_spark(
     check_places(logical)
     partitions = max(2, settings.parallelism)
     carried = plan.tier == "carried"
+    in_order = settings.parallelism == 1 and unordered(logical, partitions)
     graph = build_physical_graph(
         logical,
-        partitions if carried else 1,
+        partitions if carried and not in_order else 1,
         local_aggregation=False,
         max_parallelism=settings.max_parallelism,
     )
     in_batches = bool(interval_us) or faults is not None
-    whole = plan.tier == "native" and not in_batches and is_read_whole(graph.logical, batch_limits.REREAD_ROWS)
+    whole = (
+        plan.tier == "native"
+        and not in_batches
+        and not needs_order(graph.logical)
+        and is_read_whole(graph.logical, batch_limits.REREAD_ROWS)
+    )
     session = query_session(spark, partitions, several=carried)
     check_unused(checkpoint_dir, resume)
     if running is not None:
