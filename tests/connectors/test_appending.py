@@ -60,6 +60,23 @@ def reader_of(log: ReplayLog) -> ReplayReader:
     return reader
 
 
+def test_what_was_appended_follows_what_arrived_at_the_same_time(tmp_path: Path) -> None:
+    """Eleven records leave the first channel one record longer than the second."""
+    numbers = pa.array(range(15), pa.int64())
+    table = pa.table({"known": pa.array([5] * 15, pa.timestamp("us", "UTC")), "number": numbers})
+    path = tmp_path / "ties.log"
+    log = write_log(table.slice(0, 11), path, event_time="known", arrival_time="known", channels=2)
+    draft = LogAppend(log.path, log.manifest)
+    for channel in range(2):
+        draft.add_channel()
+        pq.write_table(table.slice(11)[channel::2], draft.folder / "x.parquet")
+        draft.add_file(draft.folder / "x.parquet")
+    draft.publish(log.schema, {}, (), 0)
+    draft.discard()
+    assert ReplayLog.open(path).manifest.appended_after == ((6, 5),)
+    assert read(reader_of(ReplayLog.open(path))) == list(range(15))
+
+
 def test_a_reader_continues_on_the_longer_log(log: ReplayLog) -> None:
     reader = reader_of(log)
     assert sorted(read(reader)) == list(range(10))

@@ -160,6 +160,7 @@ class Manifest:
         """
         try:
             content = parsed(text)
+            keys = content.get("partitioned")
             if content["format"] != _FORMAT:
                 raise ValueError(f"its format is {content['format']!r}")
             if content["version"] != _VERSION:
@@ -177,7 +178,7 @@ class Manifest:
                 created_at=made(str, content["created_at"], "created_at"),
                 grown_from=made(tuple[str, ...], content.get("grown_from", []), "grown_from"),
                 appended_after=made(tuple[tuple[int, ...], ...], content.get("appended_after", []), "appended_after"),
-                partitioned=made(Partitioned | None, content.get("partitioned"), "partitioned"),
+                partitioned=None if keys is None else made(Partitioned, keys, "partitioned"),
                 block_rows=made(int, content.get("block_rows", 1), "block_rows"),
                 order_column=made(str, content.get("order_column", ""), "order_column"),
             )

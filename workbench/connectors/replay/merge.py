@@ -183,7 +183,9 @@ class Merge:
             self.cursors[only].seek(offsets[only] + len(rest.arrivals))
             return _Merged(self._shown(rest.batch), rest.arrivals, None, only, offsets)
         rests = _cut(rests)
-        ranks = {i: self._ranks(i, rest, offsets[i]) for i, rest in rests.items()}
+        ranks = {
+            i: self._ranks(i, rest, offsets[i] - (self._cuts[i][part - 1] if part else 0)) for i, rest in rests.items()
+        }
         unseen = [i for i, rest in rests.items() if offsets[i] + len(rest.arrivals) < ends[i]]
         last = min(((int(rests[i].arrivals[-1]), int(ranks[i][-1]), i) for i in unseen), default=None)
         taken: list[tuple[int, Rest, Int64s]] = []
@@ -204,7 +206,7 @@ class Merge:
         return int(np.searchsorted(self._cuts[i], self.cursors[i].position, side="right"))
 
     def _ranks(self, i: int, rest: Rest, first: int) -> Int64s:
-        """The order of the records that have the same arrival."""
+        """The order of the records that have the same arrival; `first` counts from the last append."""
         if self._order:
             ranks: Int64s = rest.batch.column(self._order).to_numpy()
             return ranks
