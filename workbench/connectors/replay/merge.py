@@ -190,8 +190,8 @@ class Merge:
         last = min(((int(rests[i].arrivals[-1]), int(ranks[i][-1]), i) for i in unseen), default=None)
         taken: list[tuple[int, Rest, Int64s]] = []
         for i, rest in rests.items():
-            whole = last is None or i == last[2]
-            rows = len(rest.arrivals) if whole else _up_to(rest.arrivals, ranks[i], i, last)
+            whole = len(rest.arrivals)
+            rows = whole if last is None or i == last[2] else _up_to(rest.arrivals, ranks[i], i, last)
             if rows:
                 taken.append((i, rest.first(rows), ranks[i][:rows]))
                 self.cursors[i].seek(offsets[i] + rows)
@@ -210,8 +210,9 @@ class Merge:
         if self._order:
             ranks: Int64s = rest.batch.column(self._order).to_numpy()
             return ranks
-        blocks, rows = np.divmod(np.arange(first, first + len(rest.arrivals)), self._block)
-        return (blocks * self._turns + self.cursors[i].channel) * self._block + rows
+        rows = np.arange(first, first + len(rest.arrivals))
+        others = rows // self._block * (self._turns - 1) + self.cursors[i].channel  # the blocks before, of all others
+        return rows + others * self._block
 
     def _shown(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return batch.drop_columns([self._order]) if self._order else batch
