@@ -209,7 +209,11 @@ def test_a_slice_gives_its_own_rows() -> None:
             ": cannot compare carrier (string) and 1 (int): convert one, for example CAST(carrier AS int)",
         ),
         ("carrier + 1", ": + needs a number, but carrier is string: convert it with CAST(carrier AS double)"),
-        ("at + 1", ": + needs a number, but at is timestamp: convert it with CAST(at AS bigint)"),
+        (
+            "at + 1",
+            ": + needs a number, but at is timestamp: take its seconds since 1970, CAST(at AS double), with their "
+            "fraction, or shift it by an INTERVAL",
+        ),
         (
             "at > 'soon'",
             ": 'soon' is compared with at (timestamp) but is not a time: write it as '2013-01-31 06:00:00'",
@@ -249,7 +253,8 @@ def test_a_slice_gives_its_own_rows() -> None:
         ("dep_delay >", " is incomplete after '>' at position 11: something is missing here"),
         ("floor(", ": an operand is missing"),
         ("date_trunc(", " cannot be read: check for a missing operand, quote or parenthesis"),
-        ("least(TRUE)", ": it cannot be computed for these types: use map to extract simple values first"),
+        ("least(TRUE)", ": least has 1 arguments, and takes 2 or more: no argument is ignored"),
+        ("least(TRUE, FALSE)", ": it cannot be computed for these types: use map to extract simple values first"),
         ("(dep_delay", " lacks ')' after 'dep_delay' at position 2"),
         (
             "dep_delay dep_delay 15",

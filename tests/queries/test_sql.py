@@ -496,8 +496,18 @@ _ERRORS = [
     ),
     ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts AND a.ts > b.ts AND a.price = b.price", "bid b", "no pair"),
     ("SELECT a.ts FROM bid a JOIN bid b ON a.ts < b.ts", "bid b", "an equality between both sides"),
-    ("SELECT a.ts FROM bid a LEFT JOIN bid b ON a.ts = b.ts AND a.price > 3", "a.price > 3", "move it to WHERE"),
-    ("SELECT a.ts FROM bid a LEFT SEMI JOIN bid b ON a.ts = b.ts AND a.price < b.price", "a.price < b.price", "WHERE"),
+    (
+        "SELECT a.ts FROM bid a LEFT JOIN bid b ON a.ts = b.ts AND a.price > 3",
+        "a.price > 3",
+        "a left join has only equalities between both sides in ON, and a.price > 3 is none: a filter after the join "
+        "gives another result, because a record that fails the condition is kept",
+    ),
+    (
+        "SELECT a.ts FROM bid a LEFT SEMI JOIN bid b ON a.ts = b.ts AND a.price < b.price",
+        "a.price < b.price",
+        "a semi join has only equalities between both sides in ON, and a.price < b.price is none: a filter after the "
+        "join gives another result",
+    ),
     ("SELECT price FROM bid ORDER BY price", "price", "ORDER BY is not supported"),
     ("SELECT price FROM bid LIMIT 3", "3", "use .collect(10)"),
     ("SELECT price FROM bid UNION ALL SELECT price, ts FROM bid", None, "have 1 and 2 columns"),

@@ -17,13 +17,14 @@ from workbench.connectors.named.names import named_lookup, named_sink, named_sou
 from workbench.errors import PlanError, WorkbenchError, unknown
 from workbench.expressions import Expression, col
 from workbench.expressions.tree.sql import Tree
-from workbench.expressions.tree.types import CAST_TYPES, type_name
+from workbench.expressions.tree.strict import KINDS
+from workbench.expressions.tree.types import CAST_TYPES, cast_type, type_name
 from workbench.queries.reading.binding import bound, constant_us
 from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import is_clock
 
-_TYPES = {"varchar": "string", "char": "string", "decimal": "double", "integer": "int", "timestamp_ltz": "timestamp"}
+_TYPES = {"varchar": "string", "char": "string", "integer": "int", "timestamp_ltz": "timestamp"}
 """The closest type for each type name of other systems."""
 _TIME = pa.timestamp("us")
 _CHANGELOG = "changelog."
@@ -111,12 +112,17 @@ def _computed(column: Tree) -> Tree | None:
 
 
 def _type(column: Tree, text: Text) -> pa.DataType:
-    name = column.args["kind"].sql("spark").lower().partition("(")[0]
+    if column.args["kind"].this not in KINDS:
+        unfit = str(getattr(column.args["kind"].this, "value", column.args["kind"].this))
+        raise text.error(column, f"the column {column.name!r} has the type {unfit}: valid are {', '.join(CAST_TYPES)}")
+    whole = column.args["kind"].sql("spark").lower()
+    name = whole.partition("(")[0]
     if name.startswith("timestamp"):
         return _TIME
-    kind = CAST_TYPES.get(_TYPES.get(name, name))
+    kind = cast_type(whole if name == "decimal" else _TYPES.get(name, name))
     if kind is None:
-        raise text.error(column, f"the column {column.name!r} has the type {name}: valid are {', '.join(CAST_TYPES)}")
+        valid = f"{', '.join(CAST_TYPES)}, and decimal(p, s) of at most 38 digits"
+        raise text.error(column, f"the column {column.name!r} has the type {whole}: valid are {valid}")
     return kind
 
 

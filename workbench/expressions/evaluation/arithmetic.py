@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -10,14 +14,15 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.durations import LONGEST_US
+from workbench.expressions.evaluation import decimals
 from workbench.expressions.evaluation.casts import widen
 from workbench.expressions.evaluation.dividing import by_constant, constant_divisor
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
-from workbench.expressions.tree.types import common_type
+from workbench.expressions.tree.types import WIDEST, common_type, decimal_type
 
-_DOUBLE = pa.float64()
+_DOUBLE, _LONG = pa.float64(), pa.int64()
 _INTERVAL_US = {
     "MICROSECOND": 1,
     "MILLISECOND": 1_000,
@@ -30,7 +35,17 @@ _INTERVAL_US = {
 
 
 def _numbers(scope: Scope, tree: Tree, symbol: str) -> tuple[Node, Node]:
-    left, right = scope.number(tree.this, symbol), scope.number(tree.expression, symbol)
+    return scope.number(tree.this, symbol), scope.number(tree.expression, symbol)
+
+
+def _are_decimal(left: Node, right: Node) -> bool:
+    """Whether one operand is a decimal, and the other one is no float: a literal with a point counts as written."""
+    if not (pa.types.is_decimal(left.type) or pa.types.is_decimal(right.type)):
+        return False
+    return all(node.exact is not None or decimal_type(node.type) is not None for node in (left, right))
+
+
+def _widened(left: Node, right: Node) -> tuple[Node, Node]:
     type_ = common_type(left.type, right.type)
     assert type_ is not None, "two numbers always meet"
     return widen(left, type_), widen(right, type_)
@@ -43,11 +58,23 @@ def _checked(kernel: str, symbol: str) -> Callable[[Scope, Tree], Node]:
         if isinstance(tree.this, exp.Interval) and symbol == "+":
             return _shift(scope, kernel, scope.node(tree.expression), tree.this, render(tree))
         left, right = _numbers(scope, tree, symbol)
+        if _are_decimal(left, right):
+            return _DECIMALS[symbol](left, right, render(tree))
+        if left.exact is not None and right.exact is not None and pa.types.is_floating(_widened(left, right)[0].type):
+            return _literals(symbol, left, right, render(tree))
+        left, right = _widened(left, right)
         if pa.types.is_floating(left.type):
             return apply(kernel, [left, right], left.type, render(tree))
         return apply_or_null(f"{kernel}_checked", [left, right], left.type, render(tree))
 
     return build
+
+
+def _literals(symbol: str, left: Node, right: Node, text: str) -> Node:
+    """A sum, difference or product of literals: the double that is nearest to the exact result, as 0.3 of 0.1 + 0.2."""
+    made = _DECIMALS[symbol](constant(left.exact, left.text), constant(right.exact, right.text), text).constant
+    assert made is not None, "of constants"
+    return replace(constant(pa.scalar(float(made.as_py())), text), exact=made)
 
 
 def _shift(scope: Scope, kernel: str, time: Node, interval: Tree, text: str) -> Node:
@@ -81,13 +108,17 @@ def _without_zero(divisor: Node) -> Node:
 
 
 def _divide(scope: Scope, tree: Tree) -> Node:
-    left, right = scope.number(tree.this, "/"), scope.number(tree.expression, "/")
+    left, right = _numbers(scope, tree, "/")
+    if _are_decimal(left, right):
+        return decimals.divide(left, right, render(tree))
     operands = [widen(left, _DOUBLE), _without_zero(widen(right, _DOUBLE))]
     return apply("divide", operands, _DOUBLE, render(tree))
 
 
 def _whole_divide(scope: Scope, tree: Tree) -> Node:
-    nodes = [scope.number(tree.this, "DIV"), scope.number(tree.expression, "DIV")]
+    nodes = _numbers(scope, tree, "DIV")
+    if _are_decimal(*nodes):
+        return decimals.whole_divide(*nodes, render(tree))
     for node in nodes:
         if not pa.types.is_integer(node.type):
             raise scope.needs("DIV", "whole numbers", node, "bigint")
@@ -100,6 +131,9 @@ def _whole_divide(scope: Scope, tree: Tree) -> Node:
 
 def _remainder(scope: Scope, tree: Tree) -> Node:
     left, right = _numbers(scope, tree, "%")
+    if _are_decimal(left, right) or ({left.type, right.type} == {_LONG, _DOUBLE} and (left.exact or right.exact)):
+        return decimals.remainder(left, right, render(tree))
+    left, right = _widened(left, right)
     if (divisor := constant_divisor(right)) is not None:
         constant_right = right.constant
         rest = by_constant(divisor, remainder=True, otherwise=lambda value: _whole_remainder(value, constant_right))
@@ -137,6 +171,8 @@ def _negate(scope: Scope, tree: Tree) -> Node:
     if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
         return _number(scope, f"-{tree.this.name}")
     node = scope.number(tree.this, "-")
+    if pa.types.is_decimal(node.type):
+        return apply("negate", [node], node.type, text)
     return apply_or_null("negate_checked", [node], node.type, text)
 
 
@@ -144,20 +180,34 @@ def _literal(scope: Scope, tree: Tree) -> Node:
     return constant(pa.scalar(tree.name), render(tree)) if tree.is_string else _number(scope, tree.name)
 
 
+_DECIMALS = {"+": decimals.add, "-": decimals.subtract, "*": decimals.multiply}
+_WHOLE = re.compile(r"-?[0-9]+")
+_POINT = re.compile(r"-?(?:[0-9]+\.[0-9]*|\.[0-9]+)")
+
+
 def _number(scope: Scope, digits: str) -> Node:
-    """A whole number (int, or bigint where it is large) or a double."""
-    try:
-        value = int(digits)
-    except ValueError:
+    """A whole number (int, or bigint where it is large) or a double, which meets decimals as it is written."""
+    if _WHOLE.fullmatch(digits) is None:
         try:
-            return constant(pa.scalar(float(digits)), digits)
+            value = float(digits)
         except ValueError:
             raise scope.error(f"{digits} is not a number: write it as 12, 1.5 or 2e3") from None
-    if -(2**31) <= value < 2**31:
-        return constant(pa.scalar(value, pa.int32()), digits)
-    if -(2**63) <= value < 2**63:
-        return constant(pa.scalar(value, pa.int64()), digits)
-    raise scope.error(f"{digits} is too large for a bigint: write it as a double, {digits}.0")
+        if math.isinf(value):
+            raise scope.error(f"{digits} is too large for a double, whose largest value is 1.7976931348623157E308")
+        return replace(constant(pa.scalar(value), digits), exact=_written(digits) if _POINT.fullmatch(digits) else None)
+    whole = int(digits)
+    if not -(2**63) <= whole < 2**63:
+        raise scope.error(f"{digits} is too large for a bigint: write it as a double, {digits}.0")
+    kind = pa.int32() if -(2**31) <= whole < 2**31 else pa.int64()
+    return replace(constant(pa.scalar(whole, kind), digits), exact=_written(digits))
+
+
+def _written(digits: str) -> pa.Scalar | None:
+    """The decimal with the digits of a literal; None if it has more than 38."""
+    value = Decimal(digits)
+    scale = max(0, -int(value.as_tuple().exponent))
+    precision = max(len(value.as_tuple().digits), scale)
+    return pa.scalar(value, pa.decimal128(precision, scale)) if precision <= WIDEST else None
 
 
 BUILDERS: dict[type, Callable[[Scope, Tree], Node]] = {

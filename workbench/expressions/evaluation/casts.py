@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from workbench.expressions.evaluation.decimals import as_decimal, from_decimal, to_decimal, to_double
 from workbench.expressions.evaluation.text_casts import format_text, parse_text
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.tree.types import INSTANT, LOCAL, is_number, is_time
@@ -18,6 +19,10 @@ def widen(node: Node, type_: pa.DataType) -> Node:
         return node
     if pa.types.is_null(node.type):
         return null_of(type_, node.text)
+    if pa.types.is_decimal(type_):
+        return as_decimal(node, type_)
+    if pa.types.is_decimal(node.type) and pa.types.is_floating(type_):
+        return to_double(node, type_)
     return apply("cast", [node], type_, node.text, pc.CastOptions.unsafe(type_))
 
 
@@ -26,10 +31,12 @@ def cast(node: Node, type_: pa.DataType, text: str) -> Node | None:
     source = node.type
     if source == type_ or pa.types.is_null(source):
         return widen(node, type_)
-    if pa.types.is_decimal(source) and not pa.types.is_string(type_):
-        return cast(widen(node, pa.float64()), type_, text)
     if pa.types.is_string(type_):
         return format_text(node, text)
+    if pa.types.is_decimal(source):
+        return from_decimal(node, type_, text)
+    if pa.types.is_decimal(type_):
+        return to_decimal(node, type_, text)
     if pa.types.is_string(source):
         return parse_text(node, type_, text)
     if is_number(source) or pa.types.is_boolean(source):

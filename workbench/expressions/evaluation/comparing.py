@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,25 +11,27 @@ from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import cast, widen
 from workbench.expressions.evaluation.deciding import logic
+from workbench.expressions.evaluation.decimals import rounded
 from workbench.expressions.evaluation.float_order import compare_floats, may_be_nan, with_both_zeros
 from workbench.expressions.tree.node import Datum, Node, apply, call, constant
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
-from workbench.expressions.tree.types import common_type, is_number, is_time, type_name
+from workbench.expressions.tree.types import common_type, decimal_type, is_number, is_time, type_name
 
 _BOOL = pa.bool_()
 _COMPARABLE = (is_number, is_time, pa.types.is_string, pa.types.is_boolean, pa.types.is_binary, pa.types.is_null)
 
 
-def unify(scope: Scope, nodes: Sequence[Node], problem: str) -> list[Node]:
+def unify(scope: Scope, nodes: Sequence[Node], problem: str, *, compared: bool = False) -> list[Node]:
     """All nodes converted to their common type; constant text becomes a time if the other side is one.
 
     Args:
         scope: of the compilation.
         nodes: the operands.
         problem: what is impossible without a common type, for example ``cannot compare``.
+        compared: whether the values are only compared, and not part of the result.
     """
-    nodes = _read_times(scope, nodes)
+    nodes = _as_written(_read_times(scope, nodes), compared)
     target, holder = nodes[0].type, nodes[0]
     for node in nodes[1:]:
         common = common_type(target, node.type)
@@ -36,17 +39,66 @@ def unify(scope: Scope, nodes: Sequence[Node], problem: str) -> list[Node]:
             raise _mismatch(scope, holder, node, problem)
         if common != target:
             target, holder = common, node
+    if pa.types.is_decimal(target):
+        target = _narrower(nodes, target) if compared else target
+        if pa.types.is_decimal256(target) and not compared:
+            raise scope.error(
+                f"{problem} {nodes[0].text} ({type_name(nodes[0].type)}) and {holder.text} ({type_name(holder.type)}): "
+                f"both together need {target.precision} digits, and a decimal has at most 38; convert one, for example "
+                f"CAST({nodes[0].text} AS double)"
+            )
     return [widen(node, target) for node in nodes]
 
 
-def _read_times(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
-    time = next((node for node in nodes if is_time(node.type)), None)
-    if time is None:
+def _narrower(nodes: Sequence[Node], target: pa.DataType) -> pa.DataType:
+    """The type of the operands that vary, if the constants fit into it as well: then no column is converted."""
+    varying = [node.type for node in nodes if node.constant is None]
+    if not varying or any(kind != varying[0] for kind in varying) or not pa.types.is_decimal(varying[0]):
+        return target
+    for node in nodes:
+        value = None if node.constant is None else node.constant.as_py()
+        if value is not None and rounded(Decimal(value), varying[0]) != value:
+            return target
+    return varying[0]
+
+
+def _as_written(nodes: Sequence[Node], compared: bool) -> list[Node]:
+    """Literals with a point as the decimals that they are written as, where they meet decimals and no floats.
+
+    A bigint is compared with such a literal as a double if that cannot change the result.
+    """
+    kinds = [decimal_type(node.type) for node in nodes]
+    if any(
+        kind is None and node.exact is None and not pa.types.is_null(node.type)
+        for node, kind in zip(nodes, kinds, strict=True)
+    ):
         return list(nodes)
+    exact = any(pa.types.is_decimal(node.type) for node in nodes) or (
+        compared and any(node.type == pa.int64() for node in nodes) and any(_moves(node) for node in nodes)
+    )
+    return [
+        constant(node.exact, node.text) if exact and kind is None and node.exact is not None else node
+        for node, kind in zip(nodes, kinds, strict=True)
+    ]
+
+
+def _moves(literal: Node) -> bool:
+    """Whether a bigint may be on another side of the double that is nearest to a literal than of the literal."""
+    if literal.exact is None or literal.constant is None or not pa.types.is_floating(literal.type):
+        return False
+    value, nearest = literal.exact.as_py(), literal.constant.as_py()
+    return bool(abs(nearest) >= 2**53 or (nearest.is_integer() and value != int(nearest)))
+
+
+def _read_times(scope: Scope, nodes: Sequence[Node]) -> list[Node]:
+    times = [node for node in nodes if is_time(node.type)]
+    if not times:
+        return list(nodes)
+    time = next((node for node in times if pa.types.is_timestamp(node.type)), times[0])
+    wanted = pa.date32() if pa.types.is_date(time.type) else pa.timestamp("us", time.type.tz)
     read = []
     for node in nodes:
         if node.constant is not None and pa.types.is_string(node.type) and node.constant.is_valid:
-            wanted = pa.timestamp("us", getattr(time.type, "tz", None))
             converted = cast(node, wanted, node.text)
             if converted is None or converted.constant is None or not converted.constant.is_valid:
                 raise scope.error(
@@ -76,7 +128,7 @@ def _comparison(kernel: str) -> Callable[[Scope, Tree], Node]:
 
 def _compare(scope: Scope, kernel: str, left: Node, right: Node, text: str) -> Node:
     nan = may_be_nan(left), may_be_nan(right)
-    left, right = unify(scope, [left, right], "cannot compare")
+    left, right = unify(scope, [left, right], "cannot compare", compared=True)
     if not any(test(left.type) for test in _COMPARABLE):
         raise scope.error(
             f"cannot compare values of type {type_name(left.type)} in {text}: use map to extract values from them first"
@@ -111,11 +163,12 @@ def _in(scope: Scope, tree: Tree) -> Node:
     text = render(tree)
     if tree.args.get("query") or tree.args.get("unnest") or tree.args.get("field"):
         raise scope.error(f"{text} contains a subquery, which is not supported: pass a list of values, or use join")
-    value, *items = unify(scope, [scope.node(part) for part in (tree.this, *tree.expressions)], "cannot compare")
+    nodes = [scope.node(part) for part in (tree.this, *tree.expressions)]
+    value, *items = unify(scope, nodes, "cannot compare", compared=True)
     if pa.types.is_null(value.type):
         return constant(pa.scalar(None, _BOOL), text)
     listed = [item.constant for item in items if item.constant is not None]
-    if len(listed) < len(items):
+    if len(listed) < len(items) or pa.types.is_decimal256(value.type):
         return _any_equal(scope, value, items, text)
     return call(_membership(with_both_zeros(pa.array(listed, value.type))), [value], _BOOL, text)
 

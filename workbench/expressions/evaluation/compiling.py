@@ -24,7 +24,7 @@ from workbench.expressions.tree.expression import Expression
 from workbench.expressions.tree.node import Coded, Node, constant
 from workbench.expressions.tree.scope import Scope, column_node
 from workbench.expressions.tree.sql import TOO_DEEP, Tree, parse_sql, refuse_half_pairs, render
-from workbench.expressions.tree.types import CAST_TYPES, type_name
+from workbench.expressions.tree.types import CAST_TYPES, cast_type, type_name
 from workbench.origin import Origin
 
 
@@ -90,13 +90,13 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
     """
     try:
         text = expression if isinstance(expression, str) else expression.sql
-        compiled = _COMPILED.get((text, schema))
+        compiled = _COMPILED.get((text, None if isinstance(expression, str) else expression.tree, schema))
         return _compile(expression, text, schema, origin) if compiled is None else compiled
     except RecursionError:
         raise ExpressionError(TOO_DEEP, origin=origin) from None
 
 
-_COMPILED: dict[tuple[str, pa.Schema], Compiled] = {}
+_COMPILED: dict[tuple[str, Tree, pa.Schema], Compiled] = {}
 """Recently compiled expressions: a plan compiles the same expression when it is built, narrowed and run in each
 subtask. Expressions that read dictionaries are not cached, because they remember the last dictionary, and each subtask
 reads different ones."""
@@ -113,7 +113,7 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
         # A bare column keeps its stored type (a dictionary, for example) and is not copied.
         index, type_ = scope.column(tree.name)
         bare = Compiled(type_, text, Node(type_, lambda batch: batch.column(index), text), column=index)
-        return _keep(bare, schema)
+        return _keep(bare, expression, schema)
     try:
         node = scope.node(tree)
         # Arrow selects kernels at run time, so a missing one shows on a batch without rows.
@@ -125,25 +125,30 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
             f"it cannot be computed for {listed or 'these types'}: use map to extract simple values first"
         ) from None
     accepted = accepted_codes(node.coded) if node.coded is not None and pa.types.is_boolean(node.type) else None
-    return _keep(Compiled(node.type, text, node, accepted), schema)
+    return _keep(Compiled(node.type, text, node, accepted), expression, schema)
 
 
-def _keep(compiled: Compiled, schema: pa.Schema) -> Compiled:
+def _keep(compiled: Compiled, expression: Expression | str, schema: pa.Schema) -> Compiled:
     if not any(pa.types.is_dictionary(item.type) for item in schema):
         while len(_COMPILED) >= _COMPILED_MAX:
             _COMPILED.pop(next(iter(_COMPILED)), None)
-        _COMPILED[compiled.sql, schema] = compiled
+        # The tree as well: different trees can have one text, which leaves out what Spark's dialect lacks.
+        _COMPILED[compiled.sql, None if isinstance(expression, str) else expression.tree, schema] = compiled
     return compiled
 
 
 def _cast(scope: Scope, tree: Tree) -> Node:
     node, name = scope.node(tree.this), render(tree.args["to"]).lower()
-    if name not in CAST_TYPES:
-        raise scope.error(f"{render(tree)} converts to the unsupported type {name}: valid are {', '.join(CAST_TYPES)}")
-    result = cast(node, CAST_TYPES[name], render(tree))
+    kind = cast_type(name)
+    if kind is None:
+        raise scope.error(
+            f"{render(tree)} converts to the unsupported type {name}: valid are {', '.join(CAST_TYPES)}, and "
+            "decimal(p, s) of at most 38 digits"
+        )
+    result = cast(node, kind, render(tree))
     if result is None:
         raise scope.error(f"{node.text} ({type_name(node.type)}) cannot be converted to {name}")
-    return result
+    return result if result.exact is None else replace(result, exact=None)
 
 
 def _inner(scope: Scope, tree: Tree) -> Node:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Decimal, localcontext
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import cast, widen
+from workbench.expressions.evaluation.decimals import round_decimal, whole_decimal
 from workbench.expressions.evaluation.searching import contains, matches, required_literal, search
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, constant, null_of
 from workbench.expressions.tree.scope import Scope
@@ -23,14 +27,51 @@ Builder = Callable[[Scope, Tree], Node]
 
 def _abs(scope: Scope, tree: Tree) -> Node:
     node = scope.number(tree.this, "abs")
+    if pa.types.is_decimal(node.type):
+        return apply("abs", [node], node.type, render(tree))
     return apply_or_null("abs_checked", [node], node.type, render(tree))
 
 
 def _round(scope: Scope, tree: Tree) -> Node:
     node, places = scope.number(tree.this, "round"), tree.args.get("decimals")
     decimals = 0 if places is None else scope.constant_int(places, "round")
+    if pa.types.is_decimal(node.type):
+        return round_decimal(node, decimals, render(tree))
     options = pc.RoundOptions(decimals, round_mode="half_towards_infinity")
+    if pa.types.is_floating(node.type) and decimals > 0:
+        return call(_as_written(decimals, options), [node], node.type, render(tree))
     return apply_or_null("round", [node], node.type, render(tree), options)
+
+
+def _as_written(decimals: int, options: pc.RoundOptions) -> Callable[[Datum], Datum]:
+    """ROUND of a double as the shortest decimal that it is written as: 1.005 becomes 1.01, though it is below 1.005."""
+
+    def one(value: float) -> float:
+        with localcontext() as context:
+            context.prec = 400
+            return float(Decimal(repr(value)).quantize(Decimal(1).scaleb(-decimals), ROUND_HALF_UP))
+
+    def run(value: Datum) -> Datum:
+        if isinstance(value, pa.Scalar):
+            known = value.is_valid and math.isfinite(value.as_py())
+            return pa.scalar(one(value.as_py()), value.type) if known else value
+        made = pc.call_function("round", [value], options)
+        numbers = value.to_numpy(zero_copy_only=False)
+        with np.errstate(all="ignore"):
+            scaled = numbers * 10.0**decimals
+            near = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) <= np.abs(scaled) * _NEAR
+        rows = np.flatnonzero(near & np.isfinite(scaled))
+        if not len(rows):
+            return made
+        values = made.to_numpy(zero_copy_only=False).copy()
+        values[rows] = [one(number) for number in numbers[rows].tolist()]
+        return pa.array(values, value.type, mask=value.is_null().to_numpy(zero_copy_only=False))
+
+    return run
+
+
+_NEAR = 2.0**-50
+"""How near to a half, relative to the number, the rounding of products can hide on which side it lies."""
 
 
 def _whole(kernel: str) -> Builder:
@@ -41,13 +82,22 @@ def _whole(kernel: str) -> Builder:
         if tree.args.get("decimals") is not None:
             raise scope.error(f"{text} is not supported with decimals: use round")
         node = scope.number(tree.this, kernel)
+        if pa.types.is_decimal(node.type):
+            return whole_decimal(kernel, node, text)
         if pa.types.is_integer(node.type):
             return widen(node, pa.int64())
         whole = cast(apply(kernel, [node], node.type, text), pa.int64(), text)
         assert whole is not None, "doubles convert to bigint"
-        return whole
+        return call(_zero_of_nan, [whole, node], pa.int64(), text)
 
     return build
+
+
+def _zero_of_nan(whole: Datum, number: Datum) -> Datum:
+    """Zero where a number is NaN, as in Spark."""
+    if isinstance(whole, pa.Array) and whole.null_count == number.null_count:
+        return whole
+    return pc.if_else(pc.fill_null(pc.is_nan(number), False), pa.scalar(0, pa.int64()), whole)
 
 
 def _of_double(kernel: str, name: str) -> Builder:
@@ -79,6 +129,27 @@ def _is_nan(scope: Scope, tree: Tree) -> Node:
 def _of_text(kernel: str, name: str, type_: pa.DataType = _TEXT) -> Builder:
     def build(scope: Scope, tree: Tree) -> Node:
         return apply(kernel, [scope.string(tree.this, name)], type_, render(tree))
+
+    return build
+
+
+def _in_case(kernel: str, name: str, change: Callable[[str], str]) -> Builder:
+    """UPPER and LOWER: Arrow changes single characters, but some become several (ß, SS) or depend on others (Σ)."""
+
+    def changed(value: Datum) -> Datum:
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(change(value.as_py()) if value.is_valid else None, _TEXT)
+        plain = pc.call_function(kernel, [value])
+        others = pc.not_equal(pc.binary_length(value), pc.utf8_length(value))
+        if not pc.any(others).as_py():
+            return plain
+        others = pc.fill_null(others, False)
+        texts = value.filter(others).dictionary_encode()
+        made = pa.array([change(text) for text in texts.dictionary.to_pylist()], _TEXT)
+        return pc.replace_with_mask(plain, others, made.take(texts.indices))
+
+    def build(scope: Scope, tree: Tree) -> Node:
+        return call(changed, [scope.string(tree.this, name)], _TEXT, render(tree))
 
     return build
 
@@ -213,8 +284,8 @@ BUILDERS: dict[type, Builder] = {
     exp.Ln: _logarithm,
     exp.Pow: _power,
     exp.IsNan: _is_nan,
-    exp.Lower: _of_text("utf8_lower", "lower"),
-    exp.Upper: _of_text("utf8_upper", "upper"),
+    exp.Lower: _in_case("utf8_lower", "lower", str.lower),
+    exp.Upper: _in_case("utf8_upper", "upper", str.upper),
     exp.Length: _of_text("utf8_length", "length", _INT),
     exp.Trim: _trim,
     exp.Substring: _substring,

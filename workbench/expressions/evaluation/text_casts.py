@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, null_of
+from workbench.expressions.tree.text_times import days_of_text, micros_of_text
 from workbench.expressions.tree.types import INSTANT, LOCAL
 
 _SPACE = " \t\n\r\f\v"
 _INTEGER = r"^[+-]?[0-9]+$"
 _DOUBLE = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_CLOCK = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?"
-_ZONE = r"(?:Z|[+-][0-9]{2}:?[0-9]{2})"
+_CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
+_HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[dDfF]?")
 _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")
 _SPECIAL = {"nan": math.nan} | {
@@ -28,8 +31,7 @@ _SPECIAL = {"nan": math.nan} | {
 def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
     """Text parsed as a value of `type_`, null if it is invalid; None if the type cannot be parsed from text.
 
-    Times are ISO: ``2013-01-31``, ``2013-01-31 06:00:00.25``, with ``T`` for the blank, with a zone (``Z``, ``+02:00``)
-    or else in UTC.
+    Arrow reads the usual forms, such as ``2013-01-31 06:00:00.25``; what it leaves is read once for each distinct text.
     """
     trimmed = apply("utf8_trim", [node], pa.string(), text, pc.TrimOptions(_SPACE))
     if pa.types.is_boolean(type_):
@@ -38,21 +40,64 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
         return _read(_replace(_matching(trimmed, _INTEGER), "^[+]", ""), type_, text)
     if pa.types.is_floating(type_):
         plain = _read(_replace(_matching(trimmed, _DOUBLE), "^[+]", ""), type_, text)
-        return call(_with_special_floats(type_), [plain, trimmed], type_, text)
+        return call(_completed(float_of_text, type_), [plain, trimmed], type_, text)
     if pa.types.is_date(type_):
-        return _read(_replace(_matching(trimmed, f"^{_DAY}(?:[T ].*)?$"), "[T ].*$", ""), type_, text)
+        plain = _read(_matching(trimmed, f"^{_DAY}$"), type_, text)
+        return call(_completed(days_of_text, pa.int32()), [plain, trimmed], type_, text)
     if type_ in (INSTANT, LOCAL):
-        moment = _matching(trimmed, f"^{_DAY}(?:[T ]{_CLOCK}{_ZONE}?)?$")
-        timed = _replace(moment, f"^({_DAY})$", r"\1 00:00:00")
-        zoned = _replace(timed, f"^({_DAY}[T ]{_CLOCK})$", r"\1Z")
-        instant = _read(zoned, INSTANT, text)
-        return instant if type_ == INSTANT else apply("cast", [instant], LOCAL, text, pc.CastOptions.unsafe(LOCAL))
+        plain = _read(_matching(trimmed, f"^{_DAY}[T ]{_CLOCK}$"), LOCAL, text)
+        parse = partial(micros_of_text, zoned=type_ == INSTANT)
+        moment = call(_completed(parse, pa.int64()), [plain, trimmed], LOCAL, text)
+        return apply("cast", [moment], type_, text, pc.CastOptions.unsafe(type_))
     return None
+
+
+def _completed(parse: Callable[[str], float | None], stored: pa.DataType) -> Callable[[Datum, Datum], Datum]:
+    """Reads the texts that have no value yet.
+
+    Args:
+        parse: makes a value of one text, or None.
+        stored: the type of the numbers that it makes, as which the values are stored.
+    """
+
+    def complete(plain: Datum, given: Datum) -> Datum:
+        if isinstance(plain, pa.Scalar):
+            if plain.is_valid or not given.is_valid:
+                return plain
+            return pa.scalar(parse(given.as_py()), stored).cast(plain.type)
+        if plain.null_count == given.null_count:
+            return plain
+        rest = pc.and_(plain.is_null(), given.is_valid())
+        texts = given.filter(rest).dictionary_encode()
+        values = pa.array([parse(text) for text in texts.dictionary.to_pylist()], stored).cast(plain.type)
+        return pc.replace_with_mask(plain, rest, values.take(texts.indices))
+
+    return complete
+
+
+def float_of_text(text: str) -> float | None:
+    """The number that Java reads in a text that has no usual form; None if there is none.
+
+    Example:
+        >>> float_of_text("1.5e3d"), float_of_text("-Infinity"), float_of_text("0x1p3"), float_of_text("1_000")
+        (1500.0, -inf, 8.0, None)
+    """
+    special = _SPECIAL.get(text.lower())
+    if special is not None:
+        return special
+    if _HEXADECIMAL.fullmatch(text):
+        try:
+            return float.fromhex(text.rstrip("dDfF"))
+        except (OverflowError, ValueError):
+            return None
+    return float(text[:-1]) if re.fullmatch(f"{_DOUBLE[1:-1]}[dDfF]", text) else None
 
 
 def format_text(node: Node, text: str) -> Node | None:
     """A value as Spark writes it; None if the type cannot be written."""
     type_ = node.type
+    if pa.types.is_float32(type_):
+        return call(_per_value(lambda value: format_float(float(str(np.float32(value))))), [node], pa.string(), text)
     if pa.types.is_floating(type_):
         return call(_per_value(format_float), [node], pa.string(), text)
     if pa.types.is_timestamp(type_):
@@ -90,18 +135,6 @@ def _parse_boolean(value: Datum) -> Datum:
 def _booleans() -> tuple[pa.Array, pa.Array]:
     """The words for true and for false; created on demand, because ``pa.array`` imports pandas."""
     return pa.array(_TRUE), pa.array(_FALSE)
-
-
-def _with_special_floats(type_: pa.DataType) -> Callable[[Datum, Datum], Datum]:
-    def fill(plain: Datum, word: Datum) -> Datum:
-        if isinstance(plain, pa.Array) and plain.null_count == word.null_count:
-            return plain
-        word = pc.utf8_lower(word)
-        for name, value in _SPECIAL.items():
-            plain = pc.if_else(pc.fill_null(pc.equal(word, name), False), pa.scalar(value, type_), plain)
-        return plain
-
-    return fill
 
 
 def _per_value(function: Callable[[float], str]) -> Callable[[Datum], Datum]:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from workbench.expressions.evaluation.casts import widen
 from workbench.expressions.evaluation.json_parts import json_array_length, json_value
 from workbench.expressions.evaluation.searching import matches, required_literal
-from workbench.expressions.tree.node import Datum, Node, apply, call, constant
+from workbench.expressions.tree.node import Datum, Node, apply, call, constant, null_of
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
 from workbench.expressions.tree.types import LOCAL, is_time
@@ -75,6 +75,8 @@ def _split_index(scope: Scope, tree: Tree) -> Node:
 
 
 def _part(node: Node, delimiter: str, place: int, missing: str | None, text: str, never: bool = False) -> Node:
+    if not delimiter and missing is not None and place in (0, -1):
+        return node  # nothing divides the text, so it is its only part
     if never or not delimiter:
         return call(lambda value: _without(value, missing), [node], _TEXT, text)
     # The last part needs all splits, and the n-th one only those around it.
@@ -164,9 +166,58 @@ def capturing(pattern: str, group: int) -> tuple[str, int]:
 
 def _replaced(scope: Scope, tree: Tree) -> Node:
     node, pattern = scope.string(tree.this, "regexp_replace"), scope.constant_text(tree.expression, "regexp_replace")
-    new = re.sub(r"\$(\d)", r"\\\1", scope.constant_text(tree.args["replacement"], "regexp_replace"))
-    options = pc.ReplaceSubstringOptions(_regular(scope, pattern), new)
-    return apply("replace_substring_regex", [node], _TEXT, render(tree), options)
+    new = _rewritten(scope, tree, scope.constant_text(tree.args["replacement"], "regexp_replace"), pattern)
+    replace_all = _replacing(scope, tree, _regular(scope, pattern), new)
+    if (position := tree.args.get("position")) is None:
+        return call(replace_all, [node], _TEXT, render(tree))
+    if isinstance(position, exp.Null):
+        return null_of(_TEXT, render(tree))
+    first = scope.constant_int(position, "regexp_replace")
+    if first < 1:
+        raise scope.error(f"{render(tree)}: regexp_replace begins at the position {first}, but the first one is 1")
+
+    def replaced(value: Datum) -> Datum:
+        before = pc.utf8_slice_codeunits(value, 0, first - 1)
+        rest = replace_all(pc.utf8_slice_codeunits(value, first - 1, None))
+        made = pc.binary_join_element_wise(before, rest, "")
+        return pc.if_else(pc.less(pc.utf8_length(value), first), value, made)
+
+    return call(replaced, [node], _TEXT, render(tree))
+
+
+def _rewritten(scope: Scope, tree: Tree, new: str, pattern: str) -> str:
+    """A replacement in Java's notation, ``$1`` and ``\\$``, in RE2's."""
+    made, groups = "", capturing(pattern, 0)[1]
+    for found in re.finditer(r"\\(.)|\$([0-9])|(.)", new, re.DOTALL):
+        escaped, group, plain = found.groups()
+        if group is not None and int(group) <= groups:
+            made += f"\\{group}"
+        elif group is not None or plain in ("$", "\\"):
+            raise scope.error(f"{render(tree)}: the replacement refers to no group of the pattern: write \\\\$ for $")
+        else:
+            made += (escaped or plain).replace("\\", "\\\\")
+    return made
+
+
+def _replacing(scope: Scope, tree: Tree, pattern: str, new: str) -> Callable[[Datum], Datum]:
+    """Replaces all matches. Of empty matches, RE2 finds others than Java, so Python finds them."""
+    options = pc.ReplaceSubstringOptions(pattern, new)
+    if not pc.match_substring_regex(pa.scalar(""), f"^(?:{pattern})$").as_py():
+        return lambda value: pc.call_function("replace_substring_regex", [value], options)
+    try:
+        found = re.compile(pattern, re.ASCII)
+        found.sub(new, "")
+    except (re.error, IndexError):
+        raise scope.error(f"{render(tree)}: the pattern matches empty text, where it cannot be replaced") from None
+
+    def replaced(value: Datum) -> Datum:
+        if isinstance(value, pa.Scalar):
+            return pa.scalar(found.sub(new, value.as_py()) if value.is_valid else None, _TEXT)
+        distinct = value.dictionary_encode()
+        texts = pa.array([found.sub(new, text) for text in distinct.dictionary.to_pylist()], _TEXT)
+        return texts.take(distinct.indices)
+
+    return replaced
 
 
 def _regexp_count(scope: Scope, tree: Tree) -> Node:
@@ -267,13 +318,13 @@ _UNITS = ("day", "hour", "minute", "second")
 
 def _date_format(scope: Scope, tree: Tree) -> Node:
     """``date_format(instant, 'yyyy-MM-dd HH:mm:ss')``: each distinct second, minute or day is written once."""
-    operand = tree.this
+    operand, wanted = _operands(scope, tree, 2)
     while isinstance(operand, exp.TimeStrToTime | exp.TsOrDsToTimestamp | exp.TsOrDsToDate):
         operand = operand.this  # the parser's own addition
     node = scope.node(operand)
     if not is_time(node.type):
         raise scope.needs("date_format", "a timestamp or date", node, "timestamp")
-    wanted = _java_pattern(tree)
+    wanted = scope.constant_text(wanted, "date_format")
     pattern, unit, at = "", 0, 0
     for match in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", wanted):
         found = match.group()
@@ -290,12 +341,6 @@ def _date_format(scope: Scope, tree: Tree) -> Node:
     if at < len(wanted):
         raise scope.error(f"{render(tree)}: a quotation mark in its pattern is not closed")
     return call(_formatting(pattern, _UNITS[unit]), [widen(node, LOCAL)], _TEXT, render(tree))
-
-
-def _java_pattern(tree: Tree) -> str:
-    """The pattern as it was written: the parser keeps it in Python's notation."""
-    text: str = exp.TimeToStr(this=exp.column("t"), format=tree.args["format"].copy()).sql("spark")
-    return text.partition(", ")[2][1:-2].replace("\\'", "'").replace("''", "'")
 
 
 def _formatting(pattern: str, unit: str) -> Callable[[Datum], Datum]:
@@ -324,6 +369,7 @@ def _operands(scope: Scope, tree: Tree, count: int) -> list[Tree]:
 _BY_NAME: dict[str, Builder] = {
     "SPLIT_INDEX": _split_index,
     "COUNT_CHAR": _count_char,
+    "DATE_FORMAT": _date_format,
     "JSON_ARRAY_LENGTH": json_array_length,
     "JSON_VALUE": json_value,
 }
@@ -351,7 +397,6 @@ BUILDERS: dict[type, Builder] = {
     exp.Right: _right,
     exp.SplitPart: _split_part,
     exp.StrPosition: _place,
-    exp.TimeToStr: _date_format,
 }
 
 FUNCTIONS = (

@@ -72,6 +72,7 @@ class Node:
         rows: for a condition, maps a batch to the numbers of the rows for which it is true, shape (k,), in order, if
             that is faster than a mask.
         known: maps a batch to whether the value is not null, if that is faster than the value.
+        exact: the decimal that a literal is written as, whose `constant` may be the nearest double.
     """
 
     type: pa.DataType
@@ -81,6 +82,7 @@ class Node:
     coded: Coded | None = None
     rows: Callable[[pa.RecordBatch], Rows] | None = None
     known: Evaluate | None = None
+    exact: pa.Scalar | None = None
 
 
 class Once:

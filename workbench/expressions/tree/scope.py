@@ -25,7 +25,7 @@ _PARTS = frozenset(
     }
 )
 # unix_timestamp's format applies to text, which is rejected as its operand.
-_PARTS_OF = {exp.StrToUnix: {"format"}, exp.TimeToStr: {"format"}}
+_PARTS_OF = {exp.StrToUnix: {"format"}}
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,18 @@ class Scope:
         return positions[0], self.schema.field(positions[0]).type
 
     def number(self, tree: Tree, what: str) -> Node:
-        """Compile a part that must be a number; decimals become doubles."""
+        """Compile a part that must be a number."""
         node = self.node(tree)
         if pa.types.is_null(node.type):
             return apply("cast", [node], pa.int32(), node.text, pc.CastOptions.safe(pa.int32()))
-        if pa.types.is_decimal(node.type):
-            return apply("cast", [node], pa.float64(), node.text, pc.CastOptions.unsafe(pa.float64()))
+        if is_time(node.type):
+            seconds = f"unix_timestamp({node.text})" if pa.types.is_date(node.type) else f"CAST({node.text} AS double)"
+            raise self.error(
+                f"{what} needs a number, but {node.text} is {type_name(node.type)}: take its seconds since 1970, "
+                f"{seconds}, with their fraction, or shift it by an INTERVAL"
+            )
         if not is_number(node.type):
-            raise self.needs(what, "a number", node, "bigint" if is_time(node.type) else "double")
+            raise self.needs(what, "a number", node, "double")
         return node
 
     def boolean(self, tree: Tree, what: str) -> Node:

@@ -9,6 +9,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 
 from workbench.errors import ExpressionError
+from workbench.expressions.tree.strict import NotValidError, StrictParser, check_types
 from workbench.origin import Origin
 
 Tree = Any
@@ -37,6 +38,7 @@ class SparkSql(Spark):  # type: ignore[misc]
     """The dialect of expressions."""
 
     Tokenizer = _Tokenizer
+    Parser = StrictParser
 
 
 class _Generator(Spark.Generator):  # type: ignore[misc]
@@ -89,6 +91,10 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
         )
     try:
         statements = parse(_PREFIX + text, read=SparkSql)
+        for statement in statements:
+            check_types(statement)
+    except NotValidError as error:
+        raise ExpressionError(f"expression {shown(text)}: {error.message}", origin=origin) from None
     except ParseError as error:
         raise ExpressionError(_describe(text, error), origin=origin) from None
     except _PARSER_FAULTS:

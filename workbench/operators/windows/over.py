@@ -236,7 +236,13 @@ def aggregated(item: Aggregation, batch: pa.RecordBatch, first: Int64s, last: In
         column = column.view(pa.int64())
     numbers = column.cast(pa.int64() if whole else pa.float64()).fill_null(0).to_numpy()
     if item.function in ("sum", "mean"):
-        sums = _sums(numbers, first, last) if whole else _reduced(np.add, numbers, 0.0, first, last)
+        if not whole:
+            sums = _reduced(np.add, numbers, 0.0, first, last)
+        elif item.function == "sum":
+            sums = _checked_sums(item, numbers, first, last)
+        else:
+            high, low = _halves(numbers, first, last)
+            sums = high * float(_HALF) + low
         values = sums if item.function == "sum" else sums / np.maximum(counts, 1)
         return pa.array(values, mask=counts == 0)
     largest = item.function == "max"
@@ -255,6 +261,32 @@ def _sums(numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
     running = np.concatenate([[0], np.cumsum(numbers)])
     found: Int64s = running[last + 1] - running[first]
     return found
+
+
+_HALF = 2**32
+
+
+def _halves(numbers: Int64s, first: Int64s, last: Int64s) -> tuple[Int64s, Int64s]:
+    """The sums of the upper and of the lower 32 bits, which do not overflow."""
+    return _sums(numbers >> 32, first, last), _sums(numbers & (_HALF - 1), first, last)
+
+
+def _checked_sums(item: Aggregation, numbers: Int64s, first: Int64s, last: Int64s) -> Int64s:
+    """Sums of whole numbers.
+
+    Raises:
+        RecordError: a sum is beyond int64.
+    """
+    longest = int((last - first).max(initial=0)) + 1
+    if max(-int(numbers.min(initial=0)), int(numbers.max(initial=0))) * longest >= 2**63:
+        high, low = _halves(numbers, first, last)
+        whole = high + (low >> 32)
+        if ((whole < -(2**31)) | (whole >= 2**31)).any():
+            raise RecordError(
+                f"sum({item.column}) exceeded the range of int64: cast the column {item.column!r} to float64 before "
+                "aggregating"
+            )
+    return _sums(numbers, first, last)
 
 
 def _reduced(

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from workbench.api.streams.joining import AnyHow
 from workbench.errors import PlanError, QueryError, SettingError
-from workbench.expressions import Expression, col, plain_name
+from workbench.expressions import Expression, coalesce, col, plain_name
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.queries.clauses.join_conditions import (
@@ -24,7 +24,7 @@ from workbench.queries.clauses.join_conditions import (
 from workbench.queries.clauses.looking_up import looked_up
 from workbench.queries.reading.binding import bound, bound_condition
 from workbench.queries.reading.places import Text
-from workbench.queries.reading.relation import Relation
+from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import INSTANT, free_name, materialized
 
 
@@ -44,7 +44,8 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
         QueryError: a join without an equality, or with unsupported conditions.
     """
     how = _how(join, text)
-    if str(join.args.get("side") or "").upper() == "RIGHT":
+    turned = str(join.args.get("side") or "").upper() == "RIGHT"
+    if turned:
         left, right = right, left
     left, right = materialized(left, text), materialized(right, text)
     if left.stream is None:
@@ -64,7 +65,8 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
     if right.lookup is not None:
         left = _filtered(left, plan.own[LEFT] if how == "inner" else (), text)
         others = [*plan.own[RIGHT], *(plan.own[LEFT] if how != "inner" else ()), *plan.bounding, *plan.rest]
-        return _using(looked_up(left, right, how, plan.keys, others, join, text), left, join), left_over
+        pairs = looked_up(left, right, how, plan.keys, others, join, text)
+        return _in_order(pairs, left, join, how, turned), left_over
     plan.latest = _is_as_of(join, left, right, text)
     if how == "inner" and not plan.latest and not plan.bounded and right.stream is not None:
         plan = record_bounds(own, left, right, both, plan, text)
@@ -72,9 +74,9 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
             swapped = _pairs(right, left, how, other, join, text)
             count = len(right.columns)
             pairs = replace(swapped, columns=swapped.columns[count:] + swapped.columns[:count])
-            return _using(pairs, left, join), left_over
+            return _in_order(pairs, left, join, how, turned), left_over
     pairs = _pairs(left, right, how, plan, join, text)
-    return _using(pairs, left, join), left_over
+    return _in_order(pairs, left, join, how, turned), left_over
 
 
 def _is_as_of(join: Tree, left: Relation, right: Relation, text: Text) -> bool:
@@ -99,13 +101,34 @@ def _is_as_of(join: Tree, left: Relation, right: Relation, text: Text) -> bool:
     return True
 
 
-def _using(pairs: Relation, left: Relation, join: Tree) -> Relation:
-    """The pairs without the right columns of USING."""
-    hidden = {str(name.name).lower() for name in join.args.get("using") or ()}
-    if hidden:
-        kept = [c for at, c in enumerate(pairs.columns) if at < len(left.columns) or c.name.lower() not in hidden]
-        pairs = replace(pairs, columns=tuple(kept))
-    return pairs
+def _in_order(pairs: Relation, left: Relation, join: Tree, how: AnyHow, turned: bool) -> Relation:
+    """The pairs with the keys of USING, once, then the columns of the side that is written first, then the others.
+
+    Args:
+        pairs: the columns of `left`, then those of the other side.
+        left: the side that was joined as the left one.
+        join: the clause.
+        how: the kind of join.
+        turned: whether `left` is written second, as in a RIGHT JOIN.
+    """
+    count, keys = len(left.columns), []
+    sides = [list(pairs.columns[:count]), list(pairs.columns[count:])]
+    for name in (str(part.name).lower() for part in join.args.get("using") or ()):
+        own, other = (next((c for c in side if c.name.lower() == name), None) for side in sides)
+        if own is None:
+            continue
+        if how == "outer" and other is not None:
+            stored = free_name(f"${own.name}", pairs.records.columns)
+            value = coalesce(col(own.stored or ""), col(other.stored or ""))
+            pairs = replace(pairs, stream=pairs.records.with_columns(**{stored: value}))
+            keys.append(Column(None, own.name, stored))
+            sides[LEFT] = [replace(c, qualified=True) if c is own else c for c in sides[LEFT]]
+        else:
+            keys.append(own)
+            sides[LEFT] = [c for c in sides[LEFT] if c is not own]
+        sides[RIGHT] = [replace(c, qualified=True) if c is other else c for c in sides[RIGHT]]
+    first, second = reversed(sides) if turned else sides
+    return replace(pairs, columns=(*keys, *first, *second))
 
 
 def _how(join: Tree, text: Text) -> AnyHow:
@@ -167,8 +190,9 @@ def _check_outer(plan: JoinConditions, how: AnyHow, text: Text) -> None:
     if unfit:
         raise text.error(
             unfit[0],
-            f"{'an' if how == 'outer' else 'a'} {how} join cannot have this condition in ON, because a record that "
-            "fails it is kept with nulls: move it to WHERE, or to a subquery in FROM",
+            f"{'an' if how == 'outer' else 'a'} {how} join has only equalities between both sides in ON, and "
+            f"{unfit[0].sql('spark')} is none: a filter after the join gives another result"
+            + (", because a record that fails the condition is kept" if how != "semi" else ""),
         )
 
 

@@ -54,7 +54,9 @@ def looked_up(
         raise text.error(join, "a look-up needs a key: add a condition such as o.customer = c.id to ON")
     if rest and how == "left":
         raise text.error(
-            rest[0], "a look-up with LEFT JOIN supports only equalities in ON: move this condition to WHERE"
+            rest[0],
+            f"a look-up with LEFT JOIN supports only equalities in ON, and {rest[0].sql('spark')} is none: a row that "
+            "fails it would be kept with nulls, so a filter after the join gives another result",
         )
     stream = left.records
     there = stream.columns

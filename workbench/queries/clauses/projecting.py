@@ -110,7 +110,7 @@ def _values(
         if any(value for key, value in (part.this if table else part).args.items() if key != "this"):
             raise text.error(part, "* with EXCEPT, REPLACE or RENAME is not supported: name the columns")
         among = [c for c in rows.columns if c.bound != "proctime"]
-        among = [c for c in among if not table or (c.table or "").lower() == table.lower()]
+        among = [c for c in among if (c.table or "").lower() == table.lower() or not (table or c.qualified)]
         if not among:
             raise text.error(part, unknown("table", table, rows.tables))
         return [(c.name, col(c.stored or ""), c.ahead_us) for c in among]

@@ -134,5 +134,9 @@ def _joins(join: Tree, text: Text) -> tuple[bool, Tree | None]:
     if side not in ("", "LEFT") or kind not in ("", "CROSS", "INNER", "OUTER"):
         raise text.error(join, f"{side or kind} JOIN with UNNEST is not supported: write CROSS JOIN or LEFT JOIN")
     if side == "LEFT" and not always:
-        raise text.error(condition, "LEFT JOIN with UNNEST needs ON TRUE: move the condition to WHERE")
+        raise text.error(
+            condition,
+            "LEFT JOIN with UNNEST needs ON TRUE: a filter "
+            "after it gives another result, as rows that fail the condition would be kept with nulls",
+        )
     return side == "LEFT", None if always else condition

@@ -14,6 +14,7 @@ from sqlglot.tokens import TokenType
 
 from workbench.errors import QueryError
 from workbench.expressions.tree.sql import STRING_ESCAPES, Tree
+from workbench.expressions.tree.strict import NotValidError, StrictParser, check_types
 from workbench.queries.reading.places import Text
 
 WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
@@ -26,7 +27,7 @@ _PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeErro
 """Exceptions that sqlglot raises on some malformed texts."""
 
 
-class _Parser(Spark.Parser):  # type: ignore[misc]
+class _Parser(StrictParser):
     """Takes ``TUMBLE(TABLE bid PARTITION BY bidder, DESCRIPTOR(ts), SIZE => INTERVAL '10' SECOND)``."""
 
     FUNC_TOKENS = Spark.Parser.FUNC_TOKENS | {TokenType.SESSION}
@@ -178,6 +179,10 @@ def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
         raise text.error_at(first.start, first.end, f"{first.text.upper()} is not supported: write a SELECT")
     try:
         [tree] = dialect.parser().parse(rest, text.sql)
+        check_types(tree)
+    except NotValidError as error:
+        start, end = (first.start, first.end) if error.start < 0 else (error.start, error.end)
+        raise text.error_at(start, end, error.message) from None
     except ParseError as error:
         raise _unreadable(error, rest, text) from None
     except _PARSER_FAULTS:

@@ -33,6 +33,7 @@ class Column:
         ahead_us: its value minus the record's event time, in microseconds, if known: 0 for the event time
             itself, 1 for the end of the window that produced the record.
         bound: the bound of the window, if it is one.
+        qualified: whether it is found by its table only: the copy of a key of USING.
     """
 
     table: str | None
@@ -40,6 +41,7 @@ class Column:
     stored: str | None
     ahead_us: int | None = None
     bound: Bound | None = None
+    qualified: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ class Relation:
         """
         if tree.args.get("db") is not None:
             raise text.error(tree, "fields of structs are not supported in SQL: extract the field with map first")
-        table, found = tree.table, list(self.columns)
+        table = tree.table
+        found = [column for column in self.columns if table or not column.qualified]
         if table:
             found = _equal(table, found, lambda column: column.table or "")
             if not found:
