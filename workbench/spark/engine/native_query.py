@@ -29,6 +29,7 @@ from workbench.spark.engine.native_source import MARK, TICK, TIME, NativeDataSou
 from workbench.spark.engine.rereading import can_reread
 from workbench.spark.engine.sessions import active_kept, expect_one_batch, register
 from workbench.spark.engine.whole_log import quoted, whole_log
+from workbench.spark.expression_text import spark_text
 from workbench.spark.sending.sent import placed, sent
 
 if TYPE_CHECKING:
@@ -99,12 +100,14 @@ class NativePlan:
         spec, inputs = node.spec, [self.frame(item.node) for item in node.inputs]
         match spec:
             case Filter():
-                return inputs[0].where(f"({spec.condition.sql}) OR {TICK}")
+                return inputs[0].where(f"({spark_text(spec.condition, node.inputs[0].schema)}) OR {TICK}")
             case WithColumns():
-                added = {name: f.expr(each.sql) for name, each in spec.columns}
+                schema = node.inputs[0].schema
+                added = {name: f.expr(spark_text(each, schema)) for name, each in spec.columns}
                 return self._shaped(node, inputs[0].withColumns(added))
             case Select():
-                chosen = [f.expr(each.sql).alias(name) for name, each in spec.columns]
+                schema = node.inputs[0].schema
+                chosen = [f.expr(spark_text(each, schema)).alias(name) for name, each in spec.columns]
                 return self._shaped(node, inputs[0].select(*chosen, TIME, TICK))
             case Union():
                 frames = [self._shaped(node, frame) for frame in inputs]
