@@ -232,3 +232,31 @@ def test_the_text_for_spark_tries_what_could_overflow() -> None:
         "CASE WHEN n > 1.5 THEN d ELSE CAST(0.5 AS DOUBLE) END"
     )
     assert spark_text(expr("p * 1.5"), schema) == "TRY_MULTIPLY(p, 1.5)"
+
+
+def test_doubles_are_rounded_as_they_are_written() -> None:
+    chance = Random(3)
+    numbers = [n / 1000 for n in range(-3_000, 3_000)] + [chance.uniform(-1e9, 1e9) for _ in range(1_000)]
+    numbers += [2.675, 1.005, -1.005, 1e22, 5e-324, -0.0]
+    for places in (1, 2, 4):
+        step = Decimal(1).scaleb(-places)
+        wanted = [float(_half_up(Fraction(Decimal(repr(x))), places).quantize(step)) for x in numbers if abs(x) < 1e20]
+        kept = [x for x in numbers if abs(x) < 1e20]
+        assert computed(f"round(x, {places})", x=pa.array(kept)) == wanted
+    odd = computed("round(x, 2)", x=pa.array([float("inf"), None, 1e22, 1.005]))
+    assert odd == [float("inf"), None, 1e22, 1.01]
+
+
+def test_letters_that_become_several_in_capitals() -> None:
+    words = pa.array(["Straße", "abc", None, "ﬁ", "é"])
+    assert computed("upper(s)", s=words) == ["STRASSE", "ABC", None, "FI", "É"]
+    assert computed("upper(s)", s=words.slice(1, 2)) == ["ABC", None]
+    assert computed("lower(s)", s=pa.array(["ΑΣ", "İ"])) == ["ας", "i̇"]
+
+
+def test_floats_are_written_with_the_digits_that_they_need() -> None:
+    assert computed("CAST(f AS string)", f=pa.array([0.1, 1.1, 16777216.0], pa.float32())) == [
+        "0.1",
+        "1.1",
+        "1.6777216E7",
+    ]

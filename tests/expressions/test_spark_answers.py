@@ -92,6 +92,7 @@ _G = {
 }
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 """The files, and how many of their expressions are in which state."""
+"""The files, and how many of their expressions are in which state."""
 
 
 COUNTED = [

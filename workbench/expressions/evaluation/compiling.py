@@ -73,8 +73,9 @@ def compile_expression(expression: Expression | str, schema: pa.Schema, origin: 
     Results are those of Spark SQL, with two rules. An undefined result (of a division by zero, an overflow, or a cast
     of text that is not a number) is null, as in Spark's ``try_`` functions, so that one bad record never stops a
     stream; Spark 4 in ANSI mode fails instead. A literal with a point is a double (``1.0 / 3``), but counts as it is
-    written where it meets a decimal (``price = 0.35``). Decimals are exact, with the types of Spark's results; unsigned
-    numbers of 64 bits are decimals. An instant's parts (hour, day) are those of UTC. NaN equals NaN and is larger than any number.
+    written where it meets a decimal (``price = 0.35``). Decimals are exact, with the types of Spark's results;
+    unsigned numbers of 64 bits are decimals. An instant's parts (hour, day) are those of UTC. NaN equals NaN and is
+    larger than any number.
 
     Args:
         expression: built with `col`, or Spark SQL text.

@@ -56,14 +56,17 @@ def _as_written(decimals: int, options: pc.RoundOptions) -> Callable[[Datum], Da
             known = value.is_valid and math.isfinite(value.as_py())
             return pa.scalar(one(value.as_py()), value.type) if known else value
         made = pc.call_function("round", [value], options)
-        numbers = value.to_numpy(zero_copy_only=False)
-        with np.errstate(all="ignore"):
-            scaled = numbers * 10.0**decimals
-            near = np.abs(np.abs(scaled - np.trunc(scaled)) - 0.5) <= np.abs(scaled) * _NEAR
-        rows = np.flatnonzero(near & np.isfinite(scaled))
+        if made.null_count == len(made):
+            return made
+        numbers, values = value.to_numpy(zero_copy_only=False), made.to_numpy(zero_copy_only=False)
+        ends = pc.min_max(value)
+        unsure = max(abs(ends["min"].as_py()), abs(ends["max"].as_py())) * _NEAR
+        with np.errstate(invalid="ignore"):
+            rows = np.flatnonzero(np.abs(numbers - values) >= 0.5 * 10.0**-decimals - unsure)
+        rows = rows[np.isfinite(numbers[rows])]
         if not len(rows):
             return made
-        values = made.to_numpy(zero_copy_only=False).copy()
+        values = values.copy()
         values[rows] = [one(number) for number in numbers[rows].tolist()]
         return pa.array(values, value.type, mask=value.is_null().to_numpy(zero_copy_only=False))
 
@@ -71,7 +74,7 @@ def _as_written(decimals: int, options: pc.RoundOptions) -> Callable[[Datum], Da
 
 
 _NEAR = 2.0**-50
-"""How near to a half, relative to the number, the rounding of products can hide on which side it lies."""
+"""How far, relative to a number, the rounding of products can move it past a half."""
 
 
 def _whole(kernel: str) -> Builder:
@@ -140,10 +143,9 @@ def _in_case(kernel: str, name: str, change: Callable[[str], str]) -> Builder:
         if isinstance(value, pa.Scalar):
             return pa.scalar(change(value.as_py()) if value.is_valid else None, _TEXT)
         plain = pc.call_function(kernel, [value])
-        others = pc.not_equal(pc.binary_length(value), pc.utf8_length(value))
-        if not pc.any(others).as_py():
+        if _is_ascii(value):
             return plain
-        others = pc.fill_null(others, False)
+        others = pc.fill_null(pc.not_equal(pc.binary_length(value), pc.utf8_length(value)), False)
         texts = value.filter(others).dictionary_encode()
         made = pa.array([change(text) for text in texts.dictionary.to_pylist()], _TEXT)
         return pc.replace_with_mask(plain, others, made.take(texts.indices))
@@ -152,6 +154,14 @@ def _in_case(kernel: str, name: str, change: Callable[[str], str]) -> Builder:
         return call(changed, [scope.string(tree.this, name)], _TEXT, render(tree))
 
     return build
+
+
+def _is_ascii(value: pa.StringArray) -> bool:
+    _, offsets, data = value.buffers()
+    if not len(value) or data is None:
+        return True
+    first, last = np.frombuffer(offsets, np.int32)[[value.offset, value.offset + len(value)]]
+    return int(np.frombuffer(data, np.uint8)[first:last].max(initial=0)) < 128
 
 
 def _contains(scope: Scope, tree: Tree) -> Node:

@@ -21,6 +21,8 @@ _DOUBLE = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _CLOCK = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?"
 _HEXADECIMAL = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+[dDfF]?")
+_UNUSUAL = r"^(?:[+-]?(?:[iI][nN][fF]|0[xX]|[0-9.].*[dDfF]$)|[nN][aA][nN]$)"
+_YEAR = r"^[+-]?[0-9]{4}"
 _TRUE = ("t", "true", "y", "yes", "1")
 _FALSE = ("f", "false", "n", "no", "0")
 _SPECIAL = {"nan": math.nan} | {
@@ -40,25 +42,29 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
         return _read(_replace(_matching(trimmed, _INTEGER), "^[+]", ""), type_, text)
     if pa.types.is_floating(type_):
         plain = _read(_replace(_matching(trimmed, _DOUBLE), "^[+]", ""), type_, text)
-        return call(_completed(float_of_text, type_), [plain, trimmed], type_, text)
+        return call(_completed(float_of_text, type_, _UNUSUAL), [plain, trimmed], type_, text)
     if pa.types.is_date(type_):
         plain = _read(_matching(trimmed, f"^{_DAY}$"), type_, text)
-        return call(_completed(days_of_text, pa.int32()), [plain, trimmed], type_, text)
+        return call(_completed(days_of_text, pa.int32(), _YEAR), [plain, trimmed], type_, text)
     if type_ in (INSTANT, LOCAL):
         plain = _read(_matching(trimmed, f"^{_DAY}[T ]{_CLOCK}$"), LOCAL, text)
         parse = partial(micros_of_text, zoned=type_ == INSTANT)
-        moment = call(_completed(parse, pa.int64()), [plain, trimmed], LOCAL, text)
+        moment = call(_completed(parse, pa.int64(), _YEAR), [plain, trimmed], LOCAL, text)
         return apply("cast", [moment], type_, text, pc.CastOptions.unsafe(type_))
     return None
 
 
-def _completed(parse: Callable[[str], float | None], stored: pa.DataType) -> Callable[[Datum, Datum], Datum]:
+def _completed(
+    parse: Callable[[str], float | None], stored: pa.DataType, shape: str
+) -> Callable[[Datum, Datum], Datum]:
     """Reads the texts that have no value yet.
 
     Args:
         parse: makes a value of one text, or None.
         stored: the type of the numbers that it makes, as which the values are stored.
+        shape: what texts look like that may have a value; the others are not read one by one.
     """
+    options = pc.MatchSubstringOptions(shape)
 
     def complete(plain: Datum, given: Datum) -> Datum:
         if isinstance(plain, pa.Scalar):
@@ -67,7 +73,11 @@ def _completed(parse: Callable[[str], float | None], stored: pa.DataType) -> Cal
             return pa.scalar(parse(given.as_py()), stored).cast(plain.type)
         if plain.null_count == given.null_count:
             return plain
-        rest = pc.and_(plain.is_null(), given.is_valid())
+        rest = pc.and_(
+            plain.is_null(), pc.fill_null(pc.call_function("match_substring_regex", [given], options), False)
+        )
+        if not rest.true_count:
+            return plain
         texts = given.filter(rest).dictionary_encode()
         values = pa.array([parse(text) for text in texts.dictionary.to_pylist()], stored).cast(plain.type)
         return pc.replace_with_mask(plain, rest, values.take(texts.indices))
