@@ -130,6 +130,32 @@ def test_messages_that_the_stream_has_removed_are_an_error(server: NatsProcess) 
     reader.close()
 
 
+@pytest.mark.parametrize(("bounded", "read_before"), [(False, 3), (True, 5), (True, 3)])
+@pytest.mark.parametrize("count", [2, 50])
+def test_a_stream_that_was_created_again_is_refused(
+    server: NatsProcess, count: int, bounded: bool, read_before: int
+) -> None:
+    """Whether the new one is shorter or longer, in the running reader and in a restored one, also if it has ended."""
+    stream = f"again-{count}-{bounded}-{read_before}"
+    server.stream(stream)
+    server.send(stream, numbers(0, 5))
+    source = wb.NatsSource(server.url, stream, SCHEMA, bounded=bounded)
+    (running,) = readers(source, 1)
+    assert read(running, read_before, at_once=read_before) == list(range(read_before))
+    saved = json.loads(json.dumps(running.snapshot()))
+    server.delete(stream)
+    server.stream(stream)
+    server.send(stream, numbers(100, 100 + count))
+    (restored,) = readers(source, 1)
+    restored.restore([saved])
+    for reader in (restored, *(() if bounded else (running,))):
+        message = rf"the stream '{stream}' no longer has the message \d: it was created at \S+, and the one that was read at \d"
+        with pytest.raises(SourceError, match=message):
+            read(reader, 100)
+        reader.close()
+    running.close()
+
+
 def test_what_is_no_record(server: NatsProcess) -> None:
     server.stream("poison")
     server.send("poison", [b'{"n": 1}', b"nonsense", b'{"n": 2}'])

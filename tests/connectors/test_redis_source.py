@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import workbench as wb
 from workbench import packages
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress, WaitUntil
+from workbench.connectors.redis.entries import mark_of
 from workbench.errors import MissingPackageError, PlanError, SettingError, SourceError
 from workbench.lab.connectors import check_source
 
@@ -73,7 +75,11 @@ def test_a_bounded_end_is_kept_by_the_checkpoint(server: RedisProcess) -> None:
     assert rows_of(first.poll(2)) == [0, 4]
     saved = first.snapshot()
     first.close()
-    assert saved == {"positions": {"a": "5-1"}, "ends": {"a": "17-1"}, "behind": {"a": 2}}
+    mark = mark_of((b"5-1", {b"n": b"4", b"at": time_of(4).encode(), b"other": b"x"}))
+    assert saved == {
+        **{"positions": {"a": "5-1"}, "ends": {"a": "17-1"}, "behind": {"a": 2}},
+        **{"marks": {"a": mark}, "known": {"a": ["17-1", 5]}},
+    }
     with client_of(server) as client:
         client.xadd("a", {"n": 100})
         client.xdel("a", "17-1")
@@ -332,3 +338,70 @@ def test_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "import_module", missing)
     with pytest.raises(MissingPackageError, match=r"Redis needs the package redis: run 'pip install \"redis"):
         wb.RedisSource("redis://localhost", "a", SCHEMA)
+
+
+def begun_again(server: RedisProcess, ids: Sequence[str], *, read: int, bounded: bool = False, deletes: bool = True) -> Any:
+    """A reader that has read so many of the five entries 1-0 to 5-0, a state of it, and the stream with other entries."""
+    with client_of(server) as client:
+        client.delete("r")
+        for n in range(1, 6):
+            client.xadd("r", {"n": n}, id=f"{n}-0")
+        (reader,) = readers(wb.RedisSource(server.url, "r", SCHEMA, bounded=bounded), 1)
+        assert rows_of(reader.poll(read)) == [1, 2, 3, 4, 5][:read]
+        saved = json.loads(json.dumps(reader.snapshot()))
+        if deletes:
+            client.delete("r")
+        for number, identity in enumerate(ids):
+            client.xadd("r", {"n": 100 + number}, id=identity)
+    return reader, saved
+
+
+def polled(reader: Any) -> Any:
+    """What it gives after the next look at the server."""
+    while isinstance(found := reader.poll(100), WaitUntil) and found.time_us is not None:
+        if found.time_us > 5_000_000:
+            break
+        reader._clock.advance_to(found.time_us)
+    return found
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+@pytest.mark.parametrize(
+    ("ids", "read", "fact"),
+    [
+        (["1-0", "2-0"], 5, "it now ends at 2-0"),
+        (["1-0", "2-0"], 3, "it now ends at 2-0"),
+        ([f"{n}-0" for n in range(1, 51)], 5, "its entry with this ID is another one"),
+        (["9-0"], 3, "the former one ended at 5-0"),
+        ([f"{n}-0" for n in range(9, 59)], 3, "the former one ended at 5-0"),
+        (["1-0", "2-0", "3-0", "4-0", "4-5", "9-0"], 5, "it has no entry with this ID"),
+        (["2-0", "9-0"], 5, "it has had 2 entries, but 5 up to the position"),
+    ],
+)
+def test_a_stream_begun_again_is_refused_if_entries_are_lost(
+    server: RedisProcess, ids: list[str], read: int, fact: str, bounded: bool
+) -> None:
+    """In the running reader and in a restored one, also if a bounded one has read all that it wanted."""
+    running, saved = begun_again(server, ids, read=read, bounded=bounded)
+    (restored,) = readers(wb.RedisSource(server.url, "r", SCHEMA, bounded=bounded), 1)
+    restored.restore([saved])
+    for reader in (restored, *([] if bounded and read == 5 else [running])):  # which has ended before
+        with pytest.raises(SourceError, match=rf"'r' of .* was deleted or begun again since .* {read}-0: {fact}"):
+            polled(reader)
+        reader.close()
+    running.close()
+
+
+def test_a_stream_begun_again_after_all_that_was_read_is_read_on(server: RedisProcess) -> None:
+    running, saved = begun_again(server, ["6-0", "7-0"], read=5)
+    (restored,) = readers(wb.RedisSource(server.url, "r", SCHEMA), 1)
+    restored.restore([saved])
+    for reader in (running, restored):
+        assert rows_of(polled(reader)) == [100, 101]
+        assert lag_of_r(reader) == 0
+        reader.close()
+
+
+def lag_of_r(reader: Any) -> int | None:
+    lag: int | None = reader.progress()["r"].lag
+    return lag

@@ -51,6 +51,10 @@ class NatsProcess:
         """Create a stream of the subjects ``NAME.>``."""
         self._with_jet_stream(lambda jet: jet.add_stream(name=name, subjects=[f"{name}.>"], **options))
 
+    def delete(self, stream: str) -> None:
+        """Delete a stream with its messages."""
+        self._with_jet_stream(lambda jet: jet.delete_stream(stream))
+
     def send(self, stream: str, values: Sequence[bytes], subject: str = "a") -> None:
         """Add messages, all of them stored when this returns."""
 

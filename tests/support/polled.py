@@ -9,12 +9,12 @@ from waiting import until
 from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
 
 
-def read(reader: Any, count: int) -> list[int]:
+def read(reader: Any, count: int, at_once: int = 100) -> list[int]:
     """So many records; the reader's clock advances while it waits."""
     found: list[int] = []
 
     def complete() -> bool:
-        polled = reader.poll(100)
+        polled = reader.poll(at_once)
         if isinstance(polled, Fetched):
             found.extend(polled.records.batch.column("n").to_pylist())
         elif isinstance(polled, WaitUntil):

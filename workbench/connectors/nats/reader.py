@@ -42,6 +42,8 @@ class _Split:
         told_us: the time at which the server reported `pending`, in microseconds.
         link, wire: the connection, or None.
         started_us: the time at which the connection was started, in microseconds.
+        created: the time at which the stream was created, as the server writes it; empty: unknown.
+        is_checked: whether the position is known to be of this stream.
     """
 
     stream: str
@@ -55,6 +57,8 @@ class _Split:
     link: TcpLink | None = None
     wire: StreamWire | None = None
     started_us: int = 0
+    created: str = ""
+    is_checked: bool = True
 
     def close(self) -> None:
         if self.link is not None:
@@ -64,7 +68,8 @@ class _Split:
     @property
     def is_over(self) -> bool:
         """Whether all messages are delivered."""
-        return self.end is not None and self.position is not None and self.position >= self.end
+        is_read = self.end is not None and self.position is not None and self.position >= self.end
+        return is_read and self.is_checked
 
 
 class NatsReader(SourceReader):
@@ -127,6 +132,7 @@ class NatsReader(SourceReader):
         return {
             "positions": dict(self._known("position")),
             "ends": dict(self._known("end")),
+            "created": {stream: split.created for stream, split in sorted(self._splits.items()) if split.created},
         }
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -134,9 +140,15 @@ class NatsReader(SourceReader):
             for stream, position in value_in(snapshot, "positions", dict[str, int]).items():
                 if (split := self._splits.get(stream)) is not None:
                     split.position = split.received = position
+                    split.is_checked = False
             for stream, end in value_in(snapshot, "ends", dict[str, int]).items():
                 if (split := self._splits.get(stream)) is not None and self._source.bounded:
                     split.end = end
+
+            if "created" in snapshot:
+                for stream, created in value_in(snapshot, "created", dict[str, str]).items():
+                    if (split := self._splits.get(stream)) is not None:
+                        split.created = created
 
     def close(self) -> None:
         for split in self._splits.values():
@@ -164,7 +176,8 @@ class NatsReader(SourceReader):
             return
         if not was_located:
             split.retries.succeeded()
-            split.pending = located.pending
+            split.pending, split.is_checked = located.pending, True
+            split.created = located.created or split.created
             if split.position is None:
                 split.position = split.received = located.position
             if self._source.bounded and split.end is None:
@@ -189,7 +202,7 @@ class NatsReader(SourceReader):
         self._connections += 1
         identity = (self._context.run, self._context.uid, split.stream, self._connections, now_us)
         inbox = f"_INBOX.{blake2b(repr(identity).encode(), digest_size=16).hexdigest()}"
-        wanted = Wanted(split.stream, source.subject, source.policy)
+        wanted = Wanted(split.stream, source.subject, source.policy, split.created)
         split.wire = wire = StreamWire(source.server.login(), wanted, inbox)
         split.link = TcpLink(source.server.address, lambda: wire)
         split.link.start("" if split.received is None else str(split.received))

@@ -50,11 +50,13 @@ class Wanted:
         stream: its name.
         subject: the subject of the messages, possibly with wildcards; empty: all.
         start: the delivery policy of JetStream with its parameter, if there is no position.
+        created: the time at which the stream of the position was created, as the server wrote it; empty: unknown.
     """
 
     stream: str
     subject: str
     start: Mapping[str, object]
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +67,13 @@ class Located:
         position: the sequence number before the first message to read.
         last: the sequence number of the stream's last message.
         pending: the number of messages after the position.
+        created: the time at which the stream was created, as the server writes it; empty: it is not told.
     """
 
     position: int
     last: int
     pending: int
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class _State:
 @dataclass(frozen=True, slots=True)
 class _StreamInfo:
     state: _State
+    created: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +125,7 @@ class StreamWire:
         self._inbox = inbox
         self._position = ""
         self._last = 0
+        self._created_at = ""
         self._consumer = ""
         self._due = 0
         self._count = 0
@@ -191,10 +197,10 @@ class StreamWire:
     def _begin(self, info: _StreamInfo) -> None:
         """Create the consumer."""
         start = self._wanted.start
-        self._last = info.state.last_seq
+        self._last, self._created_at = info.state.last_seq, info.created
         if self._position:
             position = int(self._position)
-            self._check_kept(position, info.state)
+            self._check_kept(position, info)
             start = {"deliver_policy": "by_start_sequence", "opt_start_seq": position + 1}
         config: dict[str, object] = {"ack_policy": "none", "replay_policy": "instant", "max_deliver": 1, **start}
         config |= {"inactive_threshold": _FORGOTTEN_NS, "mem_storage": True, "num_replicas": 1}
@@ -203,9 +209,12 @@ class StreamWire:
         body = {"stream_name": self._wanted.stream, "config": config}
         self._request(f"CONSUMER.CREATE.{self._wanted.stream}", body, _CREATED)
 
-    def _check_kept(self, position: int, state: _State) -> None:
-        """Raise an error if messages after the position were removed."""
-        if state.last_seq < position:
+    def _check_kept(self, position: int, info: _StreamInfo) -> None:
+        """Raise an error if messages after the position were removed, or the position is of another stream."""
+        state, created = info.state, self._wanted.created
+        if created and info.created and created != info.created:
+            fact = f"it was created at {info.created}, and the one that was read at {created}"
+        elif state.last_seq < position:
             fact = f"it ends at {state.last_seq}, because it was recreated or restored from an older copy"
         elif state.first_seq > position + 1:
             fact = f"it begins at {state.first_seq}, because its limits removed older messages"
@@ -220,7 +229,7 @@ class StreamWire:
     def _created(self, info: _ConsumerInfo) -> None:
         self._consumer = info.name
         position = int(self._position) if self._position else info.delivered.stream_seq
-        self.located = Located(position, self._last, info.num_pending)
+        self.located = Located(position, self._last, info.num_pending, self._created_at)
         self._pull()
 
     def _pull(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 
 import pyarrow as pa
 
@@ -42,6 +43,28 @@ def written_id(position: Id) -> str:
         '7-0'
     """
     return f"{position[0]}-{position[1]}"
+
+
+def before(position: Id) -> Id:
+    """The greatest ID that is less than another one.
+
+    Example:
+        >>> before((7, 3)), before((7, 0)) == (6, 2**64 - 1)
+        ((7, 2), True)
+    """
+    time, number = position
+    return (time, number - 1) if number else (time - 1, _MAX - 1)
+
+
+def mark_of(entry: Entry) -> str:
+    """A digest of an entry: another stream that has its ID has another one, unless its fields are equal, too.
+
+    Example:
+        >>> mark_of((b"7-0", {b"n": b"1"})) == mark_of((b"7-0", {b"n": b"2"}))
+        False
+    """
+    identity, fields = entry
+    return blake2b(repr((identity, sorted((fields or {}).items()))).encode(), digest_size=16).hexdigest()
 
 
 def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:

@@ -16,9 +16,19 @@ from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.messages.sorting import refused, sorted_out
-from workbench.connectors.redis.entries import BEGINNING, Entry, Id, parsed_id, records, shown, written_id
+from workbench.connectors.redis.entries import (
+    BEGINNING,
+    Entry,
+    Id,
+    before,
+    mark_of,
+    parsed_id,
+    records,
+    shown,
+    written_id,
+)
 from workbench.connectors.redis.server import RedisServer
-from workbench.connectors.redis.stream_facts import StreamFacts
+from workbench.connectors.redis.stream_facts import StreamEnd, StreamFacts
 from workbench.errors import SettingError, SourceError
 from workbench.expressions import ColumnName, column_name
 from workbench.operators.contract.base import OperatorContext, Snapshot
@@ -38,7 +48,8 @@ class RedisSource(Source):
     Each stream is a split with its own watermark; its position is the ID of the last entry read. Positions are stored
     in the checkpoint, not on the server (there is no consumer group), so a recovery neither loses nor repeats entries.
     If entries were trimmed (``MAXLEN``, ``MINID``) before they were read, this is an error; entries that are deleted
-    one by one (``XDEL``) are skipped.
+    one by one (``XDEL``) are skipped. A stream that was deleted and begun again is read on if its IDs are greater than
+    the position and the former one was read to its end; otherwise, this is an error.
 
     When the server is unreachable, the source retries after 100 ms, then after twice as long, up to 5 s.
 
@@ -147,8 +158,12 @@ class RedisReader(SourceReader):
         self._facts: dict[str, StreamFacts] = {}
         self._told_us = 0
         self._ends: dict[str, Id] = {}
+        self._marks: dict[str, str] = {}  # of the entries at the positions
+        self._known: dict[str, StreamEnd] = {}
+        self._unchecked: set[str] = set()  # restored, and not compared with the stream yet
         self._fetched: dict[str, list[Entry]] = {}
         self._restored: set[str] = set()
+        self._given = None if source.start in _STARTS else parsed_id(source.start)
         self._located = False
         self._retries = Retries(source.retries, server=str(source.server))
         self._looks = Looks()
@@ -205,6 +220,8 @@ class RedisReader(SourceReader):
             "positions": {stream: written_id(self._positions[stream]) for stream in sorted(known)},
             "ends": {stream: written_id(end) for stream, end in self._ends.items()},
             "behind": {stream: self._behind[stream] for stream in sorted(known) if stream in self._behind},
+            "marks": {stream: self._marks[stream] for stream in sorted(self._marks)},
+            "known": {stream: [written_id(end.last), end.added] for stream, end in sorted(self._known.items())},
         }
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -219,6 +236,15 @@ class RedisReader(SourceReader):
             if "behind" in snapshot:
                 counts = value_in(snapshot, "behind", dict[str, int])
                 self._behind |= {stream: count for stream, count in counts.items() if stream in self._positions}
+            if "marks" in snapshot:
+                marks = value_in(snapshot, "marks", dict[str, str])
+                self._marks |= {stream: mark for stream, mark in marks.items() if stream in self._positions}
+            if "known" in snapshot:
+                ends = value_in(snapshot, "known", dict[str, tuple[str, int]])
+                for stream, (last, added) in ends.items():
+                    if stream in self._positions:
+                        self._known[stream] = StreamEnd(parsed_id(last), added)
+        self._unchecked = set(self._marks)
 
     def close(self) -> None:
         if self._client is not None:
@@ -227,7 +253,8 @@ class RedisReader(SourceReader):
         self._fetched = {}
 
     def _is_open(self, stream: str) -> bool:
-        return not self._source.bounded or self._positions[stream] < self._ends[stream]
+        is_over = self._source.bounded and self._positions[stream] >= self._ends[stream]
+        return not is_over or stream in self._unchecked
 
     def _locate(self) -> None:
         """Determine the streams' ends and where to start, when the server answers for the first time."""
@@ -245,17 +272,19 @@ class RedisReader(SourceReader):
                 self._positions[stream] = parsed_id(source.start) if begin is None else begin
             if source.bounded:
                 self._ends.setdefault(stream, facts.last)
-            if self._is_open(stream):
-                self._note(stream, facts)
+            self._note(stream, facts)
         self._located = True
 
     def _note(self, stream: str, facts: StreamFacts) -> None:
         """Note the facts about a stream before its entries are read.
 
         Raises:
-            SourceError: it was trimmed beyond the position.
+            SourceError: it was trimmed beyond the position, or it is another stream.
         """
         position, behind = self._positions[stream], self._behind.get(stream)
+        is_given = stream not in self._marks and position == self._given  # which can be after the end
+        if not is_given and (fact := facts.replaced(position, behind, self._known.get(stream))):
+            raise self._begun_again(stream, fact)
         if lost := facts.lost(position, behind):
             raise SourceError(
                 f"the stream {stream!r} of {self._source.server} was trimmed: {lost:,} entries after the position"
@@ -263,7 +292,16 @@ class RedisReader(SourceReader):
                 "start without the checkpoint"
             )
         self._facts[stream] = facts
+        self._known[stream] = facts.end
         self._count(stream, facts.behind(position, behind))
+
+    def _begun_again(self, stream: str, fact: str) -> SourceError:
+        position = self._positions[stream]
+        return SourceError(
+            f"the stream {stream!r} of {self._source.server} was deleted or begun again since the position "
+            f"{written_id(position)}: {fact}, so entries are lost; start without the checkpoint, which reads the new "
+            "stream from its beginning"
+        )
 
     def _count(self, stream: str, behind: int | None) -> None:
         """Update the number of entries up to the position."""
@@ -273,31 +311,58 @@ class RedisReader(SourceReader):
             self._behind[stream] = behind
 
     def _fetch(self, count: int, now_us: int) -> None:
-        wanted = {stream: written_id(self._positions[stream]) for stream in self.splits()}
+        wanted = {stream: self._wanted(stream) for stream in self.splits()}
         with self._client.pipeline(transaction=True) as transaction:
-            transaction.xread(wanted, count=count)
+            transaction.xread(wanted, count=count + 1)
             for stream in wanted:
                 transaction.xinfo_stream(stream)
             answer, *told = transaction.execute(raise_on_error=False)
         if isinstance(answer, Exception):
             raise answer
+        found = {stream.decode(): entries for stream, entries in answer}
         for stream, info in zip(wanted, told, strict=True):
             if isinstance(info, Exception):  # the stream was deleted
                 self._facts.pop(stream, None)
+                if (known := self._known.get(stream)) is not None and known.last > self._positions[stream]:
+                    raise self._begun_again(stream, f"the former one ended at {written_id(known.last)}")
             else:
-                self._note(stream, StreamFacts.of(info))
+                self._note(stream, facts := StreamFacts.of(info))
+                found[stream] = self._after_position(stream, facts, found.get(stream, []))[:count]
         self._told_us = now_us
-        found = {stream.decode(): entries for stream, entries in answer}
         self._fetched = {}
         for stream in wanted:
-            entries: list[Entry] = found.get(stream, [])
+            entries = found.get(stream, [])
             if self._source.bounded:
                 end = self._ends[stream]
                 entries = [entry for entry in entries if parsed_id(entry[0].decode()) <= end]
                 if not entries:  # the entries up to the end were deleted
                     self._positions[stream] = end
+                    self._marks.pop(stream, None)
                     self._count(stream, None)
             self._fetched[stream] = entries
+
+    def _wanted(self, stream: str) -> str:
+        """The ID after which to read: if an entry was read, it is read again, and compared."""
+        position = self._positions[stream]
+        return written_id(before(position) if stream in self._marks else position)
+
+    def _after_position(self, stream: str, facts: StreamFacts, entries: list[Entry]) -> list[Entry]:
+        """Compare the entry at the position with the one that was read there.
+
+        Raises:
+            SourceError: it is another one, so this is another stream.
+        """
+        self._unchecked.discard(stream)
+        if (mark := self._marks.get(stream)) is None:
+            return entries
+        position = self._positions[stream]
+        if not entries or entries[0][0].decode() != written_id(position):
+            if facts.must_have(position):
+                raise self._begun_again(stream, "it has no entry with this ID")
+            return entries
+        if mark_of(entries[0]) != mark:
+            raise self._begun_again(stream, "its entry with this ID is another one")
+        return entries[1:]
 
     def _deliver(self, stream: str, count: int) -> Fetched:
         source = self._source
@@ -305,6 +370,7 @@ class RedisReader(SourceReader):
         self._fetched[stream] = entries[count:]  # the next turn is another stream's
         taken = entries[:count]
         position = self._positions[stream] = parsed_id(taken[-1][0].decode())
+        self._marks[stream] = mark_of(taken[-1])
         behind = self._behind.get(stream)
         self._count(stream, self._facts[stream].behind(position, None if behind is None else behind + len(taken)))
 
