@@ -122,6 +122,7 @@ class Standing:
     until then, and offsets of times."""
 
     shown = 9
+    end: int | None = None
     times: tuple[int, ...] = ()
 
     def __init__(self, consumer: Any) -> None:
@@ -135,6 +136,14 @@ class Standing:
         told = found.topics[topic]
         told.partitions = {number: each for number, each in told.partitions.items() if number < type(self).shown}
         return found
+
+    def get_watermark_offsets(self, place: Any, **rest: Any) -> Any:
+        """The ends of a partition; if `end` is set, that of a shorter one."""
+        found = self._consumer.get_watermark_offsets(place, **rest)
+        return found if type(self).end is None else (0, type(self).end)
+
+    def consume(self, count: int, timeout: float) -> Any:
+        return [] if type(self).end is not None else self._consumer.consume(count, timeout)
 
     def offsets_for_times(self, wanted: list[Any], timeout: float) -> list[Any]:
         for place in wanted:  # the broker answers with the first message of this time or later, or with -1
@@ -330,6 +339,99 @@ def test_a_topic_that_does_not_exist_is_named(broker: KafkaProcess) -> None:
     reader.close()
 
 
+@pytest.mark.parametrize("knows", [True, False])
+@pytest.mark.parametrize(
+    ("count", "bounded", "read_before"), [(4, False, 10), (4, True, 10), (4, True, 6), (40, True, 6)]
+)
+def test_a_topic_that_was_created_again_is_refused(
+    broker: KafkaProcess, count: int, bounded: bool, read_before: int, knows: bool
+) -> None:
+    """Also by brokers that give topics no ID, if the new one ends before the position or the end to read to."""
+    topic = broker.topic(1)
+    broker.send(topic, values(10), 1)
+    made = source(broker, topic, bounded=bounded)
+    (reader,) = readers(made, 1)
+    read = rows_of(next_of(reader, read_before))
+    while len(read) < read_before:
+        read += rows_of(next_of(reader, read_before - len(read)))
+    assert read == list(range(read_before))
+    saved = json.loads(json.dumps(reader.snapshot()))
+    reader.close()
+    broker.delete(topic)
+    broker.topic(1, topic)
+    broker.send(topic, values(count, 15), 1)
+    fact = rf"the topic '{topic}' of .* was deleted and created again since it was read: its ID is \S+, and was \S+,"
+    if not knows:
+        saved |= {"topics": {}}
+        fact = (
+            rf"{topic}/0 of .* no longer has the offsets? {read_before} .*\(it now ends at 4: the topic was recreated"
+        )
+    (restored,) = readers(made, 1)
+    restored.restore([saved])
+    if knows or count < 10:
+        with pytest.raises(SourceError, match=fact):
+            next_of(restored)
+    else:  # longer, and without an ID: it cannot be told from the former one
+        assert rows_of(next_of(restored, 4)) == [21, 22, 23, 24]
+    restored.close()
+
+
+def test_a_topic_that_was_created_again_with_fewer_partitions_is_refused(
+    broker: KafkaProcess, standing: type[Standing]
+) -> None:
+    topic = broker.topic(2)
+    made = source(broker, topic)
+    (reader,) = readers(made, 1)
+    reader.poll(1)
+    saved = reader.snapshot()
+    reader.close()
+    standing.shown = 1
+    (restored,) = readers(made, 1)
+    restored.restore([saved])
+    with pytest.raises(SourceError, match=rf"{topic}/1 of .* \(the partition no longer exists, because the topic was"):
+        next_of(restored)
+    restored.close()
+
+
+def test_a_topic_is_compared_while_it_is_read(broker: KafkaProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its ID, which another topic's stands for, and its end: the clients of Tansu do not outlive a deleted topic."""
+    topic, other = broker.topic(1), broker.topic(1)
+    broker.send(topic, values(3), 1)
+    admin = KafkaCluster.admin
+    told = topic
+
+    class Renamed:
+        def __init__(self, client: Any) -> None:
+            self._client = client
+
+        def describe_topics(self, topics: Any, **rest: Any) -> Any:
+            from confluent_kafka import TopicCollection
+
+            return {topic: self._client.describe_topics(TopicCollection([told]), **rest)[told]}
+
+    monkeypatch.setattr(KafkaCluster, "admin", lambda self: Renamed(admin(self)))
+    (reader,) = readers(source(broker, topic), 1)
+    assert rows_of(next_of(reader)) == [0, 1, 2]
+    told = other
+    with pytest.raises(SourceError, match=rf"the topic '{topic}' of .* was deleted and created again"):
+        next_of(reader)
+    reader.close()
+
+
+@pytest.mark.parametrize("bounded", [False, True])
+def test_an_end_before_the_position_is_refused_while_a_topic_is_read(
+    broker: KafkaProcess, standing: type[Standing], bounded: bool
+) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, values(5), 1)
+    (reader,) = readers(source(broker, topic, bounded=bounded), 1)
+    assert rows_of(next_of(reader, 3)) == [0, 1, 2]
+    standing.end = 2
+    with pytest.raises(SourceError, match=rf"{topic}/0 of .* no longer has .* \(it now ends at 2: the topic was recr"):
+        until(lambda: not rows_of(next_of(reader, 2)))  # it gives those that it has
+    reader.close()
+
+
 @pytest.fixture
 def mocked() -> Callable[..., Any]:
     """Messages in the mock cluster of librdkafka, whose partitions keep 100,000 messages; returns a source."""
@@ -357,7 +459,9 @@ def test_an_offset_that_has_expired_is_named(mocked: Callable[..., Any]) -> None
     made = mocked(30)
     (reader,) = readers(made, 1)
     reader.restore([{"positions": {"mock/0": [1_000, 0]}, "ends": {}, "located": True}])
-    with pytest.raises(SourceError, match=r"mock/0 of 127\.\S* no longer has the offset 1000 .*retention\.ms"):
+    with pytest.raises(
+        SourceError, match=r"mock/0 of 127\.\S* no longer has the offset 1000 .*recreated.*retention\.ms"
+    ):
         next_of(reader)
     reader.close()
 

@@ -149,7 +149,7 @@ def test_a_stream_that_was_created_again_is_refused(
     (restored,) = readers(source, 1)
     restored.restore([saved])
     for reader in (restored, *(() if bounded else (running,))):
-        message = rf"the stream '{stream}' no longer has the message \d: it was created at \S+, and the one that was read at \d"
+        message = rf"'{stream}' no longer has the message \d: it was created at \S+, and the one that was read at \d"
         with pytest.raises(SourceError, match=message):
             read(reader, 100)
         reader.close()

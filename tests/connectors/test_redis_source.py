@@ -340,8 +340,8 @@ def test_the_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         wb.RedisSource("redis://localhost", "a", SCHEMA)
 
 
-def begun_again(server: RedisProcess, ids: Sequence[str], *, read: int, bounded: bool = False, deletes: bool = True) -> Any:
-    """A reader that has read so many of the five entries 1-0 to 5-0, a state of it, and the stream with other entries."""
+def begun_again(server: RedisProcess, ids: Sequence[str], *, read: int, bounded: bool = False) -> Any:
+    """A reader that has read so many of the entries 1-0 to 5-0, its state, and the stream with other entries."""
     with client_of(server) as client:
         client.delete("r")
         for n in range(1, 6):
@@ -349,8 +349,7 @@ def begun_again(server: RedisProcess, ids: Sequence[str], *, read: int, bounded:
         (reader,) = readers(wb.RedisSource(server.url, "r", SCHEMA, bounded=bounded), 1)
         assert rows_of(reader.poll(read)) == [1, 2, 3, 4, 5][:read]
         saved = json.loads(json.dumps(reader.snapshot()))
-        if deletes:
-            client.delete("r")
+        client.delete("r")
         for number, identity in enumerate(ids):
             client.xadd("r", {"n": 100 + number}, id=identity)
     return reader, saved

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from workbench.arguments import as_given, text_of
@@ -86,6 +87,14 @@ class KafkaCluster:
         """
         return self._client("Producer", _dotted(options), on_error)
 
+    def admin(self) -> Any:
+        """Create a client that describes topics.
+
+        Raises:
+            SettingError: librdkafka refuses an option.
+        """
+        return self._client("admin.AdminClient", {}, lambda error: None)
+
     def _client(self, kind: str, options: Mapping[str, Any], on_error: Callable[[Any], None]) -> Any:
         given = {name: revealed(value) if isinstance(value, str) else value for name, value in self.options.items()}
         quiet = {
@@ -98,7 +107,7 @@ class KafkaCluster:
         servers = {"bootstrap.servers": revealed(self.servers), "error_cb": on_error}
         package = kafka_package()
         try:
-            return getattr(package, kind)({**quiet, **given, **options, **servers})
+            return attrgetter(kind)(package)({**quiet, **given, **options, **servers})
         except package.KafkaException as error:
             fact = hidden(one_line(error.args[0].str(), _FACT_MAX), *self._templates())
             raise SettingError(f"Kafka's client cannot be used with these options: {fact}") from None
@@ -199,6 +208,7 @@ def kafka_package() -> Any:
     Raises:
         MissingPackageError: it is not installed.
     """
+    needed("confluent_kafka.admin", "Kafka")
     return needed("confluent_kafka", "Kafka")
 
 
