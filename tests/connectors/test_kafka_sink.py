@@ -5,12 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import kafka_full_disk
 import pyarrow as pa
 import pytest
+import transaction_kill_job
 from kafka_server import KafkaProcess, running
 from outages import wait_until_lost
 from source_readers import readers
@@ -195,6 +200,16 @@ def test_a_second_start_is_refused(broker: KafkaProcess) -> None:
         pipeline.run("once")
     assert pipeline.run("twice").wait("60s") == "FINISHED"  # another writer may add to the topic
     assert len(values_of(broker, topic, 1)) == 10
+
+
+def test_a_transaction_of_a_former_subtask_hides_nothing(broker: KafkaProcess, tmp_path: Path) -> None:
+    """A process dies in the transaction of the last of four subtasks, and the job goes on with two."""
+    topic = broker.topic(4)
+    command = [sys.executable, transaction_kill_job.__file__, broker.servers, topic, str(tmp_path), "4"]
+    assert subprocess.run(command, timeout=120).returncode == -signal.SIGKILL
+    assert len(values_of(broker, topic)) < 3_000  # the open transaction hides those behind it, too
+    assert transaction_kill_job.job(broker.servers, topic, str(tmp_path), 2).wait("60s") == "FINISHED"
+    assert values_of(broker, topic) == list(range(4_000))  # also: none twice
 
 
 def test_a_header_of_another_program_is_no_identity() -> None:

@@ -158,10 +158,11 @@ class KafkaProcess:
         assert producer.flush(30) == 0
 
     def messages(self, topic: str, partitions: int = 4) -> list[Any]:
-        """What another program reads: all messages, partition by partition."""
+        """What another program reads: all messages, partition by partition, up to an open transaction."""
         from confluent_kafka import Consumer, KafkaError, TopicPartition
 
         options = {"bootstrap.servers": self.servers, "group.id": "test", "enable.partition.eof": True}
+        options["isolation.level"] = "read_committed"
         consumer = Consumer({**options, **self._options, "fetch.wait.max.ms": 5, "socket.nagle.disable": True})
         found: list[Any] = []
         try:

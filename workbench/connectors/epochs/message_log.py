@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.saved_files import impossible, saved_as
+from workbench.connectors.epochs.ledger import SENDERS_MAX, Ledger
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.epochs.pending import PendingRows, saved_epochs
 from workbench.connectors.epochs.row_store import Epoch
@@ -103,12 +104,14 @@ class MessageLog(Protocol):
             SinkError: the server does not answer, or the log does not exist.
         """
 
-    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+    def messages(self, begin: Mapping[int, int], back: int = 0, *, committed: bool = False) -> set[MessageId]:
         """The identities of the messages from some offsets to the end.
 
         Args:
             begin: the first offset of each partition; other partitions are read from the beginning.
             back: the number of messages before the end of each partition to start at; 0: start at `begin`.
+            committed: whether to wait until open transactions end, and to leave out messages of aborted ones; if not,
+                messages of all transactions are found, also of open ones, if the log supports transactions.
 
         Raises:
             SinkError: as for `ends`.
@@ -116,6 +119,13 @@ class MessageLog(Protocol):
 
     def sender(self, writer: str = "", subtask: int = 0) -> Sender:
         """Create a connection; for an exactly-once sink, it belongs to this writer and subtask."""
+
+    def end_senders(self, writer: str, count: int) -> None:
+        """Abort what senders of the first `count` subtasks of a writer have left open, and fence these senders.
+
+        Raises:
+            SinkError: names the transactional ID that cannot be ended.
+        """
 
 
 class SendLogic(WaitingOperator):
@@ -147,8 +157,10 @@ class SendLogic(WaitingOperator):
 class EpochLogic(WaitingOperator):
     """Sends the rows of a checkpoint when it is complete, and completes an interrupted sending after a failure.
 
-    State: the rows of epochs that are possibly not sent; their writer and run; and for each partition an offset before
-    all of their messages.
+    State: the rows of epochs that are possibly not sent; their writer and run; for each partition an offset before all
+    of their messages; and how many subtasks have ever sent messages, if their transactions can stay open. The first
+    subtask ends all of these transactions before it reads the log, and before any subtask sends. A subtask sends only
+    what a complete checkpoint holds, so that the checkpoint names it before it sends for the first time.
 
     Args:
         log: the log.
@@ -163,11 +175,15 @@ class EpochLogic(WaitingOperator):
         self._marks: dict[int, int] = {}
         self._sender: Sender | None = None
         self._begun = False
+        self._ledger = Ledger(None, "")
 
     def open(self, context: OperatorContext) -> None:
         self._subtask = context.subtask
         self._writer = f"{context.job}/{context.uid}"
         self._run = context.run
+        self._senders = context.parallelism if self._log.fences else 0
+        if self._subtask == 0:
+            self._ledger = Ledger(context.data_dir, context.uid)
 
     def process(self, records: Records, port: int, out: Output) -> None:
         self._begin()
@@ -180,6 +196,7 @@ class EpochLogic(WaitingOperator):
             "writer": self._writer,
             "run": self._run,
             "marks": {str(number): offset for number, offset in sorted(self._marks.items())},
+            "senders": self._senders,
         }
         return cast("Snapshot", pieces | self._pending.cut(checkpoint_id, self._subtask))
 
@@ -195,10 +212,10 @@ class EpochLogic(WaitingOperator):
         self._begun = True
         self._writer = saved.writer
         self._marks = dict(saved.marks)
+        self._senders = max(self._senders, saved.senders)
+        self._end_former(saved.senders)
         if self._subtask == 0 and saved.epochs:
-            if self._log.fences:
-                self._connected()
-            seen = self._log.messages(saved.marks)
+            seen = self._log.messages(saved.marks, committed=self._senders > 0)
             self._send(saved.epochs, saved.run, seen)
 
     def close(self) -> None:
@@ -210,7 +227,19 @@ class EpochLogic(WaitingOperator):
         """Called before the first row of a job that was not restored."""
         if not self._begun:
             self._begun = True
+            self._end_former(0)
             self._marks = self._log.ends()
+
+    def _end_former(self, saved: int) -> None:
+        """End all transactions that former senders can have left open.
+
+        Args:
+            saved: the number of senders in the checkpoint.
+        """
+        if self._subtask == 0:
+            if former := max(saved, self._ledger.of(self._writer)):
+                self._log.end_senders(self._writer, former)
+            self._senders = self._ledger.cover(self._writer, max(self._senders, former))
 
     def _connected(self) -> Sender:
         if self._sender is None:
@@ -287,6 +316,7 @@ class _Pieces:
     writer: str
     run: str
     marks: dict[str, int]
+    senders: int | None = None  # not in checkpoints of earlier versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,6 +328,7 @@ class SavedEpochs:
         writer, run: the writer and the run of the rows.
         marks: the offset of each partition from which to search for messages of the epochs.
         epochs: the epochs that are possibly not sent.
+        senders: the number of subtasks that have ever sent messages in transactions.
     """
 
     checkpoint: int
@@ -305,6 +336,7 @@ class SavedEpochs:
     run: str
     marks: dict[int, int]
     epochs: tuple[Epoch, ...]
+    senders: int
 
     @classmethod
     def of(cls, snapshots: Sequence[Snapshot], log: MessageLog, schema: pa.Schema) -> SavedEpochs:
@@ -329,4 +361,8 @@ class SavedEpochs:
                 if not name.isdecimal() or offset < 0:
                     raise impossible(f"a partition is named {name[:20]!r}")
                 marks[int(name)] = min(offset, marks.get(int(name), offset))
-        return cls(checkpoint, pieces[0].writer, pieces[0].run, marks, epochs)
+        default = len(pieces) if log.fences else 0
+        senders = max(default if each.senders is None else each.senders for each in pieces)
+        if not 0 <= senders <= SENDERS_MAX:
+            raise impossible(f"{senders} subtasks have sent messages")
+        return cls(checkpoint, pieces[0].writer, pieces[0].run, marks, epochs, senders)

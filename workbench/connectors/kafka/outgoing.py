@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from workbench.connectors.contract.plain_types import decoded
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import KafkaCluster, exceptions, kafka_error, kafka_package
 from workbench.connectors.kafka.tail import Tail, headers_of
+from workbench.connectors.kafka.transactions import end_transactions, transactional_id
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.errors import SinkError
 
@@ -64,16 +66,20 @@ class Topic:
         """See `MessageLog.ends`."""
         return self._tail().ends()
 
-    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+    def messages(self, begin: Mapping[int, int], back: int = 0, *, committed: bool = False) -> set[MessageId]:
         """See `MessageLog.messages`."""
-        return self._tail().messages(begin, back)
+        return self._tail().messages(begin, back, committed=committed)
 
     def sender(self, writer: str = "", subtask: int = 0) -> Outgoing:
         """Create a producer; a transactional producer fences the previous one and aborts its transaction."""
-        return Outgoing(self, f"workbench {writer} {subtask}" if self.fences else "")
+        return Outgoing(self, transactional_id(writer, subtask) if self.fences else "")
+
+    def end_senders(self, writer: str, count: int) -> None:
+        """See `MessageLog.end_senders`."""
+        end_transactions(self.cluster, [transactional_id(writer, subtask) for subtask in range(count)], self.attempts)
 
     def _tail(self) -> Tail:
-        return Tail(self.cluster, self.name, committed=self.fences, wait_s=self.attempts.wait_s)
+        return Tail(self.cluster, self.name, wait_s=self.attempts.wait_s)
 
     def keys(self, rows: pa.RecordBatch) -> Sequence[bytes | None]:
         """The key of each row: the text of one column, or a JSON object of several."""
@@ -173,6 +179,8 @@ class Outgoing:
             self.flush()
         except BaseException:
             self.close()
+            with suppress(exceptions()):  # a killed process cannot do that either: the next run ends it
+                self._producer.abort_transaction(_PROBE_S)
             raise
         self._try(lambda: self._producer.commit_transaction(_CALL_S))
 

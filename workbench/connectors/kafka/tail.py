@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
+from workbench.connectors.kafka.transactions import transactional_id
 from workbench.errors import SinkError
 
 HEADER = "workbench"
@@ -38,14 +39,12 @@ class Tail:
     Args:
         cluster: its cluster.
         topic: its name.
-        committed: whether to skip messages of transactions that are not committed.
         wait_s: how long to wait for messages, in seconds.
     """
 
-    def __init__(self, cluster: KafkaCluster, topic: str, *, committed: bool, wait_s: float) -> None:
+    def __init__(self, cluster: KafkaCluster, topic: str, *, wait_s: float) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._isolation = "read_committed" if committed else "read_uncommitted"
         self._wait_s = wait_s
 
     def ends(self) -> dict[int, int]:
@@ -56,21 +55,28 @@ class Tail:
         """
         return {number: high for number, (_, high) in self._told(self._bounds).items()}
 
-    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+    def messages(self, begin: Mapping[int, int], back: int = 0, *, committed: bool) -> set[MessageId]:
         """The identities of the messages from some offsets to the end.
 
         Args:
             begin: the first offset of each partition; other partitions are read from the beginning.
             back: the number of messages before the end of each partition to start at; 0: start at `begin`.
+            committed: see `MessageLog.messages`.
 
         Raises:
-            SinkError: as for `ends`.
+            SinkError: as for `ends`, or a transaction stays open; its sender is named.
         """
-        return set(self._told(lambda consumer: list(self._read(consumer, begin, back))))
+        bounds = self._told(self._bounds)  # the last stable offset is less while a transaction is open
+        begins = {
+            number: max(low, high - back if back else begin.get(number, low)) for number, (low, high) in bounds.items()
+        }
+        ends = {number: high for number, (_, high) in bounds.items()}
+        return set(self._told(lambda consumer: list(self._read(consumer, begins, ends)), committed=committed))
 
-    def _told(self, call: Callable[[Any], Any]) -> Any:
+    def _told(self, call: Callable[[Any], Any], *, committed: bool = False) -> Any:
+        isolation = "read_committed" if committed else "read_uncommitted"
         consumer = self._cluster.consumer(
-            lambda error: None, group_id="workbench", isolation_level=self._isolation, fetch_wait_max_ms=10
+            lambda error: None, group_id="workbench", isolation_level=isolation, fetch_wait_max_ms=10
         )
         try:
             return call(consumer)
@@ -89,12 +95,9 @@ class Tail:
             for number in told.partitions
         }
 
-    def _read(self, consumer: Any, begin: Mapping[int, int], back: int) -> Iterator[MessageId]:
+    def _read(self, consumer: Any, begins: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[MessageId]:
         place, kinds = kafka_package().TopicPartition, kafka_package().KafkaError
-        bounds = self._bounds(consumer)
-        left = {}
-        for number, (low, high) in bounds.items():
-            left[number] = max(low, high - back if back else begin.get(number, low))
+        left = dict(begins)
         consumer.assign([place(self._topic, number, offset) for number, offset in left.items()])
         silent_s = 0.0
         while left:
@@ -102,16 +105,36 @@ class Tail:
             messages += consumer.consume(_CONSUMED, 0)
             silent_s = 0.0 if messages else silent_s + _TURN_S
             if silent_s > self._wait_s:
-                raise SinkError(
-                    f"the end of {self._topic!r} at {self._cluster} was not reached within {self._wait_s:g} s: is a "
-                    "transaction of another producer open?"
-                )
+                raise self._not_reached(left)
             for message in messages:
                 error = message.error()
                 if error is None:
+                    left[message.partition()] = message.offset() + 1
                     if (found := identity_in(message.headers())) is not None:
                         yield found
                 elif error.code() != kinds._PARTITION_EOF:
                     raise exceptions()(error)
-                elif message.offset() >= bounds[message.partition()][1]:
+                elif message.offset() >= ends[message.partition()]:
                     left.pop(message.partition(), None)
+                else:
+                    left[message.partition()] = message.offset()
+
+    def _not_reached(self, left: Mapping[int, int]) -> SinkError:
+        """Name the transaction whose first message readers of committed messages wait at."""
+        number, offset = next(iter(left.items()))
+        found = self._told(lambda consumer: self._first(consumer, number, offset))
+        sender = "a transaction of another program"
+        if found is not None and (identity := identity_in(found.headers())) is not None:
+            names = {transactional_id(identity.writer, subtask): None for subtask in (identity.subtask, 0)}
+            sender = f"the transaction {' or '.join(map(repr, names))}"
+        where = f"from offset {offset if found is None else found.offset()} of partition {number} on"
+        return SinkError(
+            f"the end of {self._topic!r} at {self._cluster} was not reached within {self._wait_s:g} s: {sender} is "
+            f"open {where}; end its producer, or wait until the brokers abort it (transaction.timeout.ms)"
+        )
+
+    def _first(self, consumer: Any, number: int, offset: int) -> Any:
+        """The first message from an offset on, whether it is committed or not; None: none arrives."""
+        consumer.assign([kafka_package().TopicPartition(self._topic, number, offset)])
+        found = consumer.consume(1, ANSWER_S)
+        return found[0] if found and found[0].error() is None else None

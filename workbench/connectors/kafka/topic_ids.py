@@ -6,7 +6,6 @@ Source: KIP-516, which gives each topic an ID of its own, so that a client does 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import Future
 from typing import Any
 
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
@@ -32,7 +31,7 @@ class TopicIds:
         self._cluster = cluster
         self._topics = topics
         self._admin: Any = None
-        self._asked: Mapping[str, Future[Any]] = {}
+        self._asked: Mapping[str, Any] = {}
         self._due_us = 0
         self.known: dict[str, str] = {}
 

@@ -84,7 +84,7 @@ class Stream:
         finally:
             requests.close()
 
-    def messages(self, begin: Mapping[int, int], back: int = 0) -> set[MessageId]:
+    def messages(self, begin: Mapping[int, int], back: int = 0, *, committed: bool = False) -> set[MessageId]:
         """See `MessageLog.messages`."""
         requests = Requests(self.server, f"read the stream {self.name!r}", self.attempts)
         try:
@@ -102,6 +102,9 @@ class Stream:
     def sender(self, writer: str = "", subtask: int = 0) -> Outgoing:
         """A connection."""
         return Outgoing(self)
+
+    def end_senders(self, writer: str, count: int) -> None:
+        """Senders leave no transactions."""
 
     def error(self, failure: Failure) -> SinkError:
         """The error for the user."""
