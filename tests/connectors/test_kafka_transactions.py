@@ -98,7 +98,7 @@ def test_a_kill_at_any_call_loses_and_doubles_nothing(kafka: type[Kafka], parall
 
 
 def test_random_orders_of_kills_rescales_and_timeouts(kafka: type[Kafka]) -> None:
-    for seed in range(60):
+    for seed in range(40):
         chance = Random(seed)
         cluster = kafka(chance.randint(1, 3))
         width = chance.randint(1, 5)

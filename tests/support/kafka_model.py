@@ -125,9 +125,10 @@ class Producer:
         self._kafka, self._name = kafka, name
         self._epoch = 0
         self._queue: list[tuple[bytes, Any, Callable[[Any, Any], None]]] = []
+        self._is_dead = False
 
     def init_transactions(self, timeout: float) -> None:
-        self._kafka.step()
+        self._step()
         identity = self._kafka.ids.setdefault(self._name, Identity())
         if identity.transaction is not None:
             self._kafka.end(identity, "aborted")
@@ -177,13 +178,23 @@ class Producer:
     def purge(self) -> None:
         self._queue.clear()
 
+    def _step(self) -> None:
+        """A call arrives, unless the process is dead: then nothing more of it does."""
+        if self._is_dead:
+            raise Died
+        try:
+            self._kafka.step()
+        except Died:
+            self._is_dead = True
+            raise
+
     def _identity(self) -> Identity:
         """A call of this producer arrives.
 
         Raises:
             KafkaException: it is fenced.
         """
-        self._kafka.step()
+        self._step()
         identity = self._kafka.ids[self._name]
         if identity.epoch != self._epoch:
             raise KafkaException(KafkaError(KafkaError._FENCED, "a newer producer has this ID", fatal=True))
