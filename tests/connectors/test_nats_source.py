@@ -21,6 +21,7 @@ import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import Exhausted
 from workbench.connectors.feeds.link import LinkError
+from workbench.connectors.nats import stream_wire
 from workbench.connectors.nats.protocol import Delivered, NatsProtocol
 from workbench.connectors.nats.server import Login
 from workbench.connectors.nats.stream_wire import StreamWire, Wanted
@@ -127,6 +128,31 @@ def test_messages_that_the_stream_has_removed_are_an_error(server: NatsProcess) 
         with pytest.raises(SourceError, match=message):
             read(late, 1)
         late.close()
+    reader.close()
+
+
+@pytest.mark.parametrize("how", ["limited", "replaced", "deleted"])
+def test_messages_removed_while_they_are_read_are_an_error_and_deleted_ones_are_not(
+    server: NatsProcess, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.setattr(stream_wire, "_AT_ONCE", 5)
+    stream = f"slow-{how}"
+    server.stream(stream, **({"max_msgs_per_subject": 30} if how == "replaced" else {}))
+    server.send(stream, numbers(0, 3))
+    (reader,) = readers(wb.NatsSource(server.url, stream, SCHEMA), 1)
+    assert read(reader, 3) == [0, 1, 2]
+    server.send(stream, numbers(3, 20))  # the server has sent two of them, and waits until it is asked for more
+    if how != "deleted":
+        server.purge(stream, 15)
+    if how == "limited":
+        with pytest.raises(SourceError, match=f"'{stream}' no longer has the message 6: it begins at 15"):
+            read(reader, 17)
+    elif how == "replaced":
+        assert read(reader, 8) == [3, 4, 14, 15, 16, 17, 18, 19]
+    else:
+        for sequence in (7, 8, 12):
+            server.delete_message(stream, sequence)
+        assert read(reader, 14) == [3, 4, 5, 8, 9, 10, 12, 13, 14, 15, 16, 17, 18, 19]
     reader.close()
 
 

@@ -55,6 +55,10 @@ class NatsProcess:
         """Delete a stream with its messages."""
         self._with_jet_stream(lambda jet: jet.delete_stream(stream))
 
+    def delete_message(self, stream: str, sequence: int) -> None:
+        """Delete one message."""
+        self._with_jet_stream(lambda jet: jet.delete_msg(stream, sequence))
+
     def send(self, stream: str, values: Sequence[bytes], subject: str = "a") -> None:
         """Add messages, all of them stored when this returns."""
 

@@ -15,8 +15,8 @@ from workbench.connectors.nats.protocol import Delivered, NatsProtocol
 from workbench.connectors.nats.server import Login
 from workbench.from_json import made, parsed
 
-_INFO, _CREATED, _NEXT = 1, 2, 3
-"""The subscriptions: answers to both requests, and messages."""
+_INFO, _CREATED, _NEXT, _KEPT = 1, 2, 3, 4
+"""The subscriptions: answers to both requests, messages, and answers about messages that did not arrive."""
 _AT_ONCE = 1_000
 _EXPIRES_NS = 30_000_000_000
 _FORGOTTEN_NS = 300_000_000_000
@@ -90,9 +90,15 @@ class _State:
 
 
 @dataclass(frozen=True, slots=True)
+class _Config:
+    max_msgs_per_subject: int = -1
+
+
+@dataclass(frozen=True, slots=True)
 class _StreamInfo:
     state: _State
     created: str = ""
+    config: _Config = _Config()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +135,9 @@ class StreamWire:
         self._consumer = ""
         self._due = 0
         self._count = 0
+        self._received: int | None = None
+        self._gap: int | None = None  # the message before those that did not arrive
+        self._held: list[NatsMessage] = []  # those after it
         self.located: Located | None = None
 
     @property
@@ -147,7 +156,7 @@ class StreamWire:
 
     def opened(self, position: str) -> None:
         self._position = position
-        for number in (_INFO, _CREATED, _NEXT):
+        for number in (_INFO, _CREATED, _NEXT, _KEPT):
             self._protocol.subscribe(f"{self._inbox}.{number}", number)
         self._request(f"STREAM.INFO.{self._wanted.stream}", None, _INFO)
 
@@ -159,11 +168,13 @@ class StreamWire:
         return self._protocol.to_send()
 
     def take(self, data: bytes) -> Sequence[FeedMessage]:
-        found = []
+        found: list[NatsMessage] = []
         for message in self._protocol.take(data):
             if message.subscription == _NEXT:
                 if (taken := self._next(message)) is not None:
-                    found.append(taken)
+                    found += self._without_gap(taken)
+            elif message.subscription == _KEPT:
+                found += self._after_gap(self._answer(message, _StreamInfo))
             elif message.subscription == _INFO:
                 self._begin(self._answer(message, _StreamInfo))
             elif message.subscription == _CREATED:
@@ -226,9 +237,31 @@ class StreamWire:
             fatal=True,
         )
 
+    def _without_gap(self, message: NatsMessage) -> Sequence[NatsMessage]:
+        """Hold messages back until the server has told whether those before them were deleted or, unread, removed."""
+        before, self._received = self._received, message.sequence
+        if self._wanted.subject:
+            return (message,)  # those of other subjects are between
+        if self._gap is None and before is not None and message.sequence > before + 1:
+            self._gap = before
+            self._request(f"STREAM.INFO.{self._wanted.stream}", None, _KEPT)
+        if self._gap is None:
+            return (message,)
+        self._held.append(message)
+        return ()
+
+    def _after_gap(self, info: _StreamInfo) -> Sequence[NatsMessage]:
+        assert self._gap is not None
+        if info.config.max_msgs_per_subject <= 0:  # otherwise newer messages replace those of their subject
+            self._check_kept(self._gap, info)
+        held, self._held, self._gap = self._held, [], None
+        return held
+
     def _created(self, info: _ConsumerInfo) -> None:
         self._consumer = info.name
         position = int(self._position) if self._position else info.delivered.stream_seq
+        if self._position:
+            self._received = position
         self.located = Located(position, self._last, info.num_pending, self._created_at)
         self._pull()
 
