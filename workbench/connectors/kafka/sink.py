@@ -38,7 +38,8 @@ class KafkaSink(MessageSink):
       the topic and sends only the missing messages. Messages that a killed process left in the network can still arrive
       after this; only ``"transactions"`` prevents that.
     - ``"transactions"``: as ``"exactly-once"``, and the rows of each checkpoint are one transaction: readers with
-      ``isolation.level=read_committed`` see all of them or none, and a replaced process is fenced.
+      ``isolation.level=read_committed`` see all of them or none, and a replaced process is fenced. Each start and
+      restart ends the transactions of all subtasks that ever sent, before it reads the end of the topic.
 
     Source: D1: exactly once; Pravega's writers, which resume after their last event in the log; Kafka's
     transactions (KIP-98).

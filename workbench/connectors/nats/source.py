@@ -47,8 +47,9 @@ class NatsSource(Source):
 
     Each stream is a split with its own watermark. Its position in the checkpoint is a sequence number: the server keeps
     no durable consumer for the job, so a recovery neither loses nor repeats messages. If a stream has removed messages
-    after a restored position, this is an error. When the server is unreachable, the source retries after 100 ms, then
-    after twice as long, up to 5 s.
+    after a restored position, or (without `subject`) before they were read, this is an error. So is a stream that was
+    deleted and created again: the time of its creation is part of the position. When the server is unreachable, the
+    source retries after 100 ms, then after twice as long, up to 5 s.
 
     Source: F2-8: recovery needs sources that can be read again from a position; NATS, JetStream.
 
