@@ -14,6 +14,7 @@ from workbench.connectors.kafka.cluster import exceptions, kafka_error, kafka_pa
 from workbench.connectors.kafka.contacts import INTERVAL_MS
 from workbench.connectors.kafka.delivery import Delivery
 from workbench.connectors.kafka.known_ends import KnownEnds
+from workbench.connectors.kafka.lost_messages import LostMessages
 from workbench.connectors.kafka.places import Partition
 from workbench.connectors.kafka.run import Run, runs_of
 from workbench.connectors.kafka.topic_ids import TopicIds
@@ -53,10 +54,8 @@ class KafkaReader(SourceReader):
         self._fetched: dict[Partition, tuple[Run, int]] = {}  # with the position after they are delivered
         self._known = KnownEnds()
         self._own: list[Partition] = []
-        self._doubted: set[Partition] = set()  # a broker has told an end before the position
         self._ids = TopicIds(source.cluster, source.topics)
-        self._located = False
-        self._late_ones_are_new = False
+        self._located = self._late_ones_are_new = False
         self._down: Any = None
         self._unknown: Any = None
         self._retries = Retries(source.retries, server=str(source.cluster))
@@ -75,6 +74,7 @@ class KafkaReader(SourceReader):
             stats_cb=lambda text: self._known.hear(text, self._clock.now_us()),
         )
         self._topics = Topics(self._source, self._consumer)
+        self._lost = LostMessages(self._source, self._topics, self._positions, self._ends)
         self._delivery = Delivery(self._source, context)
 
     def splits(self) -> Sequence[str]:
@@ -145,9 +145,7 @@ class KafkaReader(SourceReader):
             for name, end in value_in(snapshot, "ends", dict[str, int]).items():
                 if (partition := Partition.named(name)).belongs_to(subtask, parallelism):
                     self._ends[partition] = end
-            if "topics" in snapshot:
-                ids = value_in(snapshot, "topics", dict[str, str])
-                self._ids.known |= {topic: each for topic, each in ids.items() if topic in self._source.topics}
+            self._ids.restore(snapshot)
         self._late_ones_are_new = bool(taken) and all(value_in(snapshot, "located", bool) for snapshot in taken)
 
     def close(self) -> None:
@@ -159,13 +157,7 @@ class KafkaReader(SourceReader):
 
     def _is_open(self, partition: Partition) -> bool:
         is_over = self._source.bounded and self._positions[partition][0] >= self._ends[partition]
-        return not is_over or partition in self._doubted
-
-    def _reach(self, partition: Partition) -> int:
-        """An offset that the partition cannot end before, if it is the one that was read."""
-        offset, rows = self._positions[partition]
-        end = self._ends.get(partition, 0) if self._source.bounded else 0
-        return max(offset + bool(rows), end)
+        return not is_over or partition in self._lost.doubted
 
     def _note(self, error: Any) -> None:
         """Called by the client, within its calls, with connection errors."""
@@ -183,8 +175,8 @@ class KafkaReader(SourceReader):
         self._ids.locate(self._clock.now_us())
         for partition in list(self._positions):
             if partition not in found:
-                if partition.topic in self._source.topics:  # topics do not lose partitions
-                    raise self._lost(partition, "the partition no longer exists, because the topic was recreated")
+                if partition.topic in self._source.topics:
+                    raise self._lost.gone(partition)
                 del self._positions[partition]
                 self._ends.pop(partition, None)
         for partition in found:
@@ -204,13 +196,10 @@ class KafkaReader(SourceReader):
         """Determine where to start and stop reading a partition."""
         low, high = self._topics.bounds(partition)
         self._known.report(partition, high, self._clock.now_us())
-        restored = self._positions.get(partition)
-        if restored is None:
+        if partition in self._positions:
+            self._lost.compare(partition, low, high)
+        else:
             self._positions[partition] = (low if is_new else self._topics.first(partition, low, high), 0)
-        elif restored[0] < low:
-            raise self._lost(partition, f"its first message is now {low}: the topic's retention is too short")
-        elif high < self._reach(partition):  # Tansu tells too low an end here, and the right one with messages
-            self._doubted.add(partition)
         if self._source.bounded:
             self._ends.setdefault(partition, high)
 
@@ -231,26 +220,10 @@ class KafkaReader(SourceReader):
             found = self._take(wanted)
         if not found:
             self._probe(now_us)
-        if now_us >= self._looked_us + _LOOK_US or self._doubted:
-            self._look(self._own, now_us)
-            self._check_ends()
+        if now_us >= self._looked_us + _LOOK_US or self._lost.doubted:
             self._looked_us = now_us
-
-    def _check_ends(self) -> None:
-        """Check that the partitions that were told with the last messages end after the positions.
-
-        Raises:
-            SourceError: a partition ends before what was read of it.
-        """
-        for partition in self._own:
-            if (told := self._topics.known_end(partition)) is None:
-                continue
-            if told < self._reach(partition):
-                _, end = self._topics.bounds(partition)  # a new leader may have told too low an end for a moment
-                if max(told, end) < self._reach(partition):
-                    raise self._lost(partition, f"it now ends at {max(told, end)}: the topic was recreated")
-            if partition in self._doubted:
-                self._doubted.discard(partition)
+            self._look(self._own, now_us)
+            if self._lost.look(self._own):
                 self._splits = None
 
     def _look(self, partitions: Sequence[Partition], now_us: int) -> None:
@@ -312,7 +285,7 @@ class KafkaReader(SourceReader):
                     good = []
                     self._keep(Run(partition, (), ()), message.offset())
             elif error.code() in (kinds._AUTO_OFFSET_RESET, kinds.OFFSET_OUT_OF_RANGE):
-                raise self._out_of_range(partition, self._cluster.fact(error))
+                raise self._lost.out_of_range(partition, self._cluster.fact(error))
             else:
                 raise exceptions()(error)
         return good
@@ -371,20 +344,6 @@ class KafkaReader(SourceReader):
             return
         if places := [self._place(partition) for partition in self._own]:
             self._consumer.commit(offsets=places, asynchronous=True)
-
-    def _out_of_range(self, partition: Partition, fact: str) -> SourceError:
-        """The error for a position that a broker does not have."""
-        low, high = self._topics.bounds(partition)
-        reason = "the topic was recreated" if high < self._reach(partition) else "its retention is too short"
-        return self._lost(partition, f"it begins at {low} and ends at {high}: {reason}; {fact}")
-
-    def _lost(self, partition: Partition, fact: str) -> SourceError:
-        offset, end = self._positions[partition][0], self._ends.get(partition)
-        span = f"the offset {offset}" if not self._source.bounded or end is None else f"the offsets {offset} to {end}"
-        return SourceError(
-            f"{partition} of {self._cluster} no longer has {span} ({fact}), so messages are lost; keep messages longer "
-            "(retention.ms), or start without the checkpoint, which reads what there is"
-        )
 
     def _failed(self, error: Any, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""

@@ -31,9 +31,9 @@ class KafkaSource(Source):
 
     Each partition is a split with its own watermark. Its position in the checkpoint is an offset. The job assigns
     partitions, not a consumer group, so a recovery neither loses nor repeats messages. With `group`, offsets are also
-    committed to that group, for tools that display its lag; the source never reads them. The ID of each topic is part of
-    the position (brokers before Kafka 2.8 give none): a topic that was deleted and created again is an error, also while
-    it is read.
+    committed to that group, for tools that display its lag; the source never reads them. The ID of each topic is part
+    of the position (brokers before Kafka 2.8 give none): a topic that was deleted and created again is an error, also
+    while it is read.
 
     The source discovers partitions that are added while the job runs, and reads them from the beginning. When the
     brokers are unreachable, it retries after 100 ms, then after twice as long, up to 5 s.

@@ -10,6 +10,8 @@ from typing import Any
 
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
 from workbench.errors import SourceError
+from workbench.operators.contract.base import Snapshot
+from workbench.operators.snapshots.pieces import value_in
 
 _LOOK_US = 5_000_000
 """How often to ask for the IDs while messages are read."""
@@ -34,6 +36,12 @@ class TopicIds:
         self._asked: Mapping[str, Any] = {}
         self._due_us = 0
         self.known: dict[str, str] = {}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Take the IDs in a snapshot; earlier versions saved none."""
+        if "topics" in snapshot:
+            ids = value_in(snapshot, "topics", dict[str, str])
+            self.known |= {topic: each for topic, each in ids.items() if topic in self._topics}
 
     def locate(self, now_us: int) -> None:
         """Compare the IDs with the known ones, and note those of other topics.
