@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from workbench.connectors.files.file_format import BLOCK_BYTES, Part, guessed_schema, open_text, reading, whole, without
+from workbench.connectors.files.csv_text import NULLS, conversion, csv_batches
+from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.connectors.files.guesses import check_exact, guessed_schema, has_wide
 from workbench.errors import SourceError
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
 
 LARGEST_BLOCK_BYTES = 1 << 30
 """The maximum length of a row."""
@@ -21,8 +26,8 @@ LARGEST_BLOCK_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class CsvFormat:
-    """Comma-separated values; in a column that is not text, an empty value is null, and so are NA, NaN, NULL and
-    similar ones.
+    """Comma-separated values; in a column that is not text, an empty value is null, and so are NA, NULL and similar
+    ones.
 
     Attributes:
         delimiter: between values.
@@ -34,11 +39,24 @@ class CsvFormat:
         with reading(path):
             for block_bytes in _block_sizes():
                 try:
-                    with self._opened(path, pc.ConvertOptions(), block_bytes) as reader:
-                        return guessed_schema(reader.schema)
+                    with self._opened(path, pc.ConvertOptions(null_values=NULLS), block_bytes) as reader:
+                        rows = next(iter(reader), None) or pa.RecordBatch.from_pylist([], reader.schema)
+                    self._check_integers(path, rows, block_bytes)
+                    return guessed_schema(rows)
                 except pa.ArrowInvalid as error:
                     _check_cut(error, block_bytes)
         raise AssertionError("the largest block is the last")
+
+    def _check_integers(self, path: Path, rows: pa.RecordBatch, block_bytes: int) -> None:
+        """Refuse to guess doubles for integers that no double equals."""
+        wide = [name for name in rows.schema.names if rows.schema.names.count(name) == 1 and has_wide(rows[name])]
+        if wide:
+            texts = conversion(pa.schema([(name, pa.string()) for name in wide]))
+            with self._opened(path, texts, block_bytes) as reader:
+                written = next(iter(reader))
+            for name in wide:
+                values = (value for value in written[name].to_pylist() if _INTEGER.fullmatch(value))
+                check_exact(path, name, map(int, values))
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
@@ -46,7 +64,7 @@ class CsvFormat:
             header = header_of(path)
             if not header.strip():
                 return [part]
-            names = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
+            names = self.names(header)
             known = pa.schema([field for field in schema if field.name in names])
             types = pc.ConvertOptions(column_types=known)  # rejects types that CSV cannot represent, before reading
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
@@ -62,14 +80,17 @@ class CsvFormat:
         return [part]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
-        options = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
+        options = conversion(schema)
         with reading(part.path):
-            if not header_of(part.path):
+            header = header_of(part.path)
+            if not header:
                 return
+            columns = len(self.names(header))
             for block_bytes in _block_sizes():
                 try:
-                    with self._opened(part.path, options, block_bytes) as reader:
-                        for batch in without(iter(reader), skip):
+                    with open_text(part.path) as stream:
+                        found = csv_batches(stream, columns, block_bytes, self._parsing(), options)
+                        for batch in without(found, skip):
                             skip += batch.num_rows
                             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
                     return
@@ -82,6 +103,11 @@ class CsvFormat:
         how = pc.ReadOptions(block_size=block_bytes, use_threads=False)
         with open_text(path) as stream, pc.open_csv(stream, how, self._parsing(), options) as reader:
             yield reader
+
+    def names(self, header: bytes) -> list[str]:
+        """The names of the columns in a file's first line."""
+        found: list[str] = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
+        return found
 
     def _parsing(self) -> pc.ParseOptions:
         return pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)

@@ -92,17 +92,6 @@ def without(batches: Iterator[pa.RecordBatch], skip: int) -> Iterator[pa.RecordB
         skip = 0
 
 
-def guessed_schema(found: pa.Schema) -> pa.Schema:
-    """The columns of a text file: text if all values were null, and times of any unit in microseconds."""
-    return pa.schema([pa.field(field.name, _guessed(field.type)) for field in found])
-
-
-def _guessed(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_null(kind):
-        return pa.string()
-    return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
-
-
 def in_one_batch(table: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
     """The columns of `schema`, as one batch."""
     columns = [table.column(field.name) for field in schema]

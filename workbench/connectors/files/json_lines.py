@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,19 +17,21 @@ from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files.file_format import (
     BLOCK_BYTES,
     Part,
-    guessed_schema,
     in_one_batch,
     open_text,
     reading,
     whole,
     without,
 )
+from workbench.connectors.files.guesses import check_exact, guessed_schema
 from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
 _SHOWN = 80
 _DEPTH_MAX = 100
 _NULL = "null is not a JSON object"
+_LONG = re.compile(rb"[0-9]{16}")
+"""In integers that no double may equal."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NULL_FIRST = re.compile(rb"(\xef\xbb\xbf)?\s*null")
 _NULL_RECORD = re.compile(rb"\}\s*null")
@@ -51,7 +55,9 @@ class JsonLines:
                 )
             table = pj.read_json(pa.BufferReader(block), pj.ReadOptions(block_size=len(block) + 1))
             # Names that are not UTF-8 raise an error only when they are converted.
-            return guessed_schema(table.schema)
+            if _LONG.search(block):
+                _check_integers(path, block, table.schema)
+            return guessed_schema(table)
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
         with reading(path):
@@ -94,6 +100,33 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
         raise pa.ArrowInvalid(_NULL)
     check_text(batch)
     return batch
+
+
+def _check_integers(path: Path, block: bytes, schema: pa.Schema) -> None:
+    """Refuse to guess doubles for integers that no double equals."""
+    text, decoder = block.decode("utf-8", "replace"), json.JSONDecoder()
+    at = len(text) - len(text.lstrip())
+    try:
+        while at < len(text):
+            record, at = decoder.raw_decode(text, at)
+            while at < len(text) and text[at].isspace():
+                at += 1
+            for field in schema:
+                check_exact(path, field.name, _integers(record.get(field.name), field.type))
+    except (ValueError, RecursionError):
+        return  # reading will name the line
+
+
+def _integers(value: Any, kind: pa.DataType) -> Iterator[int]:
+    """The integers in a value that become doubles."""
+    if type(value) is int and pa.types.is_floating(kind):
+        yield value
+    elif isinstance(value, list) and pa.types.is_list(kind):
+        for each in value:
+            yield from _integers(each, kind.value_type)
+    elif isinstance(value, dict) and pa.types.is_struct(kind):
+        for field in kind:
+            yield from _integers(value.get(field.name), field.type)
 
 
 def _check_first(block: bytes) -> None:

@@ -5,24 +5,25 @@ A position is then a line of the file and not a row: so no line is read twice af
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv as pc
 
 from workbench.connectors.files.csv_format import header_of
+from workbench.connectors.files.csv_text import csv_rows
 from workbench.connectors.files.file_format import (
     BLOCK_BYTES,
     FileFormat,
     Part,
-    in_one_batch,
     open_text,
     reading,
     without,
 )
 from workbench.connectors.files.json_lines import parse_json
+from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.elements import event_times
 from workbench.errors import RecordError, SourceError
 from workbench.operators.functions.dead_letters import DeadLetter
@@ -57,16 +58,24 @@ class TextLines:
             yield from without(self._lines(stream), skip)
 
     def _lines(self, stream: pa.NativeFile) -> Iterator[pa.RecordBatch]:
-        headed = self.delimiter is not None
+        joining = None if self.delimiter is None else QuotedLines(self.delimiter)
+        headed = joining is not None
         rest = b""
         while chunk := stream.read(BLOCK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
+            if joining is not None:
+                if lines and headed:
+                    lines[0] = lines[0].removeprefix(BOM_UTF8)
+                lines = joining.add(lines)
             if lines and headed:
                 headed = False
                 del lines[0]
             yield pa.record_batch([lines], schema=_LINE)
-        if rest and not headed:
-            yield pa.record_batch([[rest]], schema=_LINE)
+        last = [rest] if rest else []
+        if joining is not None:
+            last = (joining.add(last) + joining.end())[1 if headed else 0 :]
+        if last:
+            yield pa.record_batch([last], schema=_LINE)
 
     def parser(self, path: Path, schema: pa.Schema) -> Parse:
         """Create the parser for lines of a file; raises pa.ArrowInvalid."""
@@ -74,17 +83,8 @@ class TextLines:
             return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema))
         with reading(path):
             header = header_of(path)
-        how = pc.ParseOptions(delimiter=self.delimiter)
-        into = pc.ConvertOptions(column_types=schema, include_columns=schema.names, strings_can_be_null=False)
-
-        def parse(lines: Sequence[bytes]) -> pa.RecordBatch:
-            block = b"\n".join([header, *lines]) + b"\n"
-            table = pc.read_csv(
-                pa.BufferReader(block), pc.ReadOptions(use_threads=False, block_size=len(block) + 1), how, into
-            )
-            return in_one_batch(table, schema)
-
-        return one_to_a_line(parse)
+        quoting = QuotedLines(self.delimiter)
+        return lambda lines: csv_rows(lines, schema, quoting, header)
 
     def first_line(self) -> int:
         """The number of the first line that is a record, counted from 1."""

@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.csv as pc
 
-from workbench.connectors.files.file_format import in_one_batch
+from workbench.connectors.files.csv_text import csv_rows
 from workbench.connectors.files.json_lines import parse_json
+from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.errors import SourceError
 
 LineFormat = Literal["text", "json", "csv"]
 
 _SHOWN = 80
+_QUOTING = QuotedLines(",")
 
 
 def parse_lines(lines: Sequence[bytes], form: LineFormat, schema: pa.Schema, place: str) -> pa.RecordBatch:
@@ -56,16 +57,7 @@ def _json(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _csv(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
-    block = b"\n".join(line for line in lines if line.strip()) + b"\n"
-    if not block.strip():
-        return pa.RecordBatch.from_pylist([], schema=schema)
-    table = pc.read_csv(
-        pa.BufferReader(block),
-        pc.ReadOptions(column_names=schema.names, use_threads=False, block_size=len(block) + 1),
-        pc.ParseOptions(newlines_in_values=True),
-        pc.ConvertOptions(column_types=schema, strings_can_be_null=False),
-    )
-    return in_one_batch(table, schema)
+    return csv_rows(lines, schema, _QUOTING)
 
 
 _PARSERS: dict[LineFormat, Callable[[Sequence[bytes], pa.Schema], pa.RecordBatch]] = {
