@@ -21,6 +21,19 @@ BLOCK_BYTES = 1 << 20
 """Bytes of text parsed at once."""
 
 
+COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
+"""Suffixes of text files that are decompressed."""
+
+_COMPRESSIONS = {
+    "gzip": (b"\x1f\x8b\x08",),
+    "bzip2": tuple(b"BZh%d1AY&SY" % level for level in range(1, 10)),
+    "zstd": (b"\x28\xb5\x2f\xfd",),
+    "lz4": (b"\x04\x22\x4d\x18",),
+    "xz": (b"\xfd7zXZ\0",),
+}
+"""The first bytes of compressed files."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """The unit that one subtask reads: a file, or a row group of one.
@@ -31,6 +44,7 @@ class Part:
         index: of the row group, or 0.
         rows: their number, if known before reading.
         size: bytes of the whole file; a position in a file of another size means nothing.
+        modified_ns: when the file was written, by the clock of its file system.
     """
 
     name: str
@@ -38,6 +52,7 @@ class Part:
     index: int
     rows: int | None
     size: int
+    modified_ns: int
 
 
 class FileFormat(Protocol):
@@ -73,13 +88,47 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def open_text(path: Path) -> Any:
-    """A stream of the file's bytes, decompressed by its suffix (``.gz``, ``.bz2``, ``.zst``, ``.lz4``)."""
+    """A stream of the file's bytes, decompressed by its suffix (``.gz``, ``.bz2``, ``.zst``, ``.lz4``).
+
+    Raises:
+        OSError: its name and its first bytes do not agree about compression.
+    """
+    with path.open("rb") as file:
+        begin = file.read(10)
+    if path.suffix in COMPRESSED:
+        if not begin:
+            raise OSError("it has no bytes, not even those of an empty compressed file")
+    elif found := next((name for name, first in _COMPRESSIONS.items() if begin.startswith(first)), None):
+        raise OSError(f"it is compressed by {found}, which its name does not show")
     return pa.input_stream(str(path), compression="detect")
 
 
 def whole(path: Path) -> Part:
     """The file as one part."""
-    return Part(str(path), path, 0, None, path.stat().st_size)
+    stat = path.stat()
+    return Part(str(path), path, 0, None, stat.st_size, stat.st_mtime_ns)
+
+
+def unchanged(part: Part, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of a part, whose file must stay as it was: half of an old file and half of a new one are neither.
+
+    Raises:
+        SourceError: while iterating, if the file was written to or replaced.
+    """
+    with reading(part.path):
+        _check_unchanged(part)
+        yield from batches
+        if part.path.exists():  # one that was deleted meanwhile has been read to its end
+            _check_unchanged(part)
+
+
+def _check_unchanged(part: Part) -> None:
+    stat = part.path.stat()
+    if (stat.st_size, stat.st_mtime_ns) != (part.size, part.modified_ns):
+        raise SourceError(
+            f"{part.path} was changed while the job read it: it had {part.size:,} bytes and has {stat.st_size:,}; add "
+            "further rows as another file, and start the job again"
+        )
 
 
 def without(batches: Iterator[pa.RecordBatch], skip: int) -> Iterator[pa.RecordBatch]:
@@ -103,5 +152,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns in the order and types of `schema`."""
     if batch.schema.equals(schema, check_metadata=True):
         return batch
-    columns = [batch.column(field.name).cast(field.type) for field in schema]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays([_cast(batch, field) for field in schema], schema=schema)
+
+
+def _cast(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    column = batch.column(field.name)
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"the column {field.name!r} of type {column.type}: {first_line_of(error)}") from None

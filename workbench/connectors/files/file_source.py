@@ -21,7 +21,7 @@ from workbench.connectors.contract.plain_types import plain_schema
 from workbench.connectors.contract.rate import Rate
 from workbench.connectors.contract.throttle import Throttle
 from workbench.connectors.files.csv_format import CsvFormat
-from workbench.connectors.files.file_format import FileFormat, Part
+from workbench.connectors.files.file_format import COMPRESSED, FileFormat, Part, unchanged
 from workbench.connectors.files.json_lines import JsonLines
 from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.files.parquet_format import ParquetFormat
@@ -43,7 +43,6 @@ FORMATS: Mapping[str, FileFormat] = {
 _SUFFIXES = {".parquet": "parquet", ".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "json", ".ndjson": "json"}
 _DELIMITERS: Mapping[str, str | None] = {"csv": ",", "tsv": "\t", "json": None}
 """Of the formats of text."""
-_COMPRESSED = (".gz", ".bz2", ".zst", ".lz4")
 
 
 @dataclass(frozen=True)
@@ -230,7 +229,8 @@ class FileReader(SourceReader):
             name = self._order[0]
             if self._batches is None:
                 skip = self._rows.setdefault(name, 0)
-                self._batches = self._format.batches(self._parts[name], self._source.schema, skip)
+                part = self._parts[name]
+                self._batches = unchanged(part, self._format.batches(part, self._source.schema, skip))
             self._batch, self._offset = next(self._batches, None), 0
             if self._batch is not None:
                 return self._batch
@@ -241,7 +241,7 @@ class FileReader(SourceReader):
 
     def _close_part(self) -> None:
         if self._batches is not None:
-            self._batches.close()  # type: ignore[attr-defined]  # formats are generators
+            self._batches.close()  # type: ignore[attr-defined]  # it is a generator
         self._batches = self._batch = None
 
 
@@ -333,7 +333,7 @@ def _look_into_folders(pattern: Sequence[str]) -> None:
 def _format_of(files: Sequence[Path]) -> str:
     names: dict[str, Path] = {}
     for file in files:
-        stem = file.name.removesuffix(next((end for end in _COMPRESSED if file.name.endswith(end)), ""))
+        stem = file.name.removesuffix(next((end for end in COMPRESSED if file.name.endswith(end)), ""))
         suffix = Path(stem).suffix.lower()
         if suffix not in _SUFFIXES:
             raise SourceError(

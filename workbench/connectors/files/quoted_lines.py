@@ -34,19 +34,8 @@ class QuotedLines:
         quoted = rb'"(?:[^"]++|"")*+'
         value = rb"(?:" + quoted + rb'"[^' + mark + rb"]*+|(?!\")[^" + mark + rb"]*+)"
         self._open = re.compile(rb"(?:" + value + mark + rb")*+" + quoted)
-        self._whole = re.compile(
-            rb"(?:"
-            + quoted
-            + rb'"\r?|[^"'
-            + mark
-            + rb"]*+)(?:"
-            + mark
-            + rb"(?:"
-            + quoted
-            + rb'"\r?|[^"'
-            + mark
-            + rb"]*+))*+"
-        )
+        value = rb"(?:" + quoted + rb'"\r?|[^"' + mark + rb"]*+)"
+        self._whole = re.compile(value + rb"(?:" + mark + value + rb")*+")
         self._inside = re.compile(rb'(?:[^"]++|"")*+')
         self.delimiter = delimiter
         self._mark = delimiter.encode()
