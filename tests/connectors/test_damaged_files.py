@@ -147,7 +147,7 @@ def _rest_of(reader: Any) -> None:
 
 def test_times_of_96_bits(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    times = [dt.datetime(9999, 12, 31, 2), None, dt.datetime(2021, 6, 9, 3, 2, 37, 5), dt.datetime(1, 1, 1)]  # noqa: DTZ001
+    times = [dt.datetime(9999, 12, 31, 2), None, dt.datetime(2021, 6, 9, 3, 2, 37, 5), dt.datetime(1, 1, 1)]
     lists = pa.array([[time] for time in times], pa.list_(pa.timestamp("us")))
     table = pa.table({"t": pa.array(times, pa.timestamp("us")), "more": lists})
     pq.write_table(table, path, use_deprecated_int96_timestamps=True)

@@ -48,6 +48,8 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def _is_number(kind: pa.DataType) -> bool:
+    if pa.types.is_float16(kind):  # Arrow cannot compare them
+        return False
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp)
     return any(test(kind) for test in tests)
 

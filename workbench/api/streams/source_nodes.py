@@ -16,6 +16,7 @@ from workbench.connectors.live.hybrid_source import HybridSource
 from workbench.connectors.replay.log import ReplayLog
 from workbench.durations import Duration
 from workbench.errors import HistoryError, PlanError
+from workbench.operators.contract.usable_columns import check_usable
 from workbench.operators.functions.dead_letters import keeps_dead_letters, side_schemas
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
@@ -38,7 +39,8 @@ def source_input(
     """The records of a source, with the user's line in its errors; for the arguments see `watermark_strategy`.
 
     Raises:
-        PlanError: not a source, or it has no columns, or its event time does not fit the strategy.
+        PlanError: not a source, it has no columns, two of one name or times in an unknown time zone, or its event time
+            does not fit the strategy.
         SettingError: an invalid duration.
     """
     strategy = watermark_strategy(event_time, out_of_orderness, watermarks, idle_after, align, max_drift)
@@ -51,6 +53,7 @@ def source_input(
     if not len(source.schema):
         raise PlanError(f"the {source.kind} has no columns: give it at least one", origin=origin)
     tells = source.event_time is not None or strategy.by_ingestion
+    check_usable(source.schema, f"the {source.kind}", origin)
     with located(origin):
         check_names(source.schema, (), source)
         strategy.watermarks.create(source.schema)

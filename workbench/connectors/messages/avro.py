@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.errors import PlanError, SettingError
+from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
+from workbench.connectors.messages.same_value import is_same
+from workbench.errors import PlanError, SettingError, SinkError
 from workbench.packages import needed
-from workbench.raised import message_of
+from workbench.raised import message_of, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +63,107 @@ class AvroMessages:
                 raise ValueError(f"it is not an Avro record of this schema: {message_of(error)}") from error
             if stream.tell() != len(value):
                 raise ValueError(f"it has {len(value) - stream.tell()} bytes after the Avro record")
-        return pa.RecordBatch.from_pylist(rows, schema=schema)
+        kinds = self._kinds()
+        return pa.RecordBatch.from_arrays([_column(rows, item, kinds[item.name]) for item in schema], schema=schema)
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
         avro = needed("fastavro", "writing Avro")
+        kinds = self._kinds()
+        narrowed = [item.name for item in rows.schema if not _holds(kinds[item.name], item.type)]
         made = []
         for row in rows.to_pylist():
             stream = io.BytesIO()
-            avro.schemaless_writer(stream, self.schema, row)
-            made.append(stream.getvalue())
+            try:
+                avro.schemaless_writer(stream, self.schema, row)
+            except (TypeError, ValueError, OverflowError, LookupError, AttributeError) as error:
+                raise SinkError(
+                    f"the row {shown(row)} is no record of avro_schema: {message_of(error)}; "
+                    "cast the column, or change the schema"
+                ) from error
+            content = stream.getvalue()
+            if narrowed:
+                again = avro.schemaless_reader(io.BytesIO(content), self.schema, None)
+                for name in narrowed:
+                    if not is_same(row[name], again[name]) or _is_beyond_int(kinds[name], row[name]):
+                        raise SinkError(
+                            f"the column {name!r} has {shown(row[name])}, which the type {shown(kinds[name])} of its "
+                            "field does not hold: cast the column, or change the field in avro_schema"
+                        )
+            made.append(content)
         return made
+
+    def _kinds(self) -> dict[str, Any]:
+        """The Avro type of each field."""
+        return {each["name"]: each["type"] for each in self.schema["fields"]}
+
+
+def _column(rows: Sequence[dict[str, Any]], item: pa.Field, field: Any) -> pa.Array:
+    """The values of a column, none of which the conversion to its type has changed.
+
+    Raises:
+        ValueError: names the column and the value.
+    """
+    kind = decoded(item.type)
+    values = [row.get(item.name) for row in rows]
+    if any(is_text(kind) for is_text in TEXT):
+        values = [str(value) if isinstance(value, UUID) else value for value in values]
+    if "'int'" in repr(field) and any(_is_beyond_int(field, value) for value in values):
+        raise ValueError(f"the column {item.name!r} has an 'int' of more than 32 bits")
+    try:
+        made = pa.array(values, item.type)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"the column {item.name!r} is {item.type}, and {message_of(error)}") from None
+    if pa.types.is_integer(kind):
+        exact = set(map(type, values)) <= {int, type(None)}
+    else:
+        exact = pa.types.is_float64(kind) or any(is_exact(kind) for is_exact in (*TEXT, *BYTES, *_EXACT))
+    if not exact:
+        for given, found in zip(values, made.to_pylist(), strict=True):
+            if not is_same(given, found):
+                raise ValueError(
+                    f"the column {item.name!r} is {item.type}, which would change {shown(given)} to {shown(found)}: "
+                    "declare another type"
+                )
+    return made
+
+
+_EXACT = (pa.types.is_boolean, pa.types.is_decimal)
+"""Types to which Arrow converts no value that it would change."""
+
+_HELD: Mapping[str, Sequence[pa.DataType]] = {
+    "int": (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()),
+    "long": (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
+    "float": (pa.float32(),),
+    "double": (pa.float32(), pa.float64()),
+    "boolean": (pa.bool_(),),
+    "string": (pa.string(), pa.large_string()),
+    "bytes": (pa.binary(), pa.large_binary()),
+}
+"""By Avro type, the types whose values it holds unchanged."""
+
+
+def _is_beyond_int(field: Any, value: Any) -> bool:
+    """Whether a value has an Avro ``int`` of more than 32 bits, which the package reads and writes all the same."""
+    if isinstance(field, list):
+        parts = [part for part in field if part != "null"]
+        return value is not None and len(parts) == 1 and _is_beyond_int(parts[0], value)
+    if isinstance(field, dict):
+        kind = field.get("type")
+        if kind == "array":
+            return any(_is_beyond_int(field["items"], each) for each in value)
+        if kind == "map":
+            return any(_is_beyond_int(field["values"], each) for each in dict(value).values())
+        if kind == "record":
+            return any(_is_beyond_int(each["type"], value.get(each["name"])) for each in field["fields"])
+        return "logicalType" not in field and _is_beyond_int(kind, value)
+    return field == "int" and isinstance(value, int) and not -(2**31) <= value < 2**31
+
+
+def _holds(field: Any, kind: pa.DataType) -> bool:
+    """Whether a field of Avro certainly holds all values of a type; if not, each value has to be checked."""
+    if isinstance(field, list):
+        parts = [part for part in field if part != "null"]
+        return len(parts) == 1 and _holds(parts[0], kind)
+    if isinstance(field, dict) and "logicalType" not in field:
+        return _holds(field.get("type"), kind)
+    return isinstance(field, str) and decoded(kind) in _HELD.get(field, ())

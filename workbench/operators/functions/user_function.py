@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from workbench.errors import PlanError, RecordError, as_error
 from workbench.operators.contract.python_rows import python_rows, python_values
+from workbench.operators.contract.usable_columns import check_usable
 from workbench.operators.functions.record_loop import LoopError, ResultError, RowError, ValuesError
 from workbench.origin import Origin
 from workbench.raised import VALUE_MAX, described, kind_of, one_line, shown
@@ -35,7 +36,7 @@ def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) ->
     """The output schema that the user declared, as an Arrow schema.
 
     Raises:
-        PlanError: not a schema, or no columns.
+        PlanError: not a schema, no columns, two of one name, or times in an unknown time zone.
     """
     try:
         declared = schema if isinstance(schema, pa.Schema) else pa.schema(list(schema.items()))
@@ -49,6 +50,7 @@ def declared_schema(schema: SchemaLike, operator: str, origin: Origin | None) ->
             f"{operator} declares no columns: pass a pyarrow.Schema or a dict such as {{'origin': pyarrow.string()}}",
             origin=origin,
         )
+    check_usable(declared, f"the schema of {operator}", origin)
     return declared
 
 
