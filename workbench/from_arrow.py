@@ -104,12 +104,15 @@ def tables_in(data: Any, unfolding: Unfolding | None = None) -> Iterator[pa.Tabl
 
 
 def _check_messages(source: pa.BufferReader) -> None:
-    """Check every message of the next stream; Arrow has verified that they are well-formed."""
+    """Check every message of the next stream, and that it ends; Arrow has verified that they are well-formed."""
     reader = pa.ipc.MessageReader.open_stream(source)
     while True:
+        end = source.tell()
         try:
             message = reader.read_next_message()
         except StopIteration:
+            if source.tell() == end:
+                raise ValueError("it has no end of the stream: it was cut, or its writer was not closed") from None
             return
         metadata = message.metadata
         root = _Table(memoryview(metadata), _u32(metadata, 0))

@@ -7,7 +7,9 @@ import datetime as dt
 import gzip
 import io
 import os
+import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ import pytest
 import workbench as wb
 from workbench.connectors.contract.base import Exhausted, Fetched
 from workbench.connectors.files.file_source import FileSource
+from workbench.connectors.messages.message_format import ArrowMessages
+from workbench.connectors.parts.part_formats import encode_json
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext
 
@@ -173,3 +177,100 @@ def test_times_of_96_bits(tmp_path: Path) -> None:
     assert isinstance(polled, Fetched)
     assert polled.records.batch.column("t").cast(pa.int64()).to_pylist() == [0, 1_500]
     reader.close()
+
+
+def stream_of(*numbers: int, ended: bool = True) -> bytes:
+    """A batch for each number."""
+    buffer = pa.BufferOutputStream()
+    writer = pa.ipc.new_stream(buffer, pa.schema({"n": pa.int64()}))
+    for number in numbers:
+        writer.write_batch(pa.record_batch({"n": [number]}))
+    if ended:
+        writer.close()
+    return bytes(buffer.getvalue())
+
+
+def test_arrow_messages_that_were_cut() -> None:
+    columns, form = pa.schema({"n": pa.int64()}), ArrowMessages()
+    whole = stream_of(1, 2, 3)
+    assert form.decode([whole + stream_of(4), whole], columns)["n"].to_pylist() == [1, 2, 3, 4, 1, 2, 3]
+    two = stream_of(1, 2, ended=False)  # as `whole` after a cut between two batches
+    assert whole.startswith(two)
+    for message in (two, whole + two):
+        with pytest.raises(ValueError, match="it has no end of the stream: it was cut"):
+            form.decode([message], columns)
+    for size in range(len(whole)):
+        with pytest.raises(ValueError, match=r"."):
+            form.decode([whole[:size]], columns)
+
+
+def test_arrow_messages_with_other_columns() -> None:
+    def message(values: list[Any], kind: pa.DataType) -> bytes:
+        buffer = pa.BufferOutputStream()
+        table = pa.Table.from_arrays([pa.array(values, kind)] * 2, names=["n", "m"])
+        with pa.ipc.new_stream(buffer, table.schema) as writer:
+            writer.write_table(table)
+        return bytes(buffer.getvalue())
+
+    for values, kind, wanted in (
+        ([1.5], pa.float64(), pa.int64()),
+        ([2**63], pa.uint64(), pa.int64()),
+        ([Decimal("12345678901234567.89")], pa.decimal128(20, 2), pa.float64()),
+        ([1_500], pa.timestamp("us"), pa.date32()),
+        ([1e300], pa.float64(), pa.float32()),
+    ):
+        with pytest.raises(ValueError, match=rf"the column 'n' is {re.escape(str(kind))}"):
+            ArrowMessages().decode([message(values, kind)], pa.schema({"n": wanted}))
+    twice = pa.Table.from_arrays([pa.array([1])] * 2, names=["n", "n"])
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, twice.schema) as writer:
+        writer.write_table(twice)
+    with pytest.raises(ValueError, match="it has 2 columns 'n'"):
+        ArrowMessages().decode([bytes(buffer.getvalue())], pa.schema({"n": pa.int64()}))
+    assert ArrowMessages().decode([message([Decimal("0.10")], pa.decimal128(5, 2))], pa.schema({"n": pa.float64()}))[
+        "n"
+    ].to_pylist() == [0.1]
+
+
+def test_integers_that_no_double_equals(tmp_path: Path) -> None:
+    for name, text, value in (
+        ("a.csv", "id,v\n18446744073709551615,1\n", 2**64 - 1),
+        ("a.csv", "id,v\n1,1\n-9223372036854775809,2\n", -(2**63) - 1),
+        ("a.csv", "v,id\n1,9007199254740993\n1,0.5\n", 2**53 + 1),
+        ("a.jsonl", '{"id": 18446744073709551615}\n', 2**64 - 1),
+        ("a.jsonl", '{"id": 0.5}\n{"id": 9007199254740993}\n', 2**53 + 1),
+        ("a.jsonl", '{"id": {"x": [1, 18446744073709551615]}}\n', 2**64 - 1),
+    ):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(SourceError, match=rf"{name} has {value} in the column 'id', .* declare the column with"):
+            FileSource(tmp_path / name)
+    (tmp_path / "a.csv").write_text("id\n18446744073709551615\n")
+    assert drained(tmp_path / "a.csv", pa.schema({"id": pa.uint64()})) == [{"id": 2**64 - 1}]
+    (tmp_path / "a.csv").write_text("id\n9007199254740992\n0.5\n1e30\n\n")
+    assert drained(tmp_path / "a.csv") == [{"id": 2.0**53}, {"id": 0.5}, {"id": 1e30}]
+
+
+def test_times_with_nine_digits_are_guessed_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("t,u\n2024-01-01 00:00:00.123456789,2024-01-01 00:00:00.5\n")
+    assert FileSource(tmp_path / "a.csv").schema == pa.schema({"t": pa.timestamp("ns"), "u": pa.timestamp("us")})
+
+
+def test_dates_times_and_durations_of_json(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "day": pa.array([5, None], pa.date32()),
+            "second": pa.array([5, None], pa.time32("s")),
+            "micro": pa.array([1_500_000, None], pa.time64("us")),
+            "lasted": pa.array([5, None], pa.duration("us")),
+            "n": [1, 2],
+        }
+    )
+    (tmp_path / "a.jsonl").write_bytes(encode_json(table))
+    assert drained(tmp_path / "a.jsonl", table.schema) == table.to_pylist()
+    (tmp_path / "a.jsonl").write_text('{"day": 5, "second": 5}\n')  # counted in the unit of the column
+    found = drained(tmp_path / "a.jsonl", pa.schema({"day": pa.date32(), "second": pa.time32("s")}))
+    assert found == [{"day": dt.date(1970, 1, 6), "second": dt.time(0, 0, 5)}]
+    for name, text in (("day", "2024-02-30"), ("second", "24:00:00"), ("second", "00:00:00.5"), ("micro", "x")):
+        (tmp_path / "a.jsonl").write_text(f'{{"{name}": "{text}"}}\n')
+        with pytest.raises(SourceError, match=r"a\.jsonl, line 1, is not a record"):
+            drained(tmp_path / "a.jsonl", pa.schema([table.schema.field(name)]))

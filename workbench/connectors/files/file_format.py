@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from workbench.connectors.files.exact_cast import exact_cast
 from workbench.errors import SourceError, remedy
 from workbench.raised import first_line_of
 
@@ -152,12 +153,5 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     """The batch's columns in the order and types of `schema`."""
     if batch.schema.equals(schema, check_metadata=True):
         return batch
-    return pa.RecordBatch.from_arrays([_cast(batch, field) for field in schema], schema=schema)
-
-
-def _cast(batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-    column = batch.column(field.name)
-    try:
-        return column.cast(field.type)
-    except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(f"the column {field.name!r} of type {column.type}: {first_line_of(error)}") from None
+    columns = [exact_cast(batch.column(field.name), field) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

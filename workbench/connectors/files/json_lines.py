@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.file_format import (
     BLOCK_BYTES,
     Part,
@@ -92,14 +93,32 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     if not block.strip():
         return pa.RecordBatch.from_pylist([], schema=schema)
     _check_first(block)
-    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
-    table = pj.read_json(pa.BufferReader(block), how, options)
-    batch = in_one_batch(table, schema)
+    written = pa.schema([field.with_type(_as_written(field.type)) for field in schema])
+    try:
+        batch = _parsed_as(block, written)
+    except pa.ArrowInvalid:
+        if written == schema:
+            raise
+        batch = _parsed_as(block, schema)  # dates and times as numbers, in the unit of the column
+    if batch.schema != schema:
+        batch = pa.RecordBatch.from_arrays([exact_cast(batch[field.name], field) for field in schema], schema=schema)
     if all(column.null_count for column in batch.columns) and _NULL_RECORD.search(block):
         raise pa.ArrowInvalid(_NULL)
     check_text(batch)
     return batch
+
+
+def _parsed_as(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+    options = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    how = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+    return in_one_batch(pj.read_json(pa.BufferReader(block), how, options), schema)
+
+
+def _as_written(kind: pa.DataType) -> pa.DataType:
+    """The type as which a sink writes a column to JSON, and as which Arrow reads it."""
+    if pa.types.is_date(kind) or pa.types.is_time(kind):
+        return pa.string()
+    return pa.int64() if pa.types.is_duration(kind) else kind
 
 
 def _check_integers(path: Path, block: bytes, schema: pa.Schema) -> None:

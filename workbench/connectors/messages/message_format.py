@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
 from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.line_parser import parse_lines
 from workbench.connectors.parts.part_formats import encode_json
 from workbench.errors import PlanError
 from workbench.from_arrow import tables_in
+from workbench.raised import first_line_of
 
 
 class MessageFormat(Protocol):
@@ -129,10 +131,20 @@ class ArrowMessages:
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         batches: list[pa.RecordBatch] = []
         for value in values:
-            for table in tables_in(value):
-                if missing := [name for name in schema.names if name not in table.schema.names]:
-                    raise ValueError(f"it has no column {missing[0]!r}, but {', '.join(table.schema.names)}")
-                batches += table.select(schema.names).cast(schema).to_batches()
+            if not value:
+                raise ValueError("it is empty")
+            try:
+                tables = list(tables_in(value))
+            except OSError as error:  # as which Arrow tells of a stream that was cut
+                raise ValueError(first_line_of(error)) from None
+            for table in tables:
+                has = table.schema.names
+                for name in schema.names:
+                    if (count := has.count(name)) != 1:
+                        fact = f"{count} columns" if count else "no column"
+                        raise ValueError(f"it has {fact} {name!r}, but {', '.join(has)}")
+                columns = [exact_cast(table.column(item.name), item) for item in schema]
+                batches += pa.Table.from_arrays(columns, schema=schema).to_batches()
         return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=schema)
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:

@@ -32,8 +32,8 @@ def check_usable(schema: pa.Schema, place: str, origin: Origin | None) -> None:
             elif pa.types.is_timestamp(kind) and kind.tz and not _is_zone(kind.tz):
                 raise PlanError(
                     f"the column {field.name!r} of {place} is {field.type}, and {kind.tz!r} is no time zone: cast it "
-                    "to pa.timestamp('us', 'UTC'), which are the same instants, or to a zone such as 'Europe/Berlin' or "
-                    "'+02:00'",
+                    "to pa.timestamp('us', 'UTC'), which are the same instants, or name a zone such as 'Europe/Berlin' "
+                    "or '+02:00'",
                     origin=origin,
                 )
 
