@@ -271,22 +271,26 @@ class Stream:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
 
         Subtasks share the files, and the row groups of Parquet files, in turn; each file or row group is a split with
-        its own event time. A recovery resumes at the row that was reached. In CSV an empty value, NA, NaN, NULL and
-        similar ones are null, except in a column of text.
+        its own event time. A recovery resumes at the row that was reached. In CSV an empty value, NA, NULL and similar
+        ones are null, except in a column of text. A file that was cut, that counts other rows than it holds, or that
+        changes while it is read fails the task.
 
         Source: Flink's ``FileSource``.
 
         Args:
             paths: a file, a folder, a pattern such as ``"data/*.csv.gz"``, or several of them.
-            schema: names and types of the columns to read; None takes them from the first file.
+            schema: names and types of the columns to read; None takes them from the first file. A value that a
+                column cannot hold is refused; columns of floats round.
             format: ``"parquet"``, ``"csv"``, ``"tsv"`` or ``"json"`` if the names do not show it.
             event_time, out_of_orderness, watermarks, rate, idle_after, align, max_drift: as for `from_table`.
             on_error: what happens to a line of CSV or JSON that is not a record of these columns: ``"fail"`` fails the
-                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its position. Values then have no line ends.
+                task, ``"dead_letter"`` sends it to ``dead_letters()`` with its position. A quoted value may have line
+                ends; a quote that no later line closes costs its own line.
 
         Raises:
-            SourceError: no such files, one that cannot be read, or files of different formats.
-            PlanError: no such event-time column, or not of a time type.
+            SourceError: no such files, one that cannot be read, files of different formats, or integers whose column
+                would be guessed to be doubles, which change them.
+            PlanError: no such event-time column, or not of a time type; two columns of one name.
             SettingError: an invalid rate or duration, or an unknown format.
 
         Example::
