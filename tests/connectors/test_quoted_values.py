@@ -151,8 +151,22 @@ def test_a_number_that_is_none_is_not_null(tmp_path: Path) -> None:
         "(-inf, 5)",
     ]
     path.write_text("n\n1\nNaN\n")
-    with pytest.raises(SourceError, match="invalid value 'NaN'"):
+    with pytest.raises(SourceError, match=r"In the column 'n': .*invalid value 'NaN'"):
         read(path, columns=pa.schema({"n": pa.int64()}))
+
+
+def test_the_column_of_a_dead_letter_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("a,b\n1,2\n3,x\n")
+    reader = FileSource(path, pa.schema({"b": pa.int64()}), on_error="dead_letter").create()
+    reader.open(OperatorContext(uid="files", subtask=0))
+    polled = reader.poll(9)
+    assert isinstance(polled, Fetched)
+    assert polled.dead_letters is not None
+    (error,) = polled.dead_letters.batch["error"].to_pylist()
+    assert "In the column 'b': " in error
+    assert "invalid value 'x'" in error
+    reader.close()
 
 
 def test_the_mark_of_the_end_is_no_text(tmp_path: Path) -> None:

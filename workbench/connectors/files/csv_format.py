@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from workbench.connectors.files.csv_text import NULLS, conversion, csv_batches
+from workbench.connectors.files.csv_text import NULLS, conversion, csv_batches, names_in
 from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
 from workbench.connectors.files.guesses import check_exact, guessed_schema, has_wide
 from workbench.errors import SourceError
@@ -64,7 +64,7 @@ class CsvFormat:
             header = header_of(path)
             if not header.strip():
                 return [part]
-            names = self.names(header)
+            names = names_in(header, self._parsing())
             known = pa.schema([field for field in schema if field.name in names])
             types = pc.ConvertOptions(column_types=known)  # rejects types that CSV cannot represent, before reading
             pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing(), convert_options=types)
@@ -85,11 +85,11 @@ class CsvFormat:
             header = header_of(part.path)
             if not header:
                 return
-            columns = len(self.names(header))
+            names = names_in(header, self._parsing())
             for block_bytes in _block_sizes():
                 try:
                     with open_text(part.path) as stream:
-                        found = csv_batches(stream, columns, block_bytes, self._parsing(), options)
+                        found = csv_batches(stream, names, block_bytes, self._parsing(), options)
                         for batch in without(found, skip):
                             skip += batch.num_rows
                             yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
@@ -103,11 +103,6 @@ class CsvFormat:
         how = pc.ReadOptions(block_size=block_bytes, use_threads=False)
         with open_text(path) as stream, pc.open_csv(stream, how, self._parsing(), options) as reader:
             yield reader
-
-    def names(self, header: bytes) -> list[str]:
-        """The names of the columns in a file's first line."""
-        found: list[str] = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=self._parsing()).column_names
-        return found
 
     def _parsing(self) -> pc.ParseOptions:
         return pc.ParseOptions(delimiter=self.delimiter, newlines_in_values=True)

@@ -7,6 +7,7 @@ not a row: if the parser does not refuse that line by itself, it is within a val
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ NULLS = ("", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
 
 OPEN_QUOTE = "a quote is not closed: the text ends within a quoted value"
 _MARK = "\0end of the text"
+_NUMBERED = re.compile(r"^In CSV column #([0-9]+)")
 _MARKED = _MARK.encode()
 
 
@@ -54,19 +56,20 @@ class _Ended:
 
 
 def csv_batches(
-    stream: Any, columns: int, block_bytes: int, parsing: pc.ParseOptions, options: pc.ConvertOptions
+    stream: Any, names: Sequence[str], block_bytes: int, parsing: pc.ParseOptions, options: pc.ConvertOptions
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a stream of comma-separated text.
 
     Args:
         stream: of bytes; stays open.
-        columns: their number in a row.
+        names: of all columns.
         block_bytes: parsed at once; no row may be longer.
         parsing, options: of Arrow's reader.
 
     Raises:
         pa.ArrowInvalid: a line is not a row, or a quote is not closed.
     """
+    columns = len(names)
     last = _MARK if columns > 1 else f"{_MARK}{parsing.delimiter}"
     refused = f"Expected {columns} columns, got {1 if columns > 1 else 2}: {last}"
     # One thread: then errors name the row, and results do not depend on how blocks are distributed.
@@ -86,7 +89,7 @@ def csv_batches(
             yield held
         if ended:
             return
-        raise
+        raise _naming(error, names) from error
     raise pa.ArrowInvalid(OPEN_QUOTE)
 
 
@@ -122,10 +125,24 @@ def csv_rows(
         raise pa.ArrowInvalid("text follows the quote that ends a value")
     how = pc.ReadOptions(block_size=len(block) + 1, use_threads=False, column_names=None if head else schema.names)
     parsing = pc.ParseOptions(delimiter=quoting.delimiter, newlines_in_values=True)
-    rows = pc.read_csv(pa.BufferReader(block), how, parsing, conversion(schema))
+    try:
+        rows = pc.read_csv(pa.BufferReader(block), how, parsing, conversion(schema))
+    except pa.ArrowInvalid as error:
+        raise _naming(error, schema.names if header is None else names_in(header, parsing)) from error
     if rows.num_rows != len(filled):  # a quote that is not closed takes the lines behind it
         raise pa.ArrowInvalid(f"it has {rows.num_rows} records instead of {len(filled)}")
     return in_one_batch(rows, schema)
+
+
+def names_in(header: bytes, parsing: pc.ParseOptions) -> list[str]:
+    """The names of the columns in a file's first line."""
+    found: list[str] = pc.read_csv(pa.BufferReader(header + b"\n"), parse_options=parsing).column_names
+    return found
+
+
+def _naming(error: pa.ArrowInvalid, names: Sequence[str]) -> pa.ArrowInvalid:
+    """The error with a column's name instead of its number."""
+    return pa.ArrowInvalid(_NUMBERED.sub(lambda found: f"In the column {names[int(found[1])]!r}", str(error)))
 
 
 def _with_line_ends(records: Sequence[bytes]) -> Iterator[bytes]:

@@ -7,13 +7,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID
 
 import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
-from workbench.connectors.messages.same_value import is_same
+from workbench.connectors.messages.same_value import is_same, is_uuid
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.packages import needed
 from workbench.raised import message_of, shown
@@ -106,7 +105,7 @@ def _column(rows: Sequence[dict[str, Any]], item: pa.Field, field: Any) -> pa.Ar
     kind = decoded(item.type)
     values = [row.get(item.name) for row in rows]
     if any(is_text(kind) for is_text in TEXT):
-        values = [str(value) if isinstance(value, UUID) else value for value in values]
+        values = [str(value) if is_uuid(value) else value for value in values]
     if "'int'" in repr(field) and any(_is_beyond_int(field, value) for value in values):
         raise ValueError(f"the column {item.name!r} has an 'int' of more than 32 bits")
     try:

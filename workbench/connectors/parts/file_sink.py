@@ -23,8 +23,8 @@ class FileSink(PartSink):
     Args:
         path: a folder used by this sink alone; created when the job starts, and no other job writes to it until that
             ends.
-        format: ``"csv"`` (the first line names the columns, an empty value is a null), ``"json"`` (an object per line, in ``.jsonl`` files; instants, dates and decimals as text, NaN and the
-            infinities as null) or ``"parquet"``.
+        format: ``"csv"`` (the first line names the columns, an empty value is a null), ``"json"`` (an object per line,
+            in ``.jsonl`` files; instants, dates and decimals as text, NaN and the infinities as null) or ``"parquet"``.
 
     Raises:
         SettingError: no such format.
