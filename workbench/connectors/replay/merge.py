@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +20,11 @@ _MERGED_ROWS = 65_536
 """Up to this many records are merged at once."""
 _RUN_ROWS = 48
 """From this length on, on average, runs of records of one channel are copied whole, which is faster than by row."""
+_RUNS_TRIED = 32
+"""So many runs may be shorter before the average counts."""
 _MERGED_BYTES = 1 << 28
 """Records are copied when they are merged; of larger ones, fewer are merged at once."""
+_SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,34 +187,88 @@ class Merge:
             self.cursors[only].seek(offsets[only] + len(rest.arrivals))
             return _Merged(self._shown(rest.batch), rest.arrivals, None, only, offsets)
         rests = _cut(rests)
-        ranks = {
-            i: self._ranks(i, rest, offsets[i] - (self._cuts[i][part - 1] if part else 0)) for i, rest in rests.items()
-        }
-        unseen = [i for i, rest in rests.items() if offsets[i] + len(rest.arrivals) < ends[i]]
-        last = min(((int(rests[i].arrivals[-1]), int(ranks[i][-1]), i) for i in unseen), default=None)
+        firsts = {i: offsets[i] - (self._cuts[i][part - 1] if part else 0) for i in rests}
+        ended = {i for i, rest in rests.items() if offsets[i] + len(rest.arrivals) == ends[i]}
+        return self._by_run(rests, firsts, ended, offsets) or self._by_row(rests, firsts, ended, offsets)
+
+    def _by_run(
+        self, rests: Mapping[int, Rest], firsts: Mapping[int, int], ended: Set[int], offsets: tuple[int, ...]
+    ) -> _Merged | None:
+        """Merge whole runs of records of one channel; None if the runs are so short that sorting is faster.
+
+        Args:
+            rests: by cursor, its records in memory.
+            firsts: by cursor, the number of records before these since the last append.
+            ended: the cursors that have no further records.
+            offsets: of all cursors.
+        """
+        runs: list[tuple[int, int, int]] = []
+        done = dict.fromkeys(rests, 0)
+        heads = {i: self._key(i, rest, firsts[i], 0) for i, rest in rests.items()}
+        spare = _RUN_ROWS * _RUNS_TRIED
+        while heads:
+            i = min(heads, key=heads.__getitem__)
+            del heads[i]
+            rest, start = rests[i], done[i]
+            end = self._end(i, rest, firsts[i], start, min(heads.values())) if heads else len(rest.arrivals)
+            runs.append((i, start, end))
+            done[i] = end
+            spare += end - start - _RUN_ROWS
+            if spare < 0:
+                return None
+            if end < len(rest.arrivals):
+                heads[i] = self._key(i, rest, firsts[i], end)
+            elif i not in ended:
+                break
+        for i, rows in done.items():
+            self.cursors[i].seek(offsets[i] + rows)
+        batch = pa.concat_batches([rests[i].batch.slice(start, end - start) for i, start, end in runs])
+        arrivals = np.concatenate([rests[i].arrivals[start:end] for i, start, end in runs])
+        numbers = np.repeat([i for i, _, _ in runs], [end - start for _, start, end in runs])
+        return _Merged(self._shown(batch), arrivals, numbers, -1, offsets)
+
+    def _by_row(
+        self, rests: Mapping[int, Rest], firsts: Mapping[int, int], ended: Set[int], offsets: tuple[int, ...]
+    ) -> _Merged:
+        """Merge by sorting; arguments as for `_by_run`."""
+        last = min((self._key(i, rest, firsts[i], -1) for i, rest in rests.items() if i not in ended), default=None)
         taken: list[tuple[int, Rest, Int64s]] = []
         for i, rest in rests.items():
-            whole = len(rest.arrivals)
-            rows = whole if last is None or i == last[2] else _up_to(rest.arrivals, ranks[i], i, last)
+            rows = len(rest.arrivals) if last is None or i == last[2] else self._end(i, rest, firsts[i], 0, last)
             if rows:
-                taken.append((i, rest.first(rows), ranks[i][:rows]))
+                taken.append((i, rest.first(rows), self._ranks(i, rest, firsts[i], 0, rows)))
                 self.cursors[i].seek(offsets[i] + rows)
         arrivals = np.concatenate([rest.arrivals for _, rest, _ in taken])
-        order = _in_order(arrivals, np.concatenate([rank for _, _, rank in taken]))
-        numbers = np.repeat([i for i, _, _ in taken], [len(rank) for _, _, rank in taken])[order]
-        batch = _arranged({i: rest.batch for i, rest, _ in taken}, order, numbers)
+        order = _in_order(arrivals, np.concatenate([ranks for _, _, ranks in taken]))
+        numbers = np.repeat([i for i, _, _ in taken], [len(ranks) for _, _, ranks in taken])[order]
+        together = pa.concat_batches([rest.batch for _, rest, _ in taken])
+        batch = pc.take(together, pa.array(order), boundscheck=False)
         return _Merged(self._shown(batch), arrivals[order], numbers, -1, offsets)
 
     def _part(self, i: int) -> int:
         """The number of the part of the log, between two appends, that a cursor reads."""
         return int(np.searchsorted(self._cuts[i], self.cursors[i].position, side="right"))
 
-    def _ranks(self, i: int, rest: Rest, first: int) -> Int64s:
-        """The order of the records that have the same arrival; `first` counts from the last append."""
+    def _key(self, i: int, rest: Rest, first: int, row: int) -> tuple[int, int, int]:
+        """The place in the order of a row of a cursor; -1 is its last one in memory."""
+        row %= len(rest.arrivals)
+        return int(rest.arrivals[row]), int(self._ranks(i, rest, first, row, row + 1)[0]), i
+
+    def _end(self, i: int, rest: Rest, first: int, start: int, key: tuple[int, int, int]) -> int:
+        """The first row of a cursor, from `start` on, that comes after the record with this key."""
+        arrival_us, rank, other = key
+        begin, end = (start + int(np.searchsorted(rest.arrivals[start:], arrival_us, side=s)) for s in _SIDES)
+        if begin == end:
+            return end
+        ranks = self._ranks(i, rest, first, begin, end)
+        return begin + int(np.searchsorted(ranks, rank, side="right" if i < other else "left"))
+
+    def _ranks(self, i: int, rest: Rest, first: int, start: int, end: int) -> Int64s:
+        """The order of the rows of a cursor from `start` to `end` among records that have the same arrival."""
         if self._order:
-            ranks: Int64s = rest.batch.column(self._order).to_numpy()
+            ranks: Int64s = rest.batch.column(self._order).slice(start, end - start).to_numpy()
             return ranks
-        rows = np.arange(first, first + len(rest.arrivals))
+        rows = np.arange(first + start, first + end)
         others = rows // self._block * (self._turns - 1) + self.cursors[i].channel  # the blocks before, of all others
         return rows + others * self._block
 
@@ -228,38 +286,8 @@ def _cut(rests: dict[int, Rest]) -> dict[int, Rest]:
         most //= 2
 
 
-def _up_to(arrivals: Int64s, ranks: Int64s, number: int, last: tuple[int, int, int]) -> int:
-    """How many records of cursor `number` come no later than the record `last`: its arrival, rank and cursor."""
-    arrival_us, rank, other = last
-    start, stop = (int(np.searchsorted(arrivals, arrival_us, side=side)) for side in ("left", "right"))
-    return start + int(np.searchsorted(ranks[start:stop], rank, side="right" if number < other else "left"))
-
-
 def _in_order(arrivals: Int64s, ranks: Int64s) -> npt.NDArray[np.intp]:
     """The order of records by arrival, then by rank. Both sorts find the runs that they merge."""
     order = np.argsort(ranks, kind="stable")
     ranked = arrivals[order]
     return order if (ranked[1:] >= ranked[:-1]).all() else order[np.argsort(ranked, kind="stable")]
-
-
-def _arranged(
-    batches: Mapping[int, pa.RecordBatch], order: npt.NDArray[np.intp], numbers: npt.NDArray[np.intp]
-) -> pa.RecordBatch:
-    """The records of several batches in an order that keeps that of each batch.
-
-    Args:
-        batches: by the number of their cursor.
-        order: by place in the result, the place in all batches together.
-        numbers: by place in the result, the cursor.
-    """
-    ends = np.append(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1, len(numbers))
-    if len(ends) * _RUN_ROWS > len(numbers):
-        return pc.take(pa.concat_batches(list(batches.values())), pa.array(order), boundscheck=False)
-    done = dict.fromkeys(batches, 0)
-    runs, start = [], 0
-    for end in ends.tolist():
-        number = int(numbers[start])
-        runs.append(batches[number].slice(done[number], end - start))
-        done[number] += end - start
-        start = end
-    return pa.concat_batches(runs)
