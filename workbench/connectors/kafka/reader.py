@@ -59,8 +59,7 @@ class KafkaReader(SourceReader):
         self._down: Any = None
         self._unknown: Any = None
         self._retries = Retries(source.retries, server=str(source.cluster))
-        self._looks = Looks()
-        self._discover_us = MAX_TIME
+        self._looks, self._discover_us = Looks(), MAX_TIME
         self._looked_us = self._probed_us = 0
         self._splits: tuple[str, ...] | None = None
 
@@ -181,8 +180,7 @@ class KafkaReader(SourceReader):
                 self._ends.pop(partition, None)
         for partition in found:
             self._begin(partition, is_new=self._late_ones_are_new)
-        self._own = found
-        self._splits = None
+        self._own, self._splits = found, None
         self._consumer.assign([self._place(partition) for partition in found if self._is_open(partition)])
         self._located = True
         self._retries.succeeded()
