@@ -114,6 +114,7 @@ class CheckpointBarrier:
         offsets: the sources save new positions (True) or those that they saved before (False) with it; None: positions
             have no clock of their own.
         outputs_only: it asks for the positions of sources and for what sinks write, not for the state of operators.
+        savepoint: the checkpoint is a savepoint, which is kept until a user deletes it.
     """
 
     checkpoint_id: int
@@ -123,6 +124,7 @@ class CheckpointBarrier:
     behind: int | None = None
     offsets: bool | None = None
     outputs_only: bool = False
+    savepoint: bool = False
 
 
 @dataclass(frozen=True, slots=True)

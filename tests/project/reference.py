@@ -60,6 +60,7 @@ TITLES = {
         "NatsSink",
         "RedisSource",
         "SqlSource",
+        "PostgresLogSource",
         "RedisSink",
         "SqlLookup",
         "RedisLookup",

@@ -119,6 +119,17 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         )
         for argument in ("key", "event_time")
     },
+    **{
+        f"PostgresLogSource({argument})": lambda c, _, argument=argument: wb.PostgresLogSource(
+            "postgresql://h/d",
+            "a",
+            TABLE.schema,
+            slot="s",
+            publication="p",
+            **{"key": "n", argument: c("n" if argument == "key" else "t")},
+        )
+        for argument in ("key", "event_time")
+    },
     "History.from_recording(event_time)": lambda c, folder: recorded(folder, event_time=c("t")),
     **{
         f"History.from_kafka({argument})": lambda c, folder, argument=argument: from_messages(

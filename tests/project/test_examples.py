@@ -61,6 +61,7 @@ WITHOUT_EXAMPLE = {
         "SqlLookup",
         "ServerEventSource",
         "SqlSource",
+        "PostgresLogSource",
         "WebSocketSource",
         "KafkaSource",
         "RedisSink",

@@ -70,6 +70,14 @@ ALLOWED_IMPURE = {
         "connectors/sql/notices.py",
         "threading",
     ): "calls of a driver that waits for a server that hangs, and cannot be told to stop",
+    (
+        "connectors/postgresql_log/wire.py",
+        "threading",
+    ): "reads a replication connection, whose server ends it if it hears nothing for a while",
+    (
+        "connectors/postgresql_log/background.py",
+        "threading",
+    ): "calls of a driver that waits for a server that hangs, and cannot be told to stop",
     ("connectors/contract/calls.py", "threading"): "a lock: look-ups call on several threads",
     ("connectors/sql/kept.py", "threading"): "a lock: the subtasks of all jobs share the connections to a server",
     (

@@ -22,6 +22,7 @@ from workbench.connectors.nats.sink import NatsSink
 from workbench.connectors.nats.source import NatsSource
 from workbench.connectors.parts.file_sink import FileSink
 from workbench.connectors.parts.parquet_sink import ParquetSink
+from workbench.connectors.postgresql_log.source import PostgresLogSource
 from workbench.connectors.redis.lookup import RedisLookup
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
@@ -57,6 +58,7 @@ __all__ = [
     "NatsSink",
     "NatsSource",
     "ParquetSink",
+    "PostgresLogSource",
     "PrintSink",
     "Recording",
     "RedisLookup",

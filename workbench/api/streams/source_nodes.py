@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 
-from workbench.api.streams.building import located
+from workbench.api.streams.building import located, operator_node
 from workbench.api.streams.changelogs import check_names
 from workbench.api.streams.event_time import WatermarksLike, watermark_strategy
 from workbench.arguments import as_given
@@ -59,7 +60,10 @@ def source_input(
         strategy.watermarks.create(source.schema)
     letters = side_schemas(source.on_error) if keeps_dead_letters(source) else {}
     told = strategy if tells else None
-    return Input(Node(source, (), source.schema, letters, told, origin, parallelism=parallelism))
+    if (follows := source.completed_by) is None:
+        return Input(Node(source, (), source.schema, letters, told, origin, parallelism=parallelism))
+    node = Node(source, (), source.schema, letters, told, origin, parallelism=1)
+    return Input(replace(operator_node(follows, (Input(node),), origin), parallelism=1))
 
 
 def hybrid_input(history: object, live: object) -> Input:

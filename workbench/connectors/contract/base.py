@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from workbench.elements import Records
 from workbench.errors import PlanError
-from workbench.operators.contract.base import Operator, OperatorContext, Snapshot
+from workbench.operators.contract.base import Operator, OperatorContext, OperatorSpec, Snapshot
 from workbench.operators.contract.outage import Outage
 
 Guarantee = Literal["exactly-once", "at-least-once", "at-most-once"]
@@ -127,6 +127,11 @@ class SourceReader(Protocol):
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
         """Continue from the positions in the snapshots of all former subtasks (called after ``open``)."""
 
+    def complete(self, snapshot: Snapshot) -> None:
+        """No position before that of this snapshot is restored any more, except from savepoints: a server need not
+        keep what comes before it."""
+        return
+
     def close(self) -> None: ...
 
     def parts(self, uid: str) -> Mapping[str, SourceReader]:
@@ -147,6 +152,8 @@ class Source:
         changelog_key: the columns that identify a row, if its records are changes: its schema then has the column
             ``$kind`` (``FIELD`` in ``operators/changelogs/row_kinds.py``), and one subtask reads all changes of a key
             in order. Empty: changes, but no columns identify a row. None: its records are only added.
+        completed_by: the operator that directly follows it, and without which its records are no stream for users; both
+            run in one subtask. None: there is none.
     """
 
     kind: ClassVar[str] = "source"
@@ -167,8 +174,12 @@ class Source:
         @property
         def changelog_key(self) -> tuple[str, ...] | None: ...
 
+        @property
+        def completed_by(self) -> OperatorSpec | None: ...
+
     else:
         resettable = True
+        completed_by = None
         event_time = None
         changelog_key = None
 

@@ -229,6 +229,7 @@ class CheckpointCoordinator:
             overtakes_at_us,
             offsets=offsets,
             outputs_only=policy.outputs_only,
+            savepoint=savepoint is not None,
         )
         self.on_begun(record)
         self._attempt.tell_sources(Trigger(barrier))

@@ -18,7 +18,9 @@ from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.policy import SourceBarriers
-from workbench.runtime.messages.messages import Command, Drained, Trigger
+from workbench.runtime.barriers.snapshots import SnapshotTaken
+from workbench.runtime.messages.messages import Command, Complete, Drained, Trigger
+from workbench.runtime.tasks.kept_positions import KeptPositions
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_time import SourceTime
@@ -86,6 +88,9 @@ class SourceTask(Task):
         # Whether everything that it reads waits in buffers only.
         self._may_rest = not (leaves or self._timed or self._gates)
         self._markers = SourceMarkers(self.name, self.outputs, now, self.settings.latency_interval_us)
+        self._kept_positions = KeptPositions(reader, self.root.uid) if KeptPositions.concern(reader) else None
+        if self._kept_positions is not None:
+            self.snapshots.send = self._report_snapshot
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Restore the event times of all former subtasks' splits that this subtask has now."""
@@ -329,6 +334,16 @@ class SourceTask(Task):
         if self.drained or self.paused or self._held or self._wait_until_us is None:
             return False
         return self._wait_until_us <= self.load.last_us
+
+    def _report_snapshot(self, taken: SnapshotTaken) -> None:
+        assert self._kept_positions is not None
+        self._kept_positions.taken(taken)
+        self.host.report(taken)
+
+    def _apply(self, command: Command, now_us: int) -> None:
+        super()._apply(command, now_us)
+        if type(command) is Complete and self._kept_positions is not None:
+            self._kept_positions.completed(command.checkpoint_id, self.settings.retained_checkpoints)
 
     # records -----------------------------------------------------------------------------------------------------
 

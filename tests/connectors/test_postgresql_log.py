@@ -1,0 +1,613 @@
+"""PostgresLogSource with a real PostgreSQL server: every change once, in its order, or a sentence that helps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from random import Random
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from postgresql_server import PostgresProcess, running
+from waiting import until
+
+import workbench as wb
+from workbench.clock import SystemClock
+from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.postgresql_log.positions import lsn_of
+from workbench.errors import PlanError, SettingError, SourceError
+from workbench.operators.changelogs.keyed_upserts import UNCHANGED
+from workbench.operators.changelogs.row_kinds import KIND
+from workbench.operators.contract.base import OperatorContext
+
+SCHEMA = {"id": pa.int64(), "v": pa.string(), "n": pa.int32()}
+NAMES = {2: "put", 3: "delete", 4: "clear"}
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[PostgresProcess]:
+    pytest.importorskip("psycopg", reason="the package psycopg is not installed")
+    with running("wal_level=logical", "max_replication_slots=20", "max_wal_senders=20") as server:
+        yield server
+
+
+@pytest.fixture
+def server(shared: PostgresProcess) -> Iterator[Database]:
+    database = Database(shared)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+class Database:
+    """A table of a test, with what is left of it removed at its end."""
+
+    def __init__(self, process: PostgresProcess) -> None:
+        self.process = process
+        self.connection = self.connected()
+        self.readers: list[Any] = []
+        self.run("CREATE TABLE t (id bigint PRIMARY KEY, v text, n int)", "CREATE PUBLICATION p FOR TABLE t")
+
+    def connected(self) -> Any:
+        return psycopg.connect(self.process.url, autocommit=True)
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        for statement in statements:
+            cursor = self.connection.execute(statement)
+            rows = cursor.fetchall() if cursor.description else []
+        return rows
+
+    def source(self, **rest: Any) -> wb.PostgresLogSource:
+        given: dict[str, Any] = {"table": "t", "schema": SCHEMA, "slot": "s", "publication": "p"} | rest
+        return wb.PostgresLogSource(self.process.url, **given)
+
+    def reader(self, restored: Any = None, **rest: Any) -> Any:
+        reader = self.source(**rest).create()
+        reader.open(OperatorContext(clock=SystemClock()))
+        if restored is not None:
+            reader.restore(json.loads(json.dumps([restored])))
+        self.readers.append(reader)
+        return reader
+
+    def table(self, columns: str = "id, v, n", name: str = "t") -> list[tuple[Any, ...]]:
+        return self.run(f"SELECT {columns} FROM {name} ORDER BY id")
+
+    def end(self) -> int:
+        return lsn_of(self.run("SELECT pg_current_wal_flush_lsn()::text")[0][0])
+
+    def slot(self) -> tuple[Any, ...]:
+        return self.run("SELECT active, confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = 's'")[0]
+
+    def slot_is_read(self) -> bool:
+        return bool(self.run("SELECT 1 FROM pg_replication_slots WHERE active"))
+
+    def close(self) -> None:
+        for reader in self.readers:
+            reader.close()
+        self.connection.close()
+        self.connection = self.connected()
+        until(lambda: not self.run("SELECT 1 FROM pg_replication_slots WHERE active"))
+        self.run(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots",
+            "DROP PUBLICATION IF EXISTS p",
+            "DROP TABLE IF EXISTS t, other CASCADE",
+        )
+        self.connection.close()
+
+
+def taken(reader: Any, most: int = 1000) -> list[tuple[Any, ...]]:
+    """What one poll gives."""
+    fetched = reader.poll(most)
+    if not isinstance(fetched, Fetched):
+        return []
+    rows = fetched.records.batch.to_pylist()
+    return [(NAMES[row.pop(KIND)], *row.values()) for row in rows if row.pop(UNCHANGED, None) is None or True]
+
+
+def read(reader: Any, count: int, most: int = 1000) -> list[tuple[Any, ...]]:
+    """As many changes, and no more."""
+    found: list[tuple[Any, ...]] = []
+
+    def enough() -> bool:
+        found.extend(taken(reader, most))
+        return len(found) >= count
+
+    until(enough)
+    assert len(found) == count
+    return found
+
+
+def read_to(reader: Any, lsn: int, most: int = 1000) -> list[tuple[Any, ...]]:
+    """All changes before a place in the log."""
+    found: list[tuple[Any, ...]] = []
+
+    def there() -> bool:
+        found.extend(taken(reader, most))
+        snapshot = reader.snapshot()
+        return bool(snapshot) and snapshot["copied"] and snapshot["done"] >= lsn
+
+    until(there)
+    return found
+
+
+def some(reader: Any, count: int, end: int) -> list[tuple[Any, ...]]:
+    """More changes than this, or all before a place in the log."""
+    found: list[tuple[Any, ...]] = []
+    until(lambda: found.extend(taken(reader, 2)) or len(found) > count or reader.snapshot().get("done", 0) >= end)
+    return found
+
+
+def one_part(reader: Any) -> list[tuple[Any, ...]]:
+    """What the first poll gives that finds rows."""
+    found: list[tuple[Any, ...]] = []
+    until(lambda: found.extend(taken(reader, 5)) or found)
+    return found
+
+
+def state_of(changes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """The table that changes lead to."""
+    rows: dict[Any, tuple[Any, ...]] = {}
+    for kind, *row in changes:
+        if kind == "clear":
+            rows.clear()
+        elif kind == "put":
+            rows[row[0]] = tuple(row)
+        else:
+            rows.pop(row[0], None)
+    return [rows[key] for key in sorted(rows)]
+
+
+def refusal(reader: Any) -> str:
+    """What the reader says when it gives up."""
+    said: list[str] = []
+
+    def refused() -> bool:
+        try:
+            reader.poll(100)
+        except SourceError as error:
+            said.append(str(error))
+        return bool(said)
+
+    until(refused)
+    return said[0]
+
+
+def test_a_job_has_the_table_as_it_is(server: Database) -> None:
+    server.run("ALTER TABLE t ALTER v SET STORAGE EXTERNAL")
+    server.run("INSERT INTO t SELECT i, repeat('x', 3000), i FROM generate_series(1, 25) i")
+    stream = wb.Stream.from_source(server.source(chunk_rows=10))
+    job = (
+        stream.sink_to(wb.TableSink("t")) + stream.group_by("n").aggregate(c=wb.count()).sink_to(wb.TableSink("c"))
+    ).run("log", checkpoint_interval="100ms")
+
+    def is_equal() -> bool:
+        rows = sorted(tuple(row.values()) for row in job.table("t").to_pylist())
+        groups = sorted((tuple(row.values()) for row in job.table("c").to_pylist()), key=repr)
+        expected = server.run("SELECT n, count(*) FROM t GROUP BY n")
+        return rows == server.table() and groups == sorted(expected, key=repr)
+
+    until(is_equal)
+    server.run(
+        "UPDATE t SET n = 3 WHERE id < 7",  # v is not in the log
+        "UPDATE t SET id = id + 100, n = 3 WHERE id > 20",
+        "DELETE FROM t WHERE id = 9",
+        "INSERT INTO t VALUES (-1, NULL, NULL)",
+    )
+    until(is_equal)
+    server.run("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', 1)")
+    until(is_equal)
+    job.cancel()
+
+
+def test_a_bounded_source_ends_where_the_log_ended_at_the_start(server: Database) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)", "DELETE FROM t WHERE id = 1")
+    found = wb.Stream.from_source(server.source(bounded=True)).collect()
+    assert found.to_pylist() == [{"id": 2, "v": "b", "n": 2}]
+
+
+def test_a_restart_at_any_row_loses_and_repeats_nothing(server: Database) -> None:
+    first = server.reader()
+    assert read_to(first, server.end()) == []
+    begin = first.snapshot()
+    first.close()
+    expected: list[tuple[Any, ...]] = []
+    for at in range(12):
+        server.run(f"INSERT INTO t SELECT {at} * 10 + i, 'v', 0 FROM generate_series(1, {at % 4 + 1}) i")
+        expected += [("put", at * 10 + i, "v", 0) for i in range(1, at % 4 + 2)]
+    server.run("UPDATE t SET id = id + 1000, n = 1 WHERE id < 3")  # 1 of one change
+    expected += [("delete", 1, None, None), ("put", 1001, "v", 1)]
+    end, chance, found, saved = server.end(), Random(7), [], begin
+    for _ in range(40):
+        reader = server.reader(saved)
+        count = chance.randrange(4)
+        seen = some(reader, count, end)
+        found += seen
+        saved = reader.snapshot()
+        taken(reader)  # lost in the crash
+        reader.close()
+        until(lambda: not server.slot()[0])
+    assert found == expected
+    assert saved["done"] >= end
+
+
+@pytest.mark.parametrize("kind", ["bigint", "text", "numeric", 'text COLLATE "und-x-icu"', "uuid"])
+def test_a_copy_in_parts_is_consistent_with_the_changes_between_them(server: Database, kind: str) -> None:
+    made = "lpad((i)::text, 32, '0')::uuid" if kind == "uuid" else "i"
+    server.run(
+        f"ALTER TABLE t ALTER id TYPE {kind} USING NULL",
+        f"INSERT INTO t SELECT {made}, 'v', i FROM generate_series(1, 40) i",
+    )
+    schema = SCHEMA | {"id": pa.int64() if kind == "bigint" else pa.string()}
+    reader, saved, found, chance = server.reader(schema=schema, chunk_rows=7), None, [], Random(3)
+    for _ in range(5):
+        found += one_part(reader)
+        saved = reader.snapshot()
+        a, b = chance.sample(range(1, 41), 2)
+        number = f"({1000 + a * 50 + b})"
+        server.run(
+            f"UPDATE t SET n = n + 100 WHERE n % 100 IN ({a}, {b})",
+            f"DELETE FROM t WHERE n % 100 = {b} AND n > 150",
+            f"INSERT INTO t SELECT {made.replace('(i)', number).replace('i', number, kind != 'uuid')}, 'late', {a}",
+        )
+        reader.close()
+        reader = server.reader(saved, schema=schema, chunk_rows=7)
+    found += read_to(reader, server.end())
+    rows = server.run("SELECT id::text, v, n FROM t") if kind != "bigint" else server.run("SELECT id, v, n FROM t")
+    assert state_of(found) == sorted(rows)
+    puts = [row for row in found if row[0] == "put"]
+    assert len(puts) < 40 + 5 * 3 + 10
+    server.run("DELETE FROM t")
+    read_to(reader, server.end())
+    assert reader.snapshot()["parts"] == []
+
+
+def test_keys_that_move_over_the_border_of_a_part_are_there_once(server: Database) -> None:
+    server.run("INSERT INTO t SELECT i, 'v', i FROM generate_series(1, 20) i")
+    reader, found = server.reader(chunk_rows=5), []
+    found += one_part(reader)
+    moves = ["id = 100 WHERE id = 2", "id = -3 WHERE id = 18", "id = 2 WHERE id = 17"]
+    server.run(*(f"UPDATE t SET {move}" for move in moves))
+    found += one_part(reader)
+    server.run("UPDATE t SET id = 18 WHERE id = 100", "UPDATE t SET n = 0 WHERE id IN (7, 14)")
+    found += read_to(reader, server.end())
+    assert state_of(found) == server.table()
+    assert [row[3] for row in found if row[:2] == ("put", 2)] == [2, 17]
+    assert [row[3] for row in found if row[:2] == ("put", 18)] == [2]
+
+
+def test_only_what_commits_comes_in_the_order_of_commits(server: Database) -> None:
+    server.run("ALTER SYSTEM SET max_prepared_transactions = 5")
+    reader = server.reader()
+    read_to(reader, server.end())
+    other = server.connected()
+    other.execute("BEGIN")
+    other.execute("INSERT INTO t VALUES (1, 'first drawn', 1)")
+    server.run("INSERT INTO t VALUES (2, 'first committed', 2)")
+    other.execute("SAVEPOINT a")
+    other.execute("INSERT INTO t VALUES (3, 'rolled back', 3)")
+    other.execute("ROLLBACK TO a")
+    other.execute("INSERT INTO t VALUES (4, 'kept', 4)")
+    other.execute("COMMIT")
+    other.execute("BEGIN")
+    other.execute("INSERT INTO t VALUES (5, 'rolled back', 5)")
+    other.execute("ROLLBACK")
+    other.close()
+    assert [row[1] for row in read_to(reader, server.end())] == [2, 1, 4]
+    server.run("ALTER SYSTEM RESET max_prepared_transactions")
+
+
+def test_a_transaction_is_read_in_many_polls_and_resumed_within(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("INSERT INTO t SELECT i, 'v', i FROM generate_series(1, 20000) i")
+    found: list[tuple[Any, ...]] = []
+    until(lambda: found.extend(taken(reader, 700)) or len(found) > 9_000)
+    saved = reader.snapshot()
+    assert saved["commit"] > 0
+    assert saved["index"] == len(found)
+    reader.close()
+    found += read_to(server.reader(saved), server.end())
+    assert [row[1] for row in found] == list(range(1, 20_001))
+
+
+def test_a_server_that_comes_back_is_read_on(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    assert read(reader, 1) == [("put", 1, "a", 1)]
+    server.connection.close()
+    server.process.crash()
+    until(lambda: taken(reader) or reader.outage is not None)
+    server.process.start()
+    server.connection = server.connected()
+    server.run("INSERT INTO t VALUES (2, 'b', 2)")
+    assert read(reader, 1) == [("put", 2, "b", 2)]
+    assert reader.outage is None
+
+
+def test_the_slot_moves_behind_complete_checkpoints_and_never_back(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    early = reader.snapshot()
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    read_to(reader, server.end())
+    late = reader.snapshot()
+    assert lsn_of(server.slot()[1]) <= early["done"]
+    reader.complete(late)
+    until(lambda: lsn_of(server.slot()[1]) == late["done"])
+    reader.close()
+    until(lambda: not server.slot()[0])
+    assert "the changes between them are gone" in refusal(server.reader(early))
+    again = server.reader(late)
+    server.run("INSERT INTO t VALUES (2, 'b', 2)")
+    assert read(again, 1) == [("put", 2, "b", 2)]
+
+
+def test_an_idle_table_does_not_hold_the_log_of_a_busy_server(server: Database) -> None:
+    server.run("CREATE TABLE other (b text)")
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("INSERT INTO other SELECT repeat('x', 1000) FROM generate_series(1, 1000)")
+    end = server.end()
+    assert read_to(reader, end) == []
+    reader.complete(reader.snapshot())
+    until(lambda: lsn_of(server.slot()[1]) >= end)
+
+
+def test_a_reader_that_takes_nothing_is_not_cut_off(server: Database) -> None:
+    server.run("ALTER SYSTEM SET wal_sender_timeout = '1s'", "SELECT pg_reload_conf()")
+    try:
+        until(lambda: server.run("SHOW wal_sender_timeout")[0][0] == "1s")
+        reader = server.reader()
+        until(lambda: taken(reader) or server.slot_is_read())
+        server.run("INSERT INTO t SELECT i, 'v', i FROM generate_series(1, 100) i")
+        begin = server.run("SELECT clock_timestamp()")[0][0]
+        late = "SELECT 1 FROM pg_stat_replication WHERE reply_time > %s::timestamptz + interval '2.5s'"
+        until(lambda: server.connection.execute(late, (begin,)).fetchall())
+        assert len(read(reader, 100)) == 100
+        assert reader.outage is None
+    finally:
+        server.run("ALTER SYSTEM RESET wal_sender_timeout", "SELECT pg_reload_conf()")
+
+
+@pytest.mark.parametrize(
+    ("statement", "changes"),
+    [
+        ("ALTER TABLE t REPLICA IDENTITY DEFAULT", [("delete", 1, None, None)]),
+        ("ALTER TABLE t REPLICA IDENTITY FULL", [("delete", 1, None, None)]),
+        ("ALTER TABLE t REPLICA IDENTITY USING INDEX t_pkey", [("delete", 1, None, None)]),
+    ],
+)
+def test_every_identity_gives_the_same_changes(server: Database, statement: str, changes: list[Any]) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a', 1)", statement)
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("UPDATE t SET n = 2", "UPDATE t SET id = 5", "UPDATE t SET id = 1", "DELETE FROM t")
+    assert read(reader, 6) == [
+        ("put", 1, "a", 2),
+        *(("delete", 1, None, None), ("put", 5, "a", 2)),
+        *(("delete", 5, None, None), ("put", 1, "a", 2)),
+        *changes,
+    ]
+
+
+def test_a_full_identity_fills_large_values_and_allows_another_key(server: Database) -> None:
+    server.run(
+        "ALTER TABLE t DROP CONSTRAINT t_pkey, ALTER n SET NOT NULL, ADD UNIQUE (n), ALTER v SET STORAGE EXTERNAL",
+        "ALTER TABLE t REPLICA IDENTITY FULL",
+        "INSERT INTO t VALUES (1, repeat('x', 3000), 7)",
+    )
+    reader = server.reader(key="n")
+    read_to(reader, server.end())
+    server.run("UPDATE t SET id = 2")
+    assert read(reader, 1) == [("put", 2, "x" * 3000, 7)]
+
+
+def test_a_table_with_partitions_is_one(server: Database) -> None:
+    server.run(
+        "DROP PUBLICATION p",
+        "DROP TABLE t",
+        "CREATE TABLE t (id bigint PRIMARY KEY, v text, n int) PARTITION BY RANGE (id)",
+        "CREATE TABLE t1 PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE t2 PARTITION OF t FOR VALUES FROM (10) TO (20)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "INSERT INTO t VALUES (1, 'a', 1)",
+    )
+    assert "SET (publish_via_partition_root)" in refusal(server.reader())
+    server.run("ALTER PUBLICATION p SET (publish_via_partition_root)")
+    reader = server.reader()
+    found = read_to(reader, server.end())
+    server.run(
+        "CREATE TABLE t3 PARTITION OF t FOR VALUES FROM (20) TO (30)",
+        "INSERT INTO t VALUES (12, 'b', 2), (25, 'c', 3)",
+        "UPDATE t SET id = 15 WHERE id = 1",
+    )
+    found += read_to(reader, server.end())
+    assert state_of(found) == [(12, "b", 2), (15, "a", 1), (25, "c", 3)]
+
+
+def test_other_tables_of_a_publication_are_left_out(server: Database) -> None:
+    server.run("CREATE TABLE other (id bigint PRIMARY KEY)", "ALTER PUBLICATION p ADD TABLE other")
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("INSERT INTO other VALUES (1)", "INSERT INTO t VALUES (2, 'b', 2)", "TRUNCATE other", "DELETE FROM t")
+    assert read_to(reader, server.end()) == [("put", 2, "b", 2), ("delete", 2, None, None)]
+    server.run("INSERT INTO t VALUES (3, 'c', 3)", "TRUNCATE other, t")
+    assert read_to(reader, server.end()) == [("put", 3, "c", 3), ("clear", None, None, None)]
+
+
+def test_columns_that_come_go_or_grow_while_reading(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run(
+        "INSERT INTO t VALUES (1, 'a', 1)",
+        "ALTER TABLE t ADD w int DEFAULT 5",
+        "INSERT INTO t VALUES (2, 'b', 2)",
+        "ALTER TABLE t DROP w",
+        "ALTER TABLE t ALTER n TYPE bigint",
+        "INSERT INTO t VALUES (3, 'c', 3)",
+    )
+    assert read(reader, 3) == [("put", 1, "a", 1), ("put", 2, "b", 2), ("put", 3, "c", 3)]
+    saved = reader.snapshot()
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run("ALTER TABLE t ALTER v TYPE varchar(9) USING upper(v)", "INSERT INTO t VALUES (4, 'd', 4)")
+    assert "type of the column 'v' of 't' was changed" in refusal(server.reader(saved))
+    server.run("ALTER TABLE t DROP v", "INSERT INTO t VALUES (5, 5)")
+    assert "unknown column 'v'" in refusal(server.reader(saved)).replace("there is no", "unknown")
+
+
+STARTS = {
+    "there is no table 'nope'": ("", {"table": "nope"}),
+    "there is no publication 'q': CREATE PUBLICATION q FOR TABLE t": ("", {"publication": "q"}),
+    "does not contain 't'.*ADD TABLE t": ("ALTER PUBLICATION p DROP TABLE t", {}),
+    "leaves out delete, truncate": ("ALTER PUBLICATION p SET (publish = 'insert, update')", {}),
+    "leaves out rows of 't'": ("ALTER PUBLICATION p SET TABLE t WHERE (id > 3)", {}),
+    "leaves out the column 'n'": ("ALTER PUBLICATION p SET TABLE t (id, v)", {}),
+    "is unlogged": ("ALTER PUBLICATION p DROP TABLE t; ALTER TABLE t SET UNLOGGED", {}),
+    "replica identity of 't' is NOTHING": ("ALTER TABLE t REPLICA IDENTITY NOTHING", {}),
+    "key .v. of 't' is neither": ("", {"key": "v"}),
+    "by its primary key, and the key is .n.": ("ALTER TABLE t ALTER n SET NOT NULL, ADD UNIQUE (n)", {"key": "n"}),
+    "column": ("", {"schema": {"id": pa.int64(), "w": pa.string()}}),
+    "'n' of 't' is integer, whose values are not exact as double": (
+        "",
+        {"schema": {"id": pa.int64(), "n": pa.float64()}},
+    ),
+    "'g' of 't' is generated": (
+        "ALTER TABLE t ADD g int GENERATED ALWAYS AS (n) STORED",
+        {"schema": {"id": pa.int64(), "g": pa.int32()}},
+    ),
+    "belongs to the plug-in 'test_decoding'|belongs to the database": (
+        "SELECT pg_create_logical_replication_slot('s', 'test_decoding')",
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("sentence", STARTS)
+def test_what_cannot_be_read_is_refused_with_the_fix(server: Database, sentence: str) -> None:
+    statements, given = STARTS[sentence]
+    if "test_decoding" in statements:
+        server.run("CREATE DATABASE elsewhere")
+        with psycopg.connect(server.process.url.replace("/postgres?", "/elsewhere?"), autocommit=True) as other:
+            other.execute("SELECT pg_create_logical_replication_slot('s', 'pgoutput')")
+    else:
+        server.run(*(each for each in statements.split("; ") if each))
+    try:
+        with pytest.raises(AssertionError, match=sentence):
+            raise AssertionError(refusal(server.reader(**given)))
+    finally:
+        if "test_decoding" in statements:
+            server.run("SELECT pg_drop_replication_slot('s')", "DROP DATABASE elsewhere")
+    assert not server.run("SELECT 1 FROM pg_replication_slots")  # nothing is made before all is checked
+
+
+def test_users_without_rights_are_refused(server: Database) -> None:
+    server.run("CREATE ROLE reads LOGIN", "CREATE ROLE replicates LOGIN REPLICATION")
+    url = server.process.url.replace("wb:pa55word@", "reads@")
+    given: dict[str, Any] = {"schema": SCHEMA, "slot": "s", "publication": "p"}
+    try:
+        server.run("GRANT SELECT ON t TO reads")
+        assert "ALTER ROLE reads REPLICATION" in refused_of(server, wb.PostgresLogSource(url, "t", **given))
+        url = url.replace("reads@", "replicates@")
+        assert "GRANT SELECT ON t" in refused_of(server, wb.PostgresLogSource(url, "t", **given))
+    finally:
+        server.run("DROP OWNED BY reads", "DROP ROLE reads", "DROP ROLE replicates")
+
+
+def refused_of(server: Database, source: wb.PostgresLogSource) -> str:
+    reader: Any = source.create()
+    reader.open(OperatorContext(clock=SystemClock()))
+    server.readers.append(reader)
+    return refusal(reader)
+
+
+def test_a_slot_in_use_lost_or_gone_is_refused(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    until(lambda: taken(reader) or server.slot()[0])
+    saved = reader.snapshot()
+    assert "is active for PID" in (said := refusal(server.reader(retries=1)))
+    assert "end the other job" in said
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run(
+        "ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'", "SELECT pg_reload_conf()", "CREATE TABLE other (n int)"
+    )
+    lost = "SELECT 1 FROM pg_replication_slots WHERE wal_status = 'lost'"
+    try:
+        until(
+            lambda: server.run("INSERT INTO other VALUES (1)", "SELECT pg_switch_wal()", "CHECKPOINT", lost),
+        )
+        assert "max_slot_wal_keep_size" in refusal(server.reader(saved))
+        assert "pg_drop_replication_slot" in refusal(server.reader())
+    finally:
+        server.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
+    server.run("SELECT pg_drop_replication_slot('s')")
+    assert "'s' does not exist: it was dropped" in refusal(server.reader(saved))
+    server.run("SELECT pg_create_logical_replication_slot('a' || i, 'pgoutput') FROM generate_series(1, 20) i")
+    assert "all 20 replication slots of the server are in use" in refusal(server.reader())
+
+
+def test_another_table_or_an_older_log_is_refused(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    saved = reader.snapshot()
+    reader.close()
+    until(lambda: not server.slot()[0])
+    assert "another server, or was set back" in refusal(server.reader(saved | {"done": saved["done"] + 2**40}))
+    server.run(
+        "DROP TABLE t", "CREATE TABLE t (id bigint PRIMARY KEY, v text, n int)", "ALTER PUBLICATION p ADD TABLE t"
+    )
+    assert "another table than that of the checkpoint" in refusal(server.reader(saved))
+
+
+def test_a_publication_that_was_made_again_is_named(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    saved = reader.snapshot()
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run("DROP PUBLICATION p", "INSERT INTO t VALUES (1, 'a', 1)", "CREATE PUBLICATION p FOR TABLE t")
+    assert "publication that was dropped and made again" in refusal(server.reader(saved))
+
+
+def test_a_value_that_does_not_fit_is_named(server: Database) -> None:
+    server.run("ALTER TABLE t ADD at timestamp DEFAULT 'infinity'", "INSERT INTO t VALUES (1, 'a', 1)")
+    schema = {"id": pa.int64(), "at": pa.timestamp("us")}
+    assert "the column 'at': 'infinity' is no timestamp" in refusal(server.reader(schema=schema))
+
+
+def test_a_server_without_logical_decoding_is_refused(tmp_path: Any) -> None:
+    with running() as process:
+        database = Database(process)
+        assert "wal_level is 'replica': ALTER SYSTEM SET wal_level = 'logical'" in refusal(database.reader())
+        database.close()
+
+
+def test_wrong_arguments_are_refused() -> None:
+    given: dict[str, Any] = {"slot": "s", "publication": "p"}
+    with pytest.raises(SettingError, match="url is"):
+        wb.PostgresLogSource("sqlite:///a.db", "t", SCHEMA, **given)
+    with pytest.raises(SettingError, match="slot is 'S-1': write up to 50 lower-case"):
+        wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, slot="S-1", publication="p")
+    with pytest.raises(PlanError, match="idd"):
+        wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, key="idd", **given)
+    with pytest.raises(PlanError, match=r"names that begin with \$"):
+        wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA | {"$kind": pa.int8()}, **given)
+    source = wb.PostgresLogSource("postgresql://u:pa55@h/d", "t", SCHEMA, **given)
+    assert "pa55" not in f"{source} {source.describe()}"
+
+
+def test_only_the_first_subtask_reads() -> None:
+    source = wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, slot="s", publication="p")
+    reader = source.create()
+    reader.open(OperatorContext(subtask=1, parallelism=2))
+    assert isinstance(reader.poll(5), Exhausted)
+    assert reader.splits() == ()
+    assert reader.snapshot() == {}
+    reader.close()

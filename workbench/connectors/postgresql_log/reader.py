@@ -1,0 +1,312 @@
+"""Reads a table and its changes: first the copy, then the log from where the slot begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
+from workbench.connectors.contract.looks import Looks
+from workbench.connectors.contract.retries import Retries
+from workbench.connectors.postgresql_log.background import Background, Call
+from workbench.connectors.postgresql_log.changes import Changes
+from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
+from workbench.connectors.postgresql_log.copying import Copy, Key
+from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
+from workbench.connectors.postgresql_log.rows import Layout, Rows
+from workbench.connectors.postgresql_log.server import Copied, Server, TableFacts, conninfo
+from workbench.connectors.postgresql_log.wire import Wire, WireError
+from workbench.connectors.sql.session import fact_of, may_return
+from workbench.elements import Records
+from workbench.errors import SourceError
+from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.contract.outage import Outage
+from workbench.operators.snapshots.pieces import value_in
+
+if TYPE_CHECKING:
+    from workbench.connectors.postgresql_log.source import PostgresLogSource
+
+_ANSWER_S = 10.0
+_LOOK_US = 5_000
+_SLOW_US = 2_000_000
+_BOUNDED_REPORT_US = 100_000
+_TIMEOUT_SHARE = 4
+_IN_USE = "is active for PID"
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is known of the server before the first rows.
+
+    Attributes:
+        table: in the catalog.
+        position: where the log is read from.
+        flushed: how far the log could be read.
+        report_us: how often the server has to hear of its reader.
+    """
+
+    table: TableFacts
+    position: Position
+    flushed: int
+    report_us: int
+
+
+class PostgresLogReader(SourceReader):
+    """Reads in the first subtask; queries and the log are read by threads, so that no poll waits."""
+
+    shares_event_time = False
+
+    def __init__(self, source: PostgresLogSource) -> None:
+        self._source = source
+        self._server = Server(source.url, f"workbench {source.slot}")
+        self._background = Background()
+        self._retries = Retries(source.retries, server=source.server)
+        self._looks = Looks()
+        self._is_own = False
+        self._position: Position | None = None
+        self._end: int | None = None
+        self._oid: int | None = None
+        self._types: tuple[tuple[int, int], ...] = ()
+        self._saved_parts: list[tuple[Key, Seen, int]] = []
+        self._is_copied = False
+        self._drop()
+
+    def _drop(self) -> None:
+        """Forget what belongs to a connection."""
+        self._preparing: Call[Prepared] | None = None
+        self._began_us = 0
+        self._copying: Call[Copied] | None = None
+        self._copied: Copied | None = None
+        self._given = 0
+        self._table: TableFacts | None = None
+        self._copy: Copy | None = None
+        self._report_us = 0
+        self._wire: Wire | None = None
+        self._changes: Changes | None = None
+
+    def open(self, context: OperatorContext) -> None:
+        self._clock = context.clock
+        self._is_own = context.subtask == 0
+
+    def splits(self) -> Sequence[str]:
+        return (self._source.table,) if self._is_own and not self._ended else ()
+
+    @property
+    def outage(self) -> Outage | None:
+        if self._retries.outage is None and self._began_us:
+            now_us = self._clock.now_us()
+            if now_us > self._began_us + _SLOW_US and self._table is None:
+                said = "it answers late: a new slot waits for the end of all transactions that write"
+                return Outage(said, 1, None, now_us, self._began_us, server=self._source.server)
+        return self._retries.outage
+
+    def progress(self) -> Mapping[str, SplitProgress]:
+        if not self.splits() or self._position is None:
+            return {}
+        what = str(self._position) if self._is_copied else f"a copy before {self._position}"
+        return {self._source.table: SplitProgress(what)}
+
+    @property
+    def _ended(self) -> bool:
+        place = self._position
+        return (
+            self._is_copied
+            and place is not None
+            and self._end is not None
+            and not place.commit
+            and (place.done >= self._end)
+        )
+
+    def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
+        if not self._is_own or self._ended:
+            return Exhausted()
+        now_us = self._clock.now_us()
+        if now_us < self._retries.retry_us:
+            return WaitUntil(self._retries.retry_us)
+        try:
+            if self._table is None:
+                return self._prepare(now_us)
+            if not self._is_copied:
+                return self._copy_rows(max_records, now_us)
+            return self._read(max_records, now_us)
+        except (self._server.errors, WireError, TimeoutError) as error:
+            return self._failed(error, now_us)
+
+    def snapshot(self) -> Snapshot:
+        if not self._is_own or self._position is None:
+            return {}
+        place = self._position
+        parts = self._saved_parts if self._copy is None else self._copy.parts
+        return {
+            "done": place.done,
+            "commit": place.commit,
+            "index": place.index,
+            "end": self._end,
+            "oid": self._oid,
+            "copied": self._is_copied,
+            "parts": [[list(end), str(seen), until] for end, seen, until in parts],
+            "types": [list(each) for each in self._types],
+        }
+
+    def restore(self, snapshots: Sequence[Snapshot]) -> None:
+        for snapshot in snapshots:
+            if "done" in snapshot:
+                done, commit, index = (value_in(snapshot, name, int) for name in ("done", "commit", "index"))
+                self._position = Position(done, commit, index)
+                self._end = value_in(snapshot, "end", int | None)
+                self._oid = value_in(snapshot, "oid", int)
+                self._is_copied = value_in(snapshot, "copied", bool)
+                parts = value_in(snapshot, "parts", tuple[tuple[tuple[str, ...], str, int], ...])
+                self._saved_parts = [(end, Seen.parsed(seen), until) for end, seen, until in parts]
+                self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
+
+    def complete(self, snapshot: Snapshot) -> None:
+        if self._wire is not None and "done" in snapshot and value_in(snapshot, "copied", bool):
+            self._wire.confirm(value_in(snapshot, "done", int))
+
+    def close(self) -> None:
+        if self._wire is not None:
+            self._wire.close()
+        self._background.begin(self._server.close)
+        self._background.close()
+        self._drop()
+
+    # the start ---------------------------------------------------------------------------------------------------
+
+    def _prepare(self, now_us: int) -> WaitUntil:
+        if self._preparing is None:
+            self._preparing, self._began_us = self._background.begin(self._prepared), now_us
+        if not self._preparing.is_over:
+            return WaitUntil(now_us + _LOOK_US)
+        found = self._preparing.result()
+        source = self._source
+        self._table, self._position, self._oid = found.table, found.position, found.table.oid
+        self._report_us = found.report_us
+        if source.bounded and self._end is None:
+            self._end = found.flushed
+        self._copy = Copy(found.table, source.columns.names, source.key, source.chunk_rows)
+        self._copy.parts, self._copy.is_whole = self._saved_parts, self._is_copied
+        return WaitUntil(now_us)
+
+    def _prepared(self) -> Prepared:
+        """Look at the server, and create the slot for a new start; on the thread of the queries."""
+        source, server, place = self._source, self._server, self._position
+        table = server.table(source.table)
+        self._refuse(table_problem(server, table, source.table, source.columns, source.key, source.publication))
+        assert table is not None
+        if place is not None and table.oid != self._oid:
+            self._refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
+        slot, flushed = server.slot(source.slot), server.flushed()
+        if slot is None and place is not None:
+            self._refuse(missing_slot(source.slot))
+        if slot is None:
+            used, most = server.slots_used(), int(server.settings().get("max_replication_slots", "0"))
+            if used >= most:
+                self._refuse(
+                    f"all {most} replication slots of the server are in use: drop one that is no longer needed "
+                    "with pg_drop_replication_slot, or raise max_replication_slots and restart the server"
+                )
+            place = Position(server.create_slot(source.slot))
+        else:
+            self._refuse(slot_problem(source.slot, slot, server.database(), None if place is None else place.done))
+            if slot.active_pid:
+                raise WireError(f"the slot {source.slot!r} {_IN_USE} {slot.active_pid}")
+            place = Position(slot.confirmed) if place is None else place
+            if place.done > flushed:
+                self._refuse(
+                    f"the checkpoint ends at {lsn_text(place.done)} of the log, and the server's log at "
+                    f"{lsn_text(flushed)}: it is another server, or was set back; start the job anew"
+                )
+        timeout_ms = int(server.settings().get("wal_sender_timeout", "0")) or 60_000
+        report_us = _BOUNDED_REPORT_US if source.bounded else timeout_ms * 1000 // _TIMEOUT_SHARE
+        return Prepared(table, place, max(flushed, server.flushed()), report_us)
+
+    def _refuse(self, problem: str | None) -> None:
+        if problem is not None:
+            raise SourceError(f"cannot read the log of {self._source.server}: {problem}")
+
+    # the copy ----------------------------------------------------------------------------------------------------
+
+    def _copy_rows(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
+        copy, table = self._copy, self._table
+        assert copy is not None
+        assert table is not None
+        if self._copied is None:
+            if self._copying is None:
+                self._copying = self._background.begin(lambda: copy.next_part(self._server))
+            if not self._copying.is_over:
+                return WaitUntil(now_us + _LOOK_US)
+            self._copied, self._copying, self._given = self._copying.result(), None, 0
+            self._retries.succeeded()
+        copied, source = self._copied, self._source
+        texts = copied.rows[self._given : self._given + max_records]
+        layout = Layout.of_table(table, source.columns)
+        rows = Rows(source.columns, self._key_places, layout)
+        for each in texts:
+            rows.put(each)
+        batch = rows.batch() if texts else None
+        self._given += len(texts)
+        is_last = self._given == len(copied.rows)
+        key = tuple(str(texts[-1][place]) for place in self._key_places) if texts else None
+        copy.deliver(copied, key, is_last=is_last)
+        self._is_copied = copy.is_whole
+        if is_last:
+            self._copied = None
+        if batch is None:
+            return WaitUntil(now_us)
+        place = f"{source.table} of {source.server}, a copy"
+        return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: place)
+
+    @property
+    def _key_places(self) -> list[int]:
+        names = self._source.columns.names
+        return [names.index(name) for name in self._source.key]
+
+    # the log -----------------------------------------------------------------------------------------------------
+
+    def _read(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
+        source, place, table, copy = self._source, self._position, self._table, self._copy
+        assert place is not None
+        assert table is not None
+        assert copy is not None
+        if self._wire is None or self._changes is None:
+            info = conninfo(source.url, replication="database", application_name=f"workbench {source.slot}")
+            self._wire = Wire(info, source.slot, source.publication, place.done, self._report_us)
+            self._changes = Changes(source, table, place, self._types, copy, self._seen_by)
+        batch = self._changes.take(self._wire, max_records)
+        if self._changes.position != place:
+            self._retries.succeeded()
+        self._position, self._types = self._changes.position, self._changes.types
+        if batch is None:
+            return self._looks.next(now_us)
+        self._looks.found()
+        where = f"{source.table} of {source.server}, {place}"
+        return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: where)
+
+    def _seen_by(self, keys: Sequence[Key]) -> list[Seen]:
+        copy = self._copy
+        assert copy is not None
+        return self._background.begin(lambda: copy.seen_by(keys, self._server)).result(_ANSWER_S)
+
+    # failures ----------------------------------------------------------------------------------------------------
+
+    def _failed(self, error: Exception, now_us: int) -> WaitUntil:
+        """Wait before the next attempt, or give up."""
+        source = self._source
+        if self._copy is not None:
+            self._saved_parts = self._copy.parts
+        if self._wire is not None:
+            self._wire.close()
+        self._background.begin(self._server.close)
+        if isinstance(error, TimeoutError):  # the thread may wait for ever
+            self._background.close()
+            self._background, self._server = Background(), Server(source.url, f"workbench {source.slot}")
+        self._drop()
+        fact = fact_of(error, source.url)
+        returns = isinstance(error, TimeoutError) or may_return(error) or _IN_USE in fact
+        retry_us = self._retries.failed(now_us, fact) if returns else None
+        if retry_us is None:
+            said = fixed_fact(fact, source.slot)
+            raise SourceError(f"cannot read {source.table!r} of {source.server}: {said}") from error
+        return WaitUntil(retry_us)
