@@ -83,7 +83,7 @@ class Database:
         return self.run("SELECT active, confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = 's'")[0]
 
     def slot_is_read(self) -> bool:
-        return bool(self.run("SELECT 1 FROM pg_replication_slots WHERE active"))
+        return bool(self.run("SELECT 1 FROM pg_stat_replication WHERE state = 'streaming'"))
 
     def close(self) -> None:
         for reader in self.readers:
@@ -529,7 +529,7 @@ def refused_of(server: Database, source: wb.PostgresLogSource) -> str:
 def test_a_slot_in_use_lost_or_gone_is_refused(server: Database) -> None:
     reader = server.reader()
     read_to(reader, server.end())
-    until(lambda: taken(reader) or server.slot()[0])
+    until(lambda: taken(reader) or server.slot_is_read())
     saved = reader.snapshot()
     assert "is active for PID" in (said := refusal(server.reader(retries=1)))
     assert "end the other job" in said
