@@ -17,10 +17,10 @@ from workbench.operators.event_time.watermarks import IngestionGenerator, note_t
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
+from workbench.runtime.barriers.kept_positions import KeptPositions
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.messages.messages import Command, Complete, Drained, Trigger
-from workbench.runtime.tasks.kept_positions import KeptPositions
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_time import SourceTime
