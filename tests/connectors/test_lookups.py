@@ -165,7 +165,7 @@ def test_what_cannot_be_looked_up_is_a_sentence(
         ),
         (
             wb.SqlLookup(postgresql.url, "ads", {"name": pa.int64()}, key="ad"),
-            "rows of 'ads' do not have these columns",
+            "the column 'name' does not fit int64 .*shoes",
         ),
         (wb.SqlLookup(postgresql.url, "ads", NAMES, key="shop"), "has several rows with shop = 'a'"),
         (

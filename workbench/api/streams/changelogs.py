@@ -25,7 +25,7 @@ from workbench.plan.acking import IDS
 from workbench.plan.logical import Input, Node
 from workbench.runtime.exchange.in_flight import TIMES
 
-_OURS = frozenset({KIND, RECORDS, TIMES, EPOCH.name, GONE.name, *(field.name for field in IDS)})
+ENGINE_NAMES = frozenset({KIND, RECORDS, TIMES, EPOCH.name, GONE.name, *(field.name for field in IDS)})
 """Columns that the engine adds to records, on their way or in its files."""
 
 
@@ -41,7 +41,7 @@ def check_names(made: pa.Schema, inputs: Sequence[pa.Schema], spec: OperatorSpec
         PlanError: names the column.
     """
     key = changelog_key(spec)
-    taken = [name for name in made.names if name in _OURS]
+    taken = [name for name in made.names if name in ENGINE_NAMES]
     if not taken:
         return
     if _gives_kinds(made, inputs, spec, key is not None):

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
+from workbench.api.streams.changelogs import ENGINE_NAMES
 from workbench.durations import NO_TIME
 from workbench.elements import event_times
 from workbench.errors import WorkbenchError, unknown
@@ -216,7 +217,12 @@ def materialized(rows: Relation, text: Text) -> Relation:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name, with a suffix if it is already taken."""
-    while name in taken:
+    """The name, with a prefix if it is already taken, or is one that the engine uses itself.
+
+    Example:
+        >>> free_name("$id", ()), free_name("day", ["day"])
+        ('$$id', '$day')
+    """
+    while name in taken or name in ENGINE_NAMES:
         name = f"${name}"
     return name
