@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from itertools import islice, repeat
 from typing import Any
@@ -19,7 +20,8 @@ import pyarrow as pa
 
 from workbench.durable.delayed_encoding import GONE
 from workbench.elements import Int64s
-from workbench.errors import PlanError
+from workbench.errors import JobError, PlanError
+from workbench.raised import first_line_of
 from workbench.state.key_columns import from_ints, is_text, plain, to_ints
 from workbench.state.key_index import KeyIndex
 from workbench.state.keyed_states import with_keys
@@ -47,6 +49,22 @@ def load_packages() -> tuple[Any, Any]:
         ) from None
 
 
+@contextmanager
+def _written(folder: str) -> Iterator[None]:
+    """Converts an error of RocksDB, which has no class of its own, or of the system.
+
+    Raises:
+        JobError: the folder cannot be written.
+    """
+    try:
+        yield
+    except Exception as error:
+        raise JobError(
+            f"state on disk cannot be written to {folder}: {first_line_of(error)}; free some space, or choose another "
+            "folder with the environment variable TMPDIR"
+        ) from error
+
+
 class StatesOnDisk:
     """Objects for the keys used last, rows on disk for the others.
 
@@ -57,6 +75,7 @@ class StatesOnDisk:
 
     Raises:
         PlanError: a package is not installed.
+        JobError: here and in all methods: the disk is full, or refuses to write.
     """
 
     def __init__(self, index: KeyIndex, layout: StateLayout, schema: pa.Schema) -> None:
@@ -67,8 +86,14 @@ class StatesOnDisk:
         self._schema = schema
         self._pack, self._unpack = msgpack.packb, msgpack.unpackb
         self._packings = {field.name: Packing(field.type) for field in layout.schema()}
-        self._folder = tempfile.mkdtemp(prefix="workbench-state-")
-        self._rows = rocks.Rdict(self._folder, rocks.Options(raw_mode=True))
+        with _written(tempfile.gettempdir()):
+            self._folder = tempfile.mkdtemp(prefix="workbench-state-")
+        try:
+            with _written(self._folder):
+                self._rows = rocks.Rdict(self._folder, rocks.Options(raw_mode=True))
+        except JobError:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         self._new_writes: Callable[[], Any] = lambda: rocks.WriteBatch(raw_mode=True)
         self._resident_max = RESIDENT_MAX
         self._expired: deque[bytes] = deque()
@@ -142,7 +167,8 @@ class StatesOnDisk:
                 writes.delete(key)
             else:
                 writes.put(key, row)
-        self._rows.write(writes)
+        with _written(self._folder):
+            self._rows.write(writes)
 
     def _packed(self, columns: Sequence[pa.Array], count: int) -> Iterator[bytes]:
         """The row of each key."""
@@ -156,7 +182,8 @@ class StatesOnDisk:
             row = self._rows.get(key)
             if row is not None and self._layout.is_fresh(self._objects([row])[0]):
                 self._changed.note((key,))
-                self._rows.delete(key)
+                with _written(self._folder):
+                    self._rows.delete(key)
 
     def find(self, batch: pa.RecordBatch) -> State | None:
         code = int(self.index.find(batch)[0])
@@ -226,7 +253,8 @@ class StatesOnDisk:
 
     def close(self) -> None:
         self.objects.clear()
-        self._rows.close()
+        with suppress(Exception):  # RocksDB writes once more, also to a full disk; nothing of it is needed any more
+            self._rows.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # keys as bytes -----------------------------------------------------------------------------------------------
