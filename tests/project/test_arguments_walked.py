@@ -137,6 +137,12 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         )
         for argument in ("event_time", "arrival_time")
     },
+    **{
+        f"History.{way}(partition_by)": lambda c, folder: history(folder, partition_by=c("k"))
+        for way in ("from_arrow", "from_spark")
+    },
+    "History.from_recording(partition_by)": lambda c, folder: recorded(folder, event_time="t", partition_by=c("k")),
+    "History.from_kafka(partition_by)": lambda c, folder: from_messages(folder, event_time="t", partition_by=c("k")),
     "RedisSource(event_time)": lambda c, _: wb.RedisSource(
         "redis://localhost", "orders", TABLE.schema, event_time=c("t")
     ),

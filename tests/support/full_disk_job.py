@@ -78,7 +78,7 @@ def main(folder: Path) -> None:
     seen["end"] = job.wait("120s")
     seen["rows"] = sorted(job.table("kept")["n"].to_pylist()) == list(range(ROWS))
     seen["left"] = [path.name for path in state.iterdir()]
-    print(json.dumps(seen))
+    sys.stdout.write(json.dumps(seen))
 
 
 if __name__ == "__main__":

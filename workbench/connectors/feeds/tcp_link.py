@@ -97,6 +97,7 @@ class TcpLink:
         self._heard_us = 0
         self._asked_us: int | None = None
         self._probe: TcpLink | None = None
+        self._failure: LinkError | None = None
 
     @property
     def is_ready(self) -> bool:
@@ -120,6 +121,8 @@ class TcpLink:
         self._state = "connecting"
 
     def receive(self) -> Sequence[FeedMessage]:
+        if self._failure is not None:
+            raise self._failure
         try:
             if self._state == "connecting":
                 self._connect()
@@ -174,6 +177,7 @@ class TcpLink:
                 self._socket.close()
             self._socket = None
         self._state = "closed"
+        self._failure = None
 
     def _connect(self) -> None:
         assert self._socket is not None
@@ -226,10 +230,11 @@ class TcpLink:
                     break
                 if not data:
                     raise LinkError("the server has closed the connection")
-            except LinkError:
+            except LinkError as error:
                 if not found:
                     raise
-                break  # the next call raises it again
+                self._failure = error  # for the next call
+                break
         return found
 
     def _send(self) -> None:
