@@ -114,7 +114,7 @@ def plan_of(stream: wb.Stream, sink: Sink) -> CarriedPlan:
 
 
 def test_every_public_connector_has_an_example() -> None:
-    assert public(Source) <= set(SOURCES)
+    assert public(Source) - {wb.PostgresLogSource} <= set(SOURCES)
     assert public(Sink) == set(SINKS)
     assert public(LookupTable) == set(LOOKUPS)
 
@@ -130,6 +130,17 @@ def test_a_source_is_sent(kind: type, tmp_path: Path) -> None:
     [source] = [node.spec for node in cloudpickle.loads(content).graph.logical.nodes if node.role == "source"]
     assert type(source) is kind
     source.create()
+
+
+def test_a_source_that_confirms_checkpoints_is_refused() -> None:
+    url = "postgresql://ann:${WB_SECRET}@localhost:1/db"
+    source = wb.PostgresLogSource(url, "t", {"id": pa.int64()}, slot="s", publication="p", key="id")
+    plan = wb.Stream.from_source(source).sink_to(wb.DiscardSink()).explain(engine="spark")
+    refused = [each.reason for each in plan.operators if each.tier == "refused"]
+    assert refused == [
+        "its server keeps its log until a checkpoint is confirmed, and Spark reports no checkpoints to sources: run in "
+        "the kernel"
+    ]
 
 
 def test_a_source_of_two_parts_is_sent(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
+from workbench.connectors.contract.base import Source
 from workbench.connectors.live.callback_sink import CallbackSink
 from workbench.connectors.replay.source import ReplaySource
 from workbench.connectors.tables.table_source import TableSource
@@ -141,6 +142,11 @@ def _refusal(node: Node) -> str:
     align = None if node.watermarks is None else node.watermarks.align
     if align is not None:
         return "sources on Spark do not wait for each other: leave out align, or run in the kernel"
+    if isinstance(node.spec, Source) and node.spec.completed_by is not None:
+        return (
+            "its server keeps its log until a checkpoint is confirmed, and Spark reports no checkpoints to sources: "
+            "run in the kernel"
+        )
     if name := plain_secret(node):
         return (
             f"its {name!r} has a secret in plain text, which would be sent to other processes in a file: set an "
