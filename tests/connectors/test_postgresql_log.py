@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from random import Random
-from typing import Any
+from threading import Event
+from typing import Any, cast
 
 import psycopg
 import pyarrow as pa
@@ -14,22 +15,27 @@ from postgresql_server import PostgresProcess, running
 from waiting import until
 
 import workbench as wb
-from workbench.clock import SystemClock
+from workbench.clock import SystemClock, VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.postgresql_log.background import Background
 from workbench.connectors.postgresql_log.positions import lsn_of
+from workbench.connectors.postgresql_log.retention import Retention
+from workbench.connectors.postgresql_log.server import Server, SlotFacts
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.operators.changelogs.keyed_upserts import UNCHANGED
 from workbench.operators.changelogs.row_kinds import KIND
 from workbench.operators.contract.base import OperatorContext
 
 SCHEMA = {"id": pa.int64(), "v": pa.string(), "n": pa.int32()}
+OPTIONS = ("wal_level=logical", "max_replication_slots=20", "max_wal_senders=20", "max_prepared_transactions=5")
+SEGMENT = 16 * 2**20
 NAMES = {2: "put", 3: "delete", 4: "clear"}
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[PostgresProcess]:
     pytest.importorskip("psycopg", reason="the package psycopg is not installed")
-    with running("wal_level=logical", "max_replication_slots=20", "max_wal_senders=20") as server:
+    with running(*OPTIONS) as server:
         yield server
 
 
@@ -200,6 +206,8 @@ def test_a_job_has_the_table_as_it_is(server: Database) -> None:
     until(is_equal)
     server.run("TRUNCATE t", "INSERT INTO t VALUES (1, 'new', 1)")
     until(is_equal)
+    until(lambda: (job.status()["retained"] or "").endswith(" MB (reserved)"))
+    assert ", t: " in job.status()["retained"]
     job.cancel()
 
 
@@ -280,7 +288,6 @@ def test_keys_that_move_over_the_border_of_a_part_are_there_once(server: Databas
 
 
 def test_only_what_commits_comes_in_the_order_of_commits(server: Database) -> None:
-    server.run("ALTER SYSTEM SET max_prepared_transactions = 5")
     reader = server.reader()
     read_to(reader, server.end())
     other = server.connected()
@@ -297,7 +304,94 @@ def test_only_what_commits_comes_in_the_order_of_commits(server: Database) -> No
     other.execute("ROLLBACK")
     other.close()
     assert [row[1] for row in read_to(reader, server.end())] == [2, 1, 4]
-    server.run("ALTER SYSTEM RESET max_prepared_transactions")
+
+
+def test_prepared_transactions_come_when_they_commit_and_only_then(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    for name, key in (("kept", 1), ("dropped", 3)):
+        server.run(
+            "BEGIN",
+            f"INSERT INTO t VALUES ({key}, '{name}', 0)",
+            "SAVEPOINT a",
+            f"INSERT INTO t VALUES ({key + 1}, 'rolled back', 0)",
+            "ROLLBACK TO a",
+            f"UPDATE t SET n = 7 WHERE id = {key}",
+            f"PREPARE TRANSACTION '{name}'",
+        )
+    server.run("INSERT INTO t VALUES (9, 'between', 0)")
+    assert read_to(reader, server.end()) == [("put", 9, "between", 0)]
+    saved = reader.snapshot()
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run("ROLLBACK PREPARED 'dropped'", "COMMIT PREPARED 'kept'", "INSERT INTO t VALUES (3, 'free again', 0)")
+    changes = [("put", 1, "kept", 0), ("put", 1, "kept", 7), ("put", 3, "free again", 0)]
+    assert read_to(server.reader(saved), server.end()) == changes
+
+
+def test_savepoints_that_are_rolled_back_leave_no_change(server: Database) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2)")
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run(
+        *("BEGIN", "UPDATE t SET n = 10 WHERE id = 1", "SAVEPOINT a", "DELETE FROM t WHERE id = 2"),
+        *("SAVEPOINT b", "UPDATE t SET id = 5 WHERE id = 1", "TRUNCATE t", "ROLLBACK TO b"),
+        *("INSERT INTO t VALUES (3, 'c', 3)", "RELEASE b", "ROLLBACK TO a", "INSERT INTO t VALUES (3, 'd', 4)"),
+        *("SAVEPOINT c", "DELETE FROM t WHERE id = 1", "RELEASE c", "COMMIT"),
+    )
+    changes = [("put", 1, "a", 10), ("put", 3, "d", 4), ("delete", 1, None, None)]
+    assert read_to(reader, server.end()) == changes
+    assert server.table() == [(2, "b", 2), (3, "d", 4)]
+
+
+def test_what_the_server_keeps_is_measured_beside_reading(server: Database) -> None:
+    clock = VirtualClock(10**15)
+    reader: Any = server.source().create()
+    reader.open(OperatorContext(clock=clock))
+    server.readers.append(reader)
+
+    def kept(least: int, most: int) -> bool:
+        clock.advance_to(clock.now_us() + 100_000)
+        taken(reader)
+        return least <= (next(iter(reader.progress().values())).kept_bytes or -1 if reader.progress() else -1) < most
+
+    until(lambda: kept(0, SEGMENT))
+    server.run("CREATE TABLE other (n int)")
+    for _ in range(3):
+        server.run("INSERT INTO other VALUES (1)", "SELECT pg_switch_wal()")
+    until(lambda: kept(2 * SEGMENT, 4 * SEGMENT))
+    [split] = reader.progress().values()
+    assert (split.kept_state, split.kept_safe) == ("reserved", None)
+    server.run("ALTER SYSTEM SET max_slot_wal_keep_size = '1GB'", "SELECT pg_reload_conf()")
+    try:
+        until(lambda: kept(0, 2**40) and next(iter(reader.progress().values())).kept_safe is not None)
+        assert 2**29 < next(iter(reader.progress().values())).kept_safe < 2**30 + SEGMENT
+    finally:
+        server.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
+
+
+def test_a_measurement_that_hangs_is_not_waited_for() -> None:
+    go, asked = Event(), []
+
+    class Hanging:
+        def slot(self, name: str) -> SlotFacts:
+            asked.append(name)
+            go.wait()
+            if len(asked) > 1:
+                raise ConnectionError
+            return SlotFacts("pgoutput", "d", 0, "reserved", 8, 16, None)
+
+    retention, background, server = Retention("s"), Background(), cast("Server", Hanging())
+    for now_us in (0, 1, 90_000_000):
+        retention.look(now_us, background, server)
+    assert retention.known is None
+    go.set()
+    until(lambda: retention.look(91_000_000, background, server) or retention.known)
+    assert retention.known is not None
+    assert (retention.known[0].retained_bytes, retention.known[1], asked) == (16, 91_000_000, ["s"])
+    until(lambda: retention.look(92_000_000, background, server) or retention.known is None)
+    assert asked == ["s", "s"]
+    background.close()
 
 
 def test_a_transaction_is_read_in_many_polls_and_resumed_within(server: Database) -> None:

@@ -117,6 +117,19 @@ def test_a_row_tells_of_its_connection_and_how_old_its_lag_is(job: Any) -> None:
     assert "It tries again now, attempt 3. What comes meanwhile is lost, unless the server sends it again.</p>" in feed
 
 
+def test_a_row_has_what_the_server_keeps_if_any_server_does(job: Any) -> None:
+    frame = job.recorder.latest()
+    [task] = [task for task in frame.tasks if task.progress]
+    assert "the server keeps" not in html(frame, {})
+    kept = SplitFrame("0/1A", kept_bytes=33_554_432, kept_state="extended", kept_safe=5_000_000)
+    splits = {"orders": kept, "b": SplitFrame("7"), "c": replace(kept, lag_ms=40_000, kept_state="lost")}
+    shown = html(replace(frame, tasks=(replace(task, progress=splits, outage=None),)), {})
+    assert shown.count("the server keeps") == 1
+    assert "<td class='n'>33.6 MB (extended, lost after 5.0 MB more)</td></tr>" in shown
+    assert "<td class='n'>–</td></tr>" in shown
+    assert "<td class='n'>33.6 MB (lost, 40.0 s ago)</td></tr>" in shown
+
+
 def test_the_headline_tells_of_a_connection_that_stays_lost(job: Any) -> None:
     [task] = [task for task in job.recorder.latest().tasks if task.progress]
     lost = replace(task, outage=OutageFrame("refused.", 2, 8, 800, 15_100))

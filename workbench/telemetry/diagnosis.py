@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from workbench.durations import MAX_TIME, format_instant
 from workbench.runtime.checkpoints.checkpoint_record import CheckpointRecord
-from workbench.telemetry.frames import EdgeFrame, Frame, OutageFrame, TaskFrame, VertexFrame
+from workbench.telemetry.frames import EdgeFrame, Frame, OutageFrame, SplitFrame, TaskFrame, VertexFrame
 
 NONE = "No backpressure."
 HIGH = 0.5
@@ -27,6 +27,8 @@ UNEVEN = 1.5
 """A subtask that receives this many times its share is reported."""
 LEAST_PER_SECOND = 10
 """Records per second: with fewer, the shares mean nothing."""
+KEPT_FRESH_MS = 10_000
+"""What a server keeps was measured long ago, if it was before this time."""
 _NO_OUTAGES: Mapping[str, OutageFrame] = MappingProxyType({})
 
 
@@ -173,6 +175,23 @@ def told_of_connection(task: str, outage: OutageFrame) -> str:
         f"{who} has had no connection{to} for {_span(outage.lasts_ms)}: {outage.error.rstrip('.')}. It tries again "
         f"{due}, attempt {outage.attempts + 1}{end} {meanwhile}"
     )
+
+
+def told_of_kept(split: SplitFrame) -> str:
+    """How much of its log a server keeps for a source, and whether it may remove it; empty: unknown, or all of it.
+
+    Example:
+        >>> told_of_kept(SplitFrame("0/1A", kept_bytes=33_554_432, kept_state="extended", kept_safe=5_000_000))
+        '33.6 MB (extended, lost after 5.0 MB more)'
+    """
+    if split.kept_bytes is None:
+        return ""
+    words = [split.kept_state] if split.kept_state else []
+    if split.kept_safe is not None and split.kept_state != "lost":
+        words.append(f"lost after {max(split.kept_safe, 0) / 1e6:,.1f} MB more")
+    if split.lag_ms >= KEPT_FRESH_MS:
+        words.append(f"{_span(split.lag_ms)} ago")
+    return f"{split.kept_bytes / 1e6:,.1f} MB" + (f" ({', '.join(words)})" if words else "")
 
 
 def _span(ms: int) -> str:

@@ -111,13 +111,19 @@ class SplitFrame:
         position: of the last record, in the source's own terms: an offset, an ID.
         lag: records at the server that have not been read; None: not known.
         records: the number of records read in this attempt.
-        lag_ms: the age of the server's answer from which `lag` is computed.
+        lag_ms: the age of the server's answer from which `lag` is computed, or `kept_bytes`.
+        kept_bytes: of its log that the server keeps for the source; None: see `SplitProgress`.
+        kept_state: how the server calls their state.
+        kept_safe: bytes that may be written before the server removes what the source needs; None: without limit.
     """
 
     position: str
     lag: int | None = None
     records: int = 0
     lag_ms: int = 0
+    kept_bytes: int | None = None
+    kept_state: str = ""
+    kept_safe: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -266,7 +266,9 @@ def _progress_of(task: SourceTask, now_us: int) -> dict[str, SplitFrame]:
     found = {}
     for split, each in islice(task.reader.progress().items(), _SPLITS_MAX):
         lag_ms = 0 if each.told_us is None else max(now_us - each.told_us, 0) // 1_000
-        found[split] = SplitFrame(each.position, each.lag, rows.get(split, 0), lag_ms)
+        found[split] = SplitFrame(
+            each.position, each.lag, rows.get(split, 0), lag_ms, each.kept_bytes, each.kept_state, each.kept_safe
+        )
     return found
 
 

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from workbench.durations import format_instant
-from workbench.telemetry.diagnosis import told_of_connection
+from workbench.telemetry.diagnosis import told_of_connection, told_of_kept
 from workbench.telemetry.frames import Frame, end_latency
 
 SHORT = 40
@@ -25,8 +25,10 @@ class Status(dict[str, Any]):
     take-over, until the sources were where they had been); late_records; restarts; restart_due (UTC text,
     while a restart is pending); last_checkpoint (id), checkpoints (complete); committed_rows (by table); backpressure;
     failure; lost_connections (of sources, sinks and look-ups: the server, the error, the attempt that is due, and when
-    the task fails); stalled (the task in a call that has not returned for two seconds or more, since when and where, or
-    the checkpoints' storage after ten seconds); lease (the owner of the checkpoint directory, since when).
+    the task fails); retained (what servers keep of their logs for the sources until a checkpoint confirms them, its
+    state, and how much may be written before it is lost); stalled (the task in a call that has not returned for two
+    seconds or more, since when and where, or the checkpoints' storage after ten seconds); lease (the owner of the
+    checkpoint directory, since when).
     """
 
     def __repr__(self) -> str:
@@ -73,8 +75,16 @@ def _progress(frame: Frame) -> dict[str, Any]:
         "backpressure": frame.backpressure,
         "failure": frame.failure,
         "lost_connections": " ".join(told_of_connection(task, outage) for task, outage in frame.lost.items()) or None,
+        "retained": _retained(frame),
         **_roots(frame),
     }
+
+
+def _retained(frame: Frame) -> str | None:
+    """What servers keep of their logs for the sources."""
+    splits = [(task.name, name, split) for task in frame.tasks for name, split in task.progress.items()]
+    told = [f"{task}, {name}: {kept}" for task, name, split in splits if (kept := told_of_kept(split))]
+    return "; ".join(told) or None
 
 
 def _roots(frame: Frame) -> dict[str, Any]:
@@ -113,6 +123,7 @@ def _no_progress() -> dict[str, Any]:
         "backpressure": "",
         "failure": None,
         "lost_connections": None,
+        "retained": None,
     }
 
 

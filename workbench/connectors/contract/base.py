@@ -75,12 +75,21 @@ class SplitProgress:
     Attributes:
         position: the position in the source's format: an offset, an ID.
         lag: the number of available records that are not read yet; None: unknown.
-        told_us: processing time when the server told what `lag` is counted from; None: it is always up to date.
+        told_us: processing time when the server told what `lag` is counted from, or `kept_bytes`; None: they are always
+            up to date.
+        kept_bytes: of its log that the server keeps until a checkpoint confirms that the reader no longer needs them;
+            None: the server keeps all of it in any case, or it is unknown.
+        kept_state: how the server calls their state, such as ``reserved`` or ``lost``.
+        kept_safe: the number of bytes that may be written before the server removes what the reader needs; None:
+            without limit.
     """
 
     position: str
     lag: int | None = None
     told_us: int | None = None
+    kept_bytes: int | None = None
+    kept_state: str = ""
+    kept_safe: int | None = None
 
 
 class SourceReader(Protocol):

@@ -14,6 +14,7 @@ from workbench.connectors.postgresql_log.changes import Changes
 from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
 from workbench.connectors.postgresql_log.copying import Copy, Key
 from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
+from workbench.connectors.postgresql_log.retention import Retention
 from workbench.connectors.postgresql_log.rows import Layout, Rows
 from workbench.connectors.postgresql_log.server import Copied, Server, TableFacts, conninfo
 from workbench.connectors.postgresql_log.wire import Wire, WireError
@@ -84,6 +85,7 @@ class PostgresLogReader(SourceReader):
         self._report_us = 0
         self._wire: Wire | None = None
         self._changes: Changes | None = None
+        self._retention = Retention(self._source.slot)
 
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
@@ -105,7 +107,11 @@ class PostgresLogReader(SourceReader):
         if not self.splits() or self._position is None:
             return {}
         what = str(self._position) if self._is_copied else f"a copy before {self._position}"
-        return {self._source.table: SplitProgress(what)}
+        if (known := self._retention.known) is None:
+            return {self._source.table: SplitProgress(what)}
+        facts, told_us = known
+        kept = facts.retained_bytes, facts.status, facts.safe_bytes
+        return {self._source.table: SplitProgress(what, None, told_us, *kept)}
 
     @property
     def _ended(self) -> bool:
@@ -127,6 +133,7 @@ class PostgresLogReader(SourceReader):
         try:
             if self._table is None:
                 return self._prepare(now_us)
+            self._retention.look(now_us, self._background, self._server)
             if not self._is_copied:
                 return self._copy_rows(max_records, now_us)
             return self._read(max_records, now_us)

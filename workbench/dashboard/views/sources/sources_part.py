@@ -4,16 +4,18 @@ the attempt that is due."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.dashboard.charts import wording
 from workbench.dashboard.charts.html import CLASS_NUMBER, none, scrolled, table
 from workbench.dashboard.contract.part import Easel, Part
-from workbench.telemetry.diagnosis import told_of_connection
+from workbench.telemetry.diagnosis import told_of_connection, told_of_kept
 from workbench.telemetry.frames import Frame, OutageFrame, SplitFrame, TaskFrame
 
 HEADS = ("source", "split", "connection", "position", "lag", "records/s", "watermark", "nothing to read for")
-_RIGHT = ("position", "lag", "records/s")
+KEPT = "the server keeps"
+"""A further column, if a server keeps its log for a source."""
+_RIGHT = ("position", "lag", "records/s", KEPT)
 _RATED_US = 2_000_000
 """Rates are means of this long."""
 _POSITION_LETTERS = 40
@@ -32,10 +34,12 @@ def html(frame: Frame, rates: Mapping[tuple[str, str, int], float]) -> str:
         rates: records per second of each split, as far as they are known.
     """
     lost = "".join(_lost(task, outage) for task, outage in frame.lost.items())
-    rows = [row for task in frame.tasks for row in _rows(task, rates)]
+    is_kept = any(split.kept_bytes is not None for task in frame.tasks for split in task.progress.values())
+    heads = (*HEADS, KEPT) if is_kept else HEADS
+    rows = [row for task in frame.tasks for row in _rows(task, rates, heads)]
     if not lost and not rows:
         return none("No source has told its place, and no connection is lost.")
-    return lost + (table(HEADS, rows, _RIGHT) if rows else "")
+    return lost + (table(heads, rows, _RIGHT) if rows else "")
 
 
 def counts_of(frame: Frame) -> Counts:
@@ -63,7 +67,7 @@ def _lag(split: SplitFrame, *, is_lost: bool) -> str:
     return f"{split.lag:,}{f' ({wording.milliseconds(split.lag_ms)} ago)' if old else ''}"
 
 
-def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Iterator[str]:
+def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float], heads: Sequence[str]) -> Iterator[str]:
     outage = task.outage
     if outage is not None and outage.ends_ms is not None:  # of a sink or a look-up behind the source
         outage = None
@@ -76,8 +80,9 @@ def _rows(task: TaskFrame, rates: Mapping[tuple[str, str, int], float]) -> Itera
             "–" if rate is None else wording.short(rate),
             wording.instant(task.splits.get(split)),
             "–" if quiet_ms is None else wording.milliseconds(quiet_ms),
+            told_of_kept(each) or "–",
         )
-        yield f"<tr>{''.join(map(_cell, HEADS, cells))}</tr>"
+        yield f"<tr>{''.join(map(_cell, heads, cells))}</tr>"
 
 
 def _cell(head: str, text: str) -> str:
