@@ -92,6 +92,7 @@ RUNTIME = {"numba", "numpy", "pandas", "pyarrow", "sqlglot", "workbench.public",
         (["demo", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["serve", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["doctor", "--help"], JUPYTER_AND_SPARK | RUNTIME),
+        (["slots", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["simulate", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["compare", "--help"], JUPYTER_AND_SPARK | RUNTIME),
         (["bench", "--help"], JUPYTER_AND_SPARK),  # the help lists the runs

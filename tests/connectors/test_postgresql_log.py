@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from random import Random
 from threading import Event
@@ -15,6 +16,7 @@ from postgresql_server import PostgresProcess, running
 from waiting import until
 
 import workbench as wb
+from workbench.cli import main
 from workbench.clock import SystemClock, VirtualClock
 from workbench.connectors.contract.base import Exhausted, Fetched
 from workbench.connectors.postgresql_log.background import Background
@@ -370,6 +372,65 @@ def test_what_the_server_keeps_is_measured_beside_reading(server: Database) -> N
         server.run("ALTER SYSTEM RESET max_slot_wal_keep_size", "SELECT pg_reload_conf()")
 
 
+def test_the_command_lists_slots_and_drops_those_without_a_reader(server: Database, capsys: Any) -> None:
+    url = server.process.url.replace("pa55word", "${SLOTS_SECRET}")
+
+    def command(*words: str) -> tuple[int, list[str]]:
+        code = main(["slots", url, *words])
+        printed = capsys.readouterr()
+        assert "pa55word" not in printed.out + printed.err
+        return code, (printed.err or printed.out).splitlines()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SLOTS_SECRET", "pa55word")
+        assert command() == (0, ["There are no slots of the plug-in pgoutput in this database."])
+        reader = server.reader()
+        until(lambda: taken(reader) or server.slot_is_read())
+        for made in ("'idle', 'pgoutput'", "'idle2', 'pgoutput'", "'other', 'test_decoding'"):
+            server.run(f"SELECT pg_create_logical_replication_slot({made})")
+        server.run("CREATE TABLE other (n int)")
+        for _ in range(2):
+            server.run("INSERT INTO other VALUES (1)", "SELECT pg_switch_wal()")
+        code, lines = command()
+        heads, *rows = (re.split(" {2,}", line) for line in lines)
+        assert (code, heads) == (0, ["slot", "active", "reader", "confirmed", "keeps", "state"])
+        assert [row[:3] for row in rows] == [
+            ["idle", "no", "-"],
+            ["idle2", "no", "-"],
+            ["s", "yes", "workbench job, t"],
+        ]
+        places = dict(server.run("SELECT slot_name, confirmed_flush_lsn::text FROM pg_replication_slots"))
+        assert rows[0][3] == places["idle"]
+        assert all(SEGMENT < float(row[4].removesuffix(" MB")) * 1e6 < 4 * SEGMENT for row in rows)
+        assert {row[5] for row in rows} == {"reserved"}
+        refused = "workbench: the slot 's' is read by 'workbench job, t' (PID "
+        code, [line] = command("--drop", "idle", "--drop", "s")
+        assert (code, line.startswith(refused), line.endswith(": end its reader first")) == (2, True, True)
+        code, [line] = command("--drop", "idle", "--drop", "other")
+        assert (code, line.startswith("workbench: unknown slot 'other'")) == (2, True)
+        assert len(command()[1]) == 4  # nothing was dropped
+        dropped = [f"Dropped the slot {name!r}." for name in ("idle", "idle2")]
+        assert command("--drop", "idle", "--drop", "idle2", "--drop", "idle") == (0, dropped)
+        assert sorted(row[0] for row in server.run("SELECT slot_name FROM pg_replication_slots")) == ["other", "s"]
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("sqlite:///shop", "the URL is 'sqlite:///shop': write postgresql://"),
+        ("postgresql://ann:pa55word@localhost", "names no database"),
+        ("postgresql://ann:pa55word@/shop?host=/nowhere", "the slots of postgresql://***@/shop?host=/nowhere: "),
+        ("postgresql://ann:${NO_SUCH_SECRET}@localhost/shop", "NO_SUCH_SECRET"),
+    ],
+)
+def test_a_database_that_cannot_be_asked_for_its_slots_is_one_line(url: str, sentence: str, capsys: Any) -> None:
+    pytest.importorskip("psycopg", reason="the package psycopg is not installed")
+    assert main(["slots", url]) == 2
+    printed = capsys.readouterr()
+    assert sentence in printed.err
+    assert (printed.out, printed.err.count("\n"), "pa55word" in printed.err) == ("", 1, False)
+
+
 def test_a_measurement_that_hangs_is_not_waited_for() -> None:
     go, asked = Event(), []
 
@@ -379,7 +440,7 @@ def test_a_measurement_that_hangs_is_not_waited_for() -> None:
             go.wait()
             if len(asked) > 1:
                 raise ConnectionError
-            return SlotFacts("pgoutput", "d", 0, "reserved", 8, 16, None)
+            return SlotFacts("s", "pgoutput", "d", 0, "", "reserved", 8, 16, None)
 
     retention, background, server = Retention("s"), Background(), cast("Server", Hanging())
     for now_us in (0, 1, 90_000_000):

@@ -22,6 +22,7 @@ COMMANDS = {
     "compare": "run a pipeline under several architectures of fault tolerance, with faults",
     "bench": "run benchmarks and check their results",
     "doctor": "check this machine and suggest fixes",
+    "slots": "list the replication slots of a PostgreSQL database, and drop some",
     "simulate": "search for schedules and faults that violate an invariant",
     "soak": "run a job for half an hour with a fault every ten seconds, and check it",
 }
@@ -39,6 +40,7 @@ examples:
   workbench bench grouping          measure a keyed aggregation
   workbench compare own.py --faults task-dies:at=20000   what failures do to results
   workbench doctor                  check this machine
+  workbench slots postgresql://localhost/shop   what PostgreSQL keeps for sources that read its log
   workbench simulate --seeds 200    search for schedules and crashes that violate an invariant
   workbench soak --seconds 60       run a job with a fault every ten seconds, and check it
 

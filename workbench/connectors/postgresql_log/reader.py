@@ -88,7 +88,7 @@ class PostgresLogReader(SourceReader):
         self._retention = Retention(self._source.slot)
 
     def open(self, context: OperatorContext) -> None:
-        self._clock = context.clock
+        self._clock, self._job = context.clock, context.job
         self._is_own = context.subtask == 0
 
     def splits(self) -> Sequence[str]:
@@ -278,7 +278,8 @@ class PostgresLogReader(SourceReader):
         assert table is not None
         assert copy is not None
         if self._wire is None or self._changes is None:
-            info = conninfo(source.url, replication="database", application_name=f"workbench {source.slot}")
+            reader = f"workbench {self._job}, {source.table}"
+            info = conninfo(source.url, replication="database", application_name=reader)
             self._wire = Wire(info, source.slot, source.publication, place.done, self._report_us)
             self._changes = Changes(source, table, place, self._types, copy, self._seen_by)
         batch = self._changes.take(self._wire, max_records)

@@ -52,17 +52,21 @@ class SlotFacts:
     """A replication slot in the catalog.
 
     Attributes:
+        name: of the slot.
         plugin, database: as it was created.
         active_pid: of the process that reads it; 0: none.
+        reader: what the program that reads it calls itself; empty: nobody reads it, or the user may not see that.
         status: ``reserved``, ``extended``, ``unreserved`` or ``lost``.
         confirmed: the server sends nothing before it.
         retained_bytes: of the log that the server keeps for it; 0: unknown.
         safe_bytes: that may be written before it is lost; None: without limit.
     """
 
+    name: str
     plugin: str
     database: str
     active_pid: int
+    reader: str
     status: str
     confirmed: int
     retained_bytes: int
@@ -175,12 +179,13 @@ class Server:
 
     def slot(self, name: str) -> SlotFacts | None:
         """What the catalog has of a slot; None: there is none."""
-        found = self.rows(_SLOT, (name,))
-        if not found:
-            return None
-        plugin, database, pid, status, confirmed, retained, safe = found[0]
-        place = lsn_of(confirmed) if confirmed else 0
-        return SlotFacts(plugin or "", database or "", pid or 0, status or "lost", place, int(retained or 0), safe)
+        found = self.rows(f"{_SLOTS} WHERE slot_name = %s", (name,))
+        return _slot_facts(found[0]) if found else None
+
+    def slots(self) -> list[SlotFacts]:
+        """The slots of this database that can be read as this source does, by their names."""
+        of_ours = "WHERE plugin = 'pgoutput' AND database = current_database() AND NOT temporary ORDER BY slot_name"
+        return [_slot_facts(row) for row in self.rows(f"{_SLOTS} {of_ours}")]
 
     def slots_used(self) -> int:
         """The number of all slots of the server."""
@@ -231,6 +236,13 @@ class Server:
             return Copied(rows, seen, self.end())
 
 
+def _slot_facts(row: Sequence[Any]) -> SlotFacts:
+    name, plugin, database, pid, reader, status, confirmed, retained, safe = row
+    place = lsn_of(confirmed) if confirmed else 0
+    kept = int(retained or 0)
+    return SlotFacts(name, plugin or "", database or "", pid or 0, reader or "", status or "lost", place, kept, safe)
+
+
 @dataclass(frozen=True, slots=True)
 class Copied:
     """A part of a table.
@@ -273,8 +285,10 @@ WHERE i.indrelid = %s AND i.indisunique AND i.indimmediate AND i.indisvalid AND 
     WHERE k.place <= i.indnkeyatts AND NOT a.attnotnull)
 ORDER BY i.indisprimary DESC, i.indexrelid
 """
-_SLOT = """
-SELECT plugin, database, active_pid, wal_status, confirmed_flush_lsn::text,
+_SLOTS = """
+SELECT slot_name, plugin, database, active_pid,
+  (SELECT r.application_name FROM pg_stat_replication r WHERE r.pid = active_pid), wal_status,
+  confirmed_flush_lsn::text,
   CASE WHEN pg_is_in_recovery() THEN 0 ELSE pg_wal_lsn_diff(pg_current_wal_lsn(), restart_lsn) END, safe_wal_size
-FROM pg_replication_slots WHERE slot_name = %s
+FROM pg_replication_slots
 """

@@ -37,8 +37,8 @@ class PostgresLogSource(Source):
     The server needs ``wal_level = logical``, the user the attribute REPLICATION and the right to read the table, and
     the table a publication of all operations: ``CREATE PUBLICATION shop FOR TABLE orders``. The source makes the slot,
     which belongs to it alone. As long as the slot exists, the server keeps the log that was not read: drop the slot of
-    a job that is over, with ``pg_drop_replication_slot``. A savepoint can be restored until the slot has passed its
-    position, and is refused then.
+    a job that is over, with ``workbench slots URL --drop NAME``. A savepoint can be restored until the slot has passed
+    its position, and is refused then.
 
     A large value that an update leaves as it is (TOAST) is taken from the row before. The source reads in one subtask.
 
