@@ -22,6 +22,7 @@ from workbench.connectors.contract.base import Exhausted, Fetched
 from workbench.connectors.postgresql_log.background import Background
 from workbench.connectors.postgresql_log.positions import lsn_of
 from workbench.connectors.postgresql_log.retention import Retention
+from workbench.connectors.postgresql_log.savepoints import copy_for
 from workbench.connectors.postgresql_log.server import Server, SlotFacts
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.operators.changelogs.keyed_upserts import UNCHANGED
@@ -431,6 +432,17 @@ def test_a_database_that_cannot_be_asked_for_its_slots_is_one_line(url: str, sen
     assert (printed.out, printed.err.count("\n"), "pa55word" in printed.err) == ("", 1, False)
 
 
+def test_the_copy_nearest_to_a_position_is_taken() -> None:
+    def slot(name: str, confirmed: int, status: str = "reserved") -> SlotFacts:
+        return SlotFacts(name, "pgoutput", "d", 0, "", status, confirmed, 0, None)
+
+    slots = [slot("s_at_1", 10), slot("s_at_2", 20), slot("s_at_3", 30), slot("s_at_4", 25, "lost"), slot("s", 5)]
+    slots += [slot("s_at_x", 29), slot("r_at_9", 29), slot("s_at_5", 0), slot("s_s_at_6", 29)]
+    found = [copy_for(slots, "s", done) for done in (9, 10, 19, 29, 30, 99)]
+    names = [None if each is None else each.name for each in found]
+    assert names == [None, "s_at_1", "s_at_1", "s_at_2", "s_at_3", "s_at_3"]
+
+
 def test_a_measurement_that_hangs_is_not_waited_for() -> None:
     go, asked = Event(), []
 
@@ -500,6 +512,103 @@ def test_the_slot_moves_behind_complete_checkpoints_and_never_back(server: Datab
     again = server.reader(late)
     server.run("INSERT INTO t VALUES (2, 'b', 2)")
     assert read(again, 1) == [("put", 2, "b", 2)]
+
+
+def test_the_copy_of_a_slot_goes_back_behind_it(server: Database) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    reader = server.reader()
+    read_to(reader, server.end())
+    early = reader.snapshot()
+    reader.keep(7)
+    server.run("INSERT INTO t VALUES (2, 'b', 2)", "UPDATE t SET n = 5 WHERE id = 1")
+    changes = read_to(reader, server.end())
+    assert changes == [("put", 2, "b", 2), ("put", 1, "a", 5)]
+    for _ in range(2):
+        late = reader.snapshot()
+        reader.complete(late)
+        assert read_to(reader, server.end()) == []
+        until(lambda late=late: lsn_of(server.slot()[1]) == late["done"])
+        places = dict(server.run("SELECT slot_name, confirmed_flush_lsn::text FROM pg_replication_slots"))
+        assert lsn_of(places["s_at_7"]) <= early["done"] < late["done"]
+        reader.close()
+        until(lambda: not server.slot()[0])
+        reader = server.reader(early)
+        assert read_to(reader, server.end()) == changes
+    reader.close()
+    until(lambda: not server.slot()[0])
+    server.run("SELECT pg_drop_replication_slot('s')")  # as a crash does between the two
+    assert read_to(server.reader(early), server.end()) == changes
+    server.source().create().forget(7)
+    assert server.run("SELECT slot_name FROM pg_replication_slots") == [("s",)]
+
+
+def test_a_slot_does_not_move_on_before_it_is_copied(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    early = reader.snapshot()
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    read_to(reader, server.end())
+    go = Event()
+    reader._background.begin(go.wait)
+    reader.keep(7)
+    reader.complete(late := reader.snapshot())
+    taken(reader)
+    assert reader._wire._confirmed < late["done"]
+    go.set()
+    until(lambda: taken(reader) or lsn_of(server.slot()[1]) == late["done"])
+    place = server.run("SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = 's_at_7'")[0][0]
+    assert lsn_of(place) <= early["done"]
+    reader.give_up(7)
+    until(lambda: server.run("SELECT slot_name FROM pg_replication_slots") == [("s",)])
+
+
+def test_a_savepoint_without_a_slot_is_shown_and_the_job_goes_on(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    server.run("SELECT pg_create_logical_replication_slot('a' || i, 'pgoutput') FROM generate_series(1, 19) i")
+    reader.keep(7)
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    read_to(reader, server.end())
+    reader.complete(late := reader.snapshot())
+    until(lambda: taken(reader) or lsn_of(server.slot()[1]) == late["done"])
+    until(lambda: taken(reader) or "; " in reader.progress()["t"].kept_state)
+    assert reader.progress()["t"].kept_state == (
+        "reserved; the savepoint of checkpoint 7 has no slot: all replication slots are in use"
+    )
+
+
+def test_a_job_goes_back_to_any_of_its_savepoints(server: Database, tmp_path: Any) -> None:
+    def is_equal() -> bool:
+        return sorted(tuple(row.values()) for row in job.table("t").to_pylist()) == server.table()
+
+    def names() -> list[str]:
+        return [row[0] for row in server.run("SELECT slot_name FROM pg_replication_slots ORDER BY 1")]
+
+    def confirmed() -> int:
+        return lsn_of(server.slot()[1])
+
+    server.run("INSERT INTO t SELECT i, 'v', i FROM generate_series(1, 5) i")
+    settings: dict[str, Any] = {"checkpoint_dir": tmp_path, "checkpoint_interval": "50ms", "retained_checkpoints": 1}
+    job = wb.Stream.from_source(server.source()).sink_to(wb.TableSink("t")).run("log", **settings)
+    until(is_equal)
+    job.savepoint("before")
+    until(lambda: len(names()) == 2)
+    before = lsn_of(
+        server.run("SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name > 's'")[0][0]
+    )
+    for at in range(2):
+        server.run("DELETE FROM t WHERE id = 2", f"UPDATE t SET n = n + 10 + {at}", "INSERT INTO t VALUES (9, 'w', 9)")
+        until(lambda: is_equal() and confirmed() > before)
+        job = job.restore("before")
+        until(is_equal)
+        server.run("DELETE FROM t WHERE id = 9")
+        until(is_equal)
+    assert len(names()) == 2
+    server.run("INSERT INTO t VALUES (10, 'x', 10)")
+    until(lambda: is_equal() and job.status()["checkpoints"] > 1)
+    job.delete_savepoint("before")
+    assert names() == ["s"]
+    job.cancel()
 
 
 def test_an_idle_table_does_not_hold_the_log_of_a_busy_server(server: Database) -> None:
@@ -750,6 +859,8 @@ def test_wrong_arguments_are_refused() -> None:
         wb.PostgresLogSource("sqlite:///a.db", "t", SCHEMA, **given)
     with pytest.raises(SettingError, match="slot is 'S-1': write up to 50 lower-case"):
         wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, slot="S-1", publication="p")
+    with pytest.raises(SettingError, match="slot is 's_at_1', and names that end so are those of savepoints"):
+        wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, slot="s_at_1", publication="p")
     with pytest.raises(PlanError, match="idd"):
         wb.PostgresLogSource("postgresql://h/d", "t", SCHEMA, key="idd", **given)
     with pytest.raises(PlanError, match=r"names that begin with \$"):

@@ -17,6 +17,9 @@ Lists the replication slots of a PostgreSQL database from which wb.PostgresLogSo
 the table, as far as the user may see them), how far the reader has confirmed the log, how much of its log the server
 keeps for it, and its state. A slot that nobody reads holds the log until the disk is full: if its job is over, drop it.
 
+A slot whose name ends with '_at_' and a number belongs to a savepoint of that checkpoint, which needs it as long as the
+savepoint exists.
+
 Other programs that use the plug-in pgoutput, such as subscriptions of other servers, have slots in the list, too. A job
 whose slot was dropped cannot go on from its checkpoints.
 

@@ -8,6 +8,7 @@ from workbench.api.beginning.opening import matched
 from workbench.api.beginning.sink_places import check_restorable
 from workbench.api.job.run import Run
 from workbench.arguments import true_or_false
+from workbench.connectors.contract.base import Source
 from workbench.durations import Duration, parse_duration
 from workbench.errors import JobError, unknown
 from workbench.runtime.storage import check_name
@@ -85,14 +86,22 @@ def delete_savepoint(run: Run, name: str) -> None:
             problems.append(f"the savepoint {name!r} could not be deleted: {result}")
         done.set()
 
+    place, master = f"savepoints/{name}", run.master
+
+    def discard() -> None:
+        manifest = master.storage.savepoint(name)
+        master.storage.discard(place)
+        for node in master.logical.nodes:
+            if manifest is not None and isinstance(node.spec, Source) and node.spec.keeps_savepoints:
+                node.spec.create().forget(manifest.checkpoint_id)
+
     def delete() -> None:
-        place, master = f"savepoints/{name}", run.master
         start = master.restart_point
         if start is not None and start.place == place:
             problems.append(f"the job would restart from {name!r} after a failure: take a checkpoint first")
             done.set()
         else:
-            run.driver.submit(lambda: master.storage.discard(place), discarded)
+            run.driver.submit(discard, discarded)
 
     run.master.call(delete)
     if not run.driver.wait_for(done, DELETE_TIMEOUT_S):

@@ -141,6 +141,19 @@ class SourceReader(Protocol):
         keep what comes before it."""
         return
 
+    def keep(self, checkpoint_id: int) -> None:
+        """The snapshot that it took last belongs to a savepoint, which may be restored at any time later."""
+        return
+
+    def give_up(self, checkpoint_id: int) -> None:
+        """The savepoint was aborted: what `keep` kept for it is not needed."""
+        return
+
+    def forget(self, checkpoint_id: int) -> None:
+        """A savepoint was deleted: remove what `keep` kept for it, if the server answers; of a reader that was never
+        opened, and waits."""
+        return
+
     def close(self) -> None: ...
 
     def parts(self, uid: str) -> Mapping[str, SourceReader]:
@@ -158,6 +171,7 @@ class Source:
         resettable: whether it can be read again from a position; otherwise recovery loses or repeats records.
         may_miss: why it can miss records even without a failure, as the end of a sentence; empty: it misses none.
         replay: its part that replays a history at a tunable pace (a `ReplaySource`); None: there is none.
+        keeps_savepoints: its readers keep something for each savepoint: see `SourceReader.keep`.
         changelog_key: the columns that identify a row, if its records are changes: its schema then has the column
             ``$kind`` (``FIELD`` in ``operators/changelogs/row_kinds.py``), and one subtask reads all changes of a key
             in order. Empty: changes, but no columns identify a row. None: its records are only added.
@@ -167,6 +181,7 @@ class Source:
 
     kind: ClassVar[str] = "source"
     may_miss: ClassVar[str] = ""
+    keeps_savepoints: ClassVar[bool] = False
     replay: Any = None
 
     if TYPE_CHECKING:  # properties here would become the defaults of a dataclass's fields

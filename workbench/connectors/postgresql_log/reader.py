@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from workbench.connectors.postgresql_log.copying import Copy, Key
 from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
 from workbench.connectors.postgresql_log.retention import Retention
 from workbench.connectors.postgresql_log.rows import Layout, Rows
+from workbench.connectors.postgresql_log.savepoints import Copies, copy_name, slot_for
 from workbench.connectors.postgresql_log.server import Copied, Server, TableFacts, conninfo
-from workbench.connectors.postgresql_log.wire import Wire, WireError
+from workbench.connectors.postgresql_log.wire import IN_USE, Wire, WireError
 from workbench.connectors.sql.session import fact_of, may_return
 from workbench.elements import Records
 from workbench.errors import SourceError
@@ -33,7 +35,6 @@ _LOOK_US = 5_000
 _SLOW_US = 2_000_000
 _BOUNDED_REPORT_US = 100_000
 _TIMEOUT_SHARE = 4
-_IN_USE = "is active for PID"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,8 @@ class PostgresLogReader(SourceReader):
         self._wire: Wire | None = None
         self._changes: Changes | None = None
         self._retention = Retention(self._source.slot)
+        self._copies = Copies(self._source.slot, self._source.url)
+        self._confirmed: int | None = None
 
     def open(self, context: OperatorContext) -> None:
         self._clock, self._job = context.clock, context.job
@@ -110,7 +113,8 @@ class PostgresLogReader(SourceReader):
         if (known := self._retention.known) is None:
             return {self._source.table: SplitProgress(what)}
         facts, told_us = known
-        kept = facts.retained_bytes, facts.status, facts.safe_bytes
+        state = "; ".join(filter(None, (facts.status, self._copies.problem)))
+        kept = facts.retained_bytes, state, facts.safe_bytes
         return {self._source.table: SplitProgress(what, None, told_us, *kept)}
 
     @property
@@ -134,6 +138,7 @@ class PostgresLogReader(SourceReader):
             if self._table is None:
                 return self._prepare(now_us)
             self._retention.look(now_us, self._background, self._server)
+            self._confirm()
             if not self._is_copied:
                 return self._copy_rows(max_records, now_us)
             return self._read(max_records, now_us)
@@ -169,8 +174,29 @@ class PostgresLogReader(SourceReader):
                 self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
 
     def complete(self, snapshot: Snapshot) -> None:
-        if self._wire is not None and "done" in snapshot and value_in(snapshot, "copied", bool):
-            self._wire.confirm(value_in(snapshot, "done", int))
+        if "done" in snapshot and value_in(snapshot, "copied", bool):
+            self._confirmed = value_in(snapshot, "done", int)
+            self._confirm()
+
+    def _confirm(self) -> None:
+        """Let the slot move on, unless it is being copied as it is."""
+        if self._copies.are_made() and self._confirmed is not None and self._wire is not None:
+            self._wire.confirm(self._confirmed)
+            self._confirmed = None
+
+    def keep(self, checkpoint_id: int) -> None:
+        if self._is_own and self._position is not None:
+            self._copies.begin(checkpoint_id, self._background, self._server)
+
+    def give_up(self, checkpoint_id: int) -> None:
+        if self._is_own and self._position is not None:
+            copy = copy_name(self._source.slot, checkpoint_id)
+            self._background.begin(lambda: self._server.drop_slot(copy))
+
+    def forget(self, checkpoint_id: int) -> None:
+        with suppress(self._server.errors):
+            self._server.drop_slot(copy_name(self._source.slot, checkpoint_id))
+        self._server.close()
 
     def close(self) -> None:
         if self._wire is not None:
@@ -204,7 +230,7 @@ class PostgresLogReader(SourceReader):
         assert table is not None
         if place is not None and table.oid != self._oid:
             self._refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
-        slot, flushed = server.slot(source.slot), server.flushed()
+        slot, flushed = slot_for(server, source.slot, None if place is None else place.done), server.flushed()
         if slot is None and place is not None:
             self._refuse(missing_slot(source.slot))
         if slot is None:
@@ -218,7 +244,7 @@ class PostgresLogReader(SourceReader):
         else:
             self._refuse(slot_problem(source.slot, slot, server.database(), None if place is None else place.done))
             if slot.active_pid:
-                raise WireError(f"the slot {source.slot!r} {_IN_USE} {slot.active_pid}")
+                raise WireError(f"the slot {source.slot!r} {IN_USE} {slot.active_pid}")
             place = Position(slot.confirmed) if place is None else place
             if place.done > flushed:
                 self._refuse(
@@ -312,7 +338,7 @@ class PostgresLogReader(SourceReader):
             self._background, self._server = Background(), Server(source.url, f"workbench {source.slot}")
         self._drop()
         fact = fact_of(error, source.url)
-        returns = isinstance(error, TimeoutError) or may_return(error) or _IN_USE in fact
+        returns = isinstance(error, TimeoutError) or may_return(error) or IN_USE in fact
         retry_us = self._retries.failed(now_us, fact) if returns else None
         if retry_us is None:
             said = fixed_fact(fact, source.slot)

@@ -197,8 +197,9 @@ class Server:
         return lsn_of(str(found[0][0]))
 
     def copy_slot(self, name: str, copy: str) -> None:
-        """Make another slot that keeps the same part of the log."""
-        self.rows("SELECT pg_copy_logical_replication_slot(%s, %s)", (name, copy))
+        """Make another slot that keeps the same part of the log, if there is none of that name."""
+        if self.slot(copy) is None:
+            self.rows("SELECT pg_copy_logical_replication_slot(%s, %s)", (name, copy))
 
     def drop_slot(self, name: str) -> None:
         """Drop a slot, if there is one."""

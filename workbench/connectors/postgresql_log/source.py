@@ -13,6 +13,7 @@ from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.postgresql_log.reader import PostgresLogReader
+from workbench.connectors.postgresql_log.savepoints import is_copy
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.errors import PlanError, SettingError, unknown
@@ -37,8 +38,8 @@ class PostgresLogSource(Source):
     The server needs ``wal_level = logical``, the user the attribute REPLICATION and the right to read the table, and
     the table a publication of all operations: ``CREATE PUBLICATION shop FOR TABLE orders``. The source makes the slot,
     which belongs to it alone. As long as the slot exists, the server keeps the log that was not read: drop the slot of
-    a job that is over, with ``workbench slots URL --drop NAME``. A savepoint can be restored until the slot has passed
-    its position, and is refused then.
+    a job that is over, with ``workbench slots URL --drop NAME``. Each savepoint has a copy of the slot, which is
+    dropped with it. An older position than the slot's that no copy has is refused.
 
     A large value that an update leaves as it is (TOAST) is taken from the row before. The source reads in one subtask.
 
@@ -84,6 +85,7 @@ class PostgresLogSource(Source):
     chunk_rows: int
     retries: int
     kind: ClassVar[str] = "postgresql-log"
+    keeps_savepoints: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -105,6 +107,8 @@ class PostgresLogSource(Source):
             raise SettingError("table is '': write the name of a table, such as 'orders'")
         if not _SLOT.fullmatch(text_of(slot, "slot", "orders")):
             raise SettingError(f"slot is {slot!r}: write up to 50 lower-case letters, digits and underscores")
+        if is_copy(slot):
+            raise SettingError(f"slot is {slot!r}, and names that end so are those of savepoints: choose another name")
         if not text_of(publication, "publication", "orders"):
             raise SettingError("publication is '': write the name of a publication, such as 'orders'")
         columns = declared_schema(schema, "the source", caller())

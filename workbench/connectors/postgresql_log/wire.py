@@ -26,6 +26,8 @@ _CLOCK_BEGINS_US = 946_684_800_000_000
 _STATUS = struct.Struct(">cQQQqB")
 _KEEPALIVE = struct.Struct(">QQB")
 _DATA_HEAD = 25
+IN_USE = "is active for PID"
+"""How the server says that another connection reads a slot."""
 Frame = bytes | int
 """A message of the plug-in, or the place in the log up to which there is nothing more to read now."""
 

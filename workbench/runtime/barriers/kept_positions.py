@@ -10,19 +10,20 @@ from workbench.runtime.barriers.snapshots import SnapshotTaken
 
 
 class KeptPositions:
-    """Reports to a reader the oldest position of the checkpoints that are kept; those of savepoints do not count.
+    """Reports to a reader the oldest position of the checkpoints that are kept, and the savepoints beside them.
 
     Args:
         reader: of the source.
         uid: of the source.
     """
 
-    __slots__ = ("_complete", "_reader", "_taken", "_uid")
+    __slots__ = ("_complete", "_reader", "_savepoints", "_taken", "_uid")
 
     def __init__(self, reader: SourceReader, uid: str) -> None:
         self._reader, self._uid = reader, uid
         self._taken: deque[tuple[int, Snapshot]] = deque()
         self._complete: deque[Snapshot] = deque()
+        self._savepoints: set[int] = set()
 
     @staticmethod
     def concern(reader: SourceReader) -> bool:
@@ -31,8 +32,17 @@ class KeptPositions:
 
     def taken(self, taken: SnapshotTaken) -> None:
         """A snapshot was taken for a checkpoint, which may still fail."""
-        if not taken.barrier.savepoint:
+        if taken.barrier.savepoint:
+            self._savepoints.add(taken.barrier.checkpoint_id)
+            self._reader.keep(taken.barrier.checkpoint_id)
+        else:
             self._taken.append((taken.barrier.checkpoint_id, taken.states.get(self._uid, {})))
+
+    def aborted(self, checkpoint_id: int) -> None:
+        """A checkpoint has failed."""
+        if checkpoint_id in self._savepoints:
+            self._savepoints.discard(checkpoint_id)
+            self._reader.give_up(checkpoint_id)
 
     def completed(self, checkpoint_id: int, kept: int) -> None:
         """A checkpoint is complete; those before it that were not are given up.
@@ -41,6 +51,7 @@ class KeptPositions:
             checkpoint_id: of the checkpoint.
             kept: how many checkpoints are kept.
         """
+        self._savepoints.discard(checkpoint_id)
         while self._taken and self._taken[0][0] <= checkpoint_id:
             number, snapshot = self._taken.popleft()
             if number == checkpoint_id:

@@ -20,7 +20,7 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.kept_positions import KeptPositions
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.barriers.snapshots import SnapshotTaken
-from workbench.runtime.messages.messages import Command, Complete, Drained, Trigger
+from workbench.runtime.messages.messages import Abort, Command, Complete, Drained, Trigger
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_time import SourceTime
@@ -342,8 +342,12 @@ class SourceTask(Task):
 
     def _apply(self, command: Command, now_us: int) -> None:
         super()._apply(command, now_us)
-        if type(command) is Complete and self._kept_positions is not None:
+        if self._kept_positions is None:
+            return
+        if type(command) is Complete:
             self._kept_positions.completed(command.checkpoint_id, self.settings.retained_checkpoints)
+        elif type(command) is Abort:
+            self._kept_positions.aborted(command.checkpoint_id)
 
     # records -----------------------------------------------------------------------------------------------------
 
