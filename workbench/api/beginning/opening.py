@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from time import sleep
 
 from workbench.api.kept.job_record import RECORD, JobRecord
+from workbench.clock import rest
 from workbench.connectors.contract.base import Held
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.heartbeat import Heartbeat
@@ -24,10 +24,13 @@ from workbench.runtime.storage import (
     is_name,
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
-from workbench.runtime.storage.lease import HEARTBEAT_US, SETTLE_US
+from workbench.runtime.storage.held import DoubtfulLeaseError
+from workbench.runtime.storage.lease import HEARTBEAT_US, LEASE_US, SETTLE_US
 from workbench.state.key_groups import default_max_parallelism
 
 _FIRST_ID_MAX = 2**61
+_WATCHED_EVERY_S = 0.25
+"""How often a lease that looks old is read while it is watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,10 @@ def open_storage(
     """The storage, the checkpoint to start from, and the id of the first new one."""
     if checkpoint_dir is None:
         return MemoryStorage(), None, 1
-    storage = DirectoryStorage(checkpoint_dir, incremental_above_bytes=incremental_above_bytes)
+    storage = _acquired(checkpoint_dir, incremental_above_bytes)
     try:
         if storage.directory is None:
-            sleep(SETTLE_US / 1e6)
+            rest(SETTLE_US / 1e6)
             storage.settle()
         if restore is None and storage.unused:
             return storage, None, 1
@@ -118,6 +121,19 @@ def open_storage(
         storage.close()
         raise
     return storage, manifest, first_id
+
+
+def _acquired(checkpoint_dir: str | Path, incremental_above_bytes: int | None) -> DirectoryStorage:
+    """The directory, once it is certain that the owner that its lease names does not renew it any more."""
+    looks = int(LEASE_US / 1e6 / _WATCHED_EVERY_S)
+    while True:
+        try:
+            return DirectoryStorage(checkpoint_dir, incremental_above_bytes=incremental_above_bytes)
+        except DoubtfulLeaseError:
+            looks -= 1
+            if looks < 0:  # it is renewed
+                raise
+            rest(_WATCHED_EVERY_S)
 
 
 def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:

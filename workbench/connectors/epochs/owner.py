@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from workbench.clock import Clock, SystemClock
+from workbench.clock import BootClock, SharedClock
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import SinkContext
 from workbench.durable.holder import Holder, is_alive
@@ -102,12 +102,12 @@ class PlaceOwner:
         SinkError: another job writes to the place, or the store refuses.
     """
 
-    def __init__(self, book: OwnerBook, context: SinkContext, clock: Clock | None = None) -> None:
+    def __init__(self, book: OwnerBook, context: SinkContext, clock: SharedClock | None = None) -> None:
         self._book = book
         self._run = context.run
         local = context.data_dir
         self._directory = context.directory if local is None else f"{platform.node()}:{os.path.realpath(local)}"
-        self._clock = clock or SystemClock()
+        self._clock = clock or BootClock()
         self._holder = Holder.this_process(context.job, context.lease)
         self._renewed_us = 0
         with book.change("take") as change:
@@ -151,7 +151,7 @@ class PlaceOwner:
             return None
         holder = Holder.read(record.holder)
         continued = record.run == self._run or (record.directory and record.directory == self._directory)
-        expired = record.renewed_us < self._clock.now_us() - LEASE_US
+        expired = record.renewed_us < self._clock.wall_us() - LEASE_US
         if continued or expired or (holder is not None and self._is_dead(holder, record.run)):
             return None
         return holder or "another job"
@@ -167,7 +167,7 @@ class PlaceOwner:
 
     def _renew(self, change: RecordChange) -> None:
         now_us = self._clock.now_us()
-        change.write(OwnerRecord(self._run, self._directory, self._holder.write(), now_us))
+        change.write(OwnerRecord(self._run, self._directory, self._holder.write(), self._clock.wall_us()))
         self._renewed_us = now_us
 
 

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from workbench.clock import BootClock, Clock
+from workbench.clock import BootClock, SharedClock
 from workbench.durable.checksum import RunningChecksum
 from workbench.durable.holder import Holder
 from workbench.errors import (
@@ -69,7 +69,7 @@ class DirectoryStorage:
         location: str | Path,
         *,
         incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
-        clock: Clock | None = None,
+        clock: SharedClock | None = None,
     ) -> None:
         self.location = location
         self._hold: Hold = hold(location, clock or BootClock())

@@ -21,3 +21,7 @@ class HeldError(CheckpointError):
         who = "another job" if holder is None else str(holder)
         super().__init__(f"the checkpoint directory {shown!r} is in use by {who}: {remedy}")
         self.holder = holder
+
+
+class DoubtfulLeaseError(HeldError):
+    """The lease of the directory is over by this machine's clock, but its owner may still renew it: look again."""

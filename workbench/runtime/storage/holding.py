@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
-from workbench.clock import Clock
+from workbench.clock import SharedClock
 from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, UnreadableCheckpointError, cannot_be_read
@@ -118,7 +118,7 @@ class LocalHold:
             ) from None
 
 
-def hold(location: str | Path, clock: Clock) -> Hold:
+def hold(location: str | Path, clock: SharedClock) -> Hold:
     """Acquire a checkpoint directory.
 
     Raises:
