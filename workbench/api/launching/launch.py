@@ -116,6 +116,7 @@ class Launch:
             self._driver = SteppingDriver(stepped, self._sampler.sample, held_by, narrator_for(plan.settings.policy))
         else:
             clock = live = SystemClock()
+            _resume_clock(clock, begin)
             self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)
             self._recorder.refresh = self._driver.refresh
         executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
@@ -211,6 +212,7 @@ class Launch:
             self._sampler.on_event(self._master.services.clock.now_us(), "notice", text)
 
     def _goes_on(self, job: Job, successor: Master, begin: Beginning) -> None:
+        _resume_clock(successor.services.clock, begin)
         self._begins(begin)
         job._run.hand_over(successor)
 
@@ -278,3 +280,9 @@ def _not_started(name: str, failure: Exception) -> Exception:
     error = JobError(f"the job {name!r} could not be started: {described(failure)}")
     error.__cause__ = failure
     return error
+
+
+def _resume_clock(clock: Clock, begin: Beginning) -> None:
+    """Processing time continues behind the checkpoint from which the job resumes."""
+    if isinstance(clock, SystemClock) and begin.manifest is not None:
+        clock.resume_from(begin.manifest.completed_us)
