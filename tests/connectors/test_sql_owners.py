@@ -19,7 +19,8 @@ from test_sql_sink import ENGINES, SCHEMA, context, query, url
 import workbench as wb
 from workbench.clock import VirtualClock
 from workbench.connectors.contract.base import SinkContext
-from workbench.connectors.epochs.owner import LEASE_US, RENEW_US, PlaceOwner
+from workbench.connectors.epochs import owner as epochs_owner
+from workbench.connectors.epochs.owner import LEASE_US, RENEW_US, WATCH_US, PlaceOwner
 from workbench.connectors.sql.owner import OWNERS, TableOwners
 from workbench.connectors.sql.sink import SqlSink
 from workbench.elements import Records
@@ -114,7 +115,9 @@ def test_an_owner_on_another_machine_is_followed_when_its_lease_is_over_and_comm
         PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock)
     late = pre_committed(sink, "far") if not upsert_key else None
     clock.advance_to(10**15 + RENEW_US + LEASE_US + 1)
+    monkeypatch.setattr(epochs_owner, "rest", lambda seconds: clock.advance_to(clock.now_us() + int(seconds * 1e6)))
     near = PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock)
+    assert clock.now_us() == 10**15 + RENEW_US + LEASE_US + 1 + WATCH_US
     with pytest.raises(CommittedRowsError, match="was taken by job 'job' of process"):
         far.keep()
     with pytest.raises(CommittedRowsError, match=r"'numbers' of .* was taken by job 'job' of process"):
@@ -123,6 +126,42 @@ def test_an_owner_on_another_machine_is_followed_when_its_lease_is_over_and_comm
     assert [run for (run,) in query(sink.url, f"SELECT run FROM {OWNERS}")] == ["near"]
     near.release()
     assert query(sink.url, f"SELECT run FROM {OWNERS}") == []
+
+
+class SetClock(VirtualClock):
+    """Somebody has set it ahead, or back."""
+
+    ahead_us = 0
+
+    def wall_us(self) -> int:
+        return self.now_us() + self.ahead_us
+
+
+@pytest.mark.parametrize("ahead_us", [3_600_000_000, -3_600_000_000])
+def test_an_owner_that_lives_keeps_the_table_when_the_clock_is_set(
+    tmp_path: Path, ahead_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = SetClock(10**15)
+    database = SqlSink(url("sqlite", tmp_path), "numbers").target.database
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(platform, "node", lambda: "elsewhere")
+        far = PlaceOwner(TableOwners(database, "numbers"), job_of("far"), clock)
+    lives = True
+
+    def passes(seconds: float) -> None:
+        clock.advance_to(clock.now_us() + int(seconds * 1e6))
+        if lives:
+            far.keep()
+
+    monkeypatch.setattr(epochs_owner, "rest", passes)
+    clock.ahead_us = ahead_us
+    with pytest.raises(SinkError, match="written to by job 'job'"):
+        PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock)
+    assert clock.now_us() == 10**15 + RENEW_US
+    lives = False
+    clock.ahead_us = 2 * ahead_us
+    PlaceOwner(TableOwners(database, "numbers"), job_of("near"), clock).release()
+    assert clock.now_us() == 10**15 + RENEW_US + WATCH_US
 
 
 def test_a_job_that_holds_the_checkpoint_directory_of_the_owner_takes_over_at_once(tmp_path: Path) -> None:

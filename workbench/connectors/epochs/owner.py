@@ -3,7 +3,8 @@
 The record is written atomically when a job starts, renewed while the job runs and deleted when it ends. It expires when
 
 - its process has died, if that process ran on this machine;
-- it was not renewed for `LEASE_US`, for example because a job on another machine has died;
+- it was not renewed for `LEASE_US`, for example because a job on another machine has died. Clocks may be set or differ,
+  so the requesting job also watches the record for `WATCH_US`, in which a live owner renews it;
 - the requesting job owns its checkpoint directory, and continues it.
 
 An owner that stalls for longer than the lease can lose the place although it is alive. Every commit therefore checks
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-from workbench.clock import BootClock, SharedClock
+from workbench.clock import BootClock, SharedClock, rest
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import SinkContext
 from workbench.durable.holder import Holder, is_alive
@@ -26,6 +27,11 @@ from workbench.errors import CommittedRowsError, SinkError
 
 LEASE_US = 60_000_000
 RENEW_US = 15_000_000
+WATCH_US = 20_000_000
+"""How long a job watches a record that looks old: longer than from one renewal to the next."""
+_AHEAD_MOST_US = 5_000_000
+"""How much later than now a renewal may be: the owner's clock may be ahead. One that is later still counts as old."""
+_WATCHED_EVERY_S = 1.0
 
 _RUNS: set[tuple[str, str]] = set()
 """The places that this process owns, with their runs."""
@@ -110,12 +116,9 @@ class PlaceOwner:
         self._clock = clock or BootClock()
         self._holder = Holder.this_process(context.job, context.lease)
         self._renewed_us = 0
-        with book.change("take") as change:
-            if (holder := self._other(change.read())) is not None:
-                raise SinkError(
-                    f"{book.title} is written to by {holder}: stop that job, or choose another {book.title.split()[1]}"
-                )
-            self._renew(change)
+        watched, since_us = None, self._clock.now_us()
+        while (watched := self._take(watched, since_us)) is not None:
+            rest(_WATCHED_EVERY_S)
         _RUNS.add((self._run, book.identity))
 
     def keep(self) -> None:
@@ -145,14 +148,32 @@ class PlaceOwner:
                     if record is not None and record.run == self._run:
                         change.delete()
 
-    def _other(self, record: OwnerRecord | None) -> Holder | str | None:
+    def _take(self, watched: OwnerRecord | None, since_us: int) -> OwnerRecord | None:
+        """Own the place, or return an old record of another owner, which is to be watched.
+
+        Args:
+            watched: the result of the last call; None: this is the first one.
+            since_us: the time of the first one.
+        """
+        with self._book.change("take") as change:
+            record = change.read()
+            if record is not None and (holder := self._other(record)) is not None:
+                old = not -_AHEAD_MOST_US <= self._clock.wall_us() - record.renewed_us <= LEASE_US
+                if not old or (watched is not None and record != watched):
+                    title = self._book.title
+                    raise SinkError(
+                        f"{title} is written to by {holder}: stop that job, or choose another {title.split()[1]}"
+                    )
+                if self._clock.now_us() - since_us < WATCH_US:
+                    return record
+            self._renew(change)
+        return None
+
+    def _other(self, record: OwnerRecord) -> Holder | str | None:
         """The other owner of the place, or None."""
-        if record is None:
-            return None
         holder = Holder.read(record.holder)
         continued = record.run == self._run or (record.directory and record.directory == self._directory)
-        expired = record.renewed_us < self._clock.wall_us() - LEASE_US
-        if continued or expired or (holder is not None and self._is_dead(holder, record.run)):
+        if continued or (holder is not None and self._is_dead(holder, record.run)):
             return None
         return holder or "another job"
 
