@@ -80,6 +80,16 @@ TABLE: dict[str, tuple[str, ...]] = {
         NEVER,
         NEVER,
     ),
+    "PostgresLogSource": (
+        "postgresql_log: no_server_and_a_refused_login_are_named_without_the_password",
+        "postgresql_log: no_server_and_a_refused_login_are_named_without_the_password",
+        "postgresql_log: what_cannot_be_read_is_refused_with_the_fix",
+        "postgresql_log: a_server_that_comes_back_is_read_on",
+        "postgresql_log: columns_that_come_go_or_grow_while_reading",
+        "postgresql_log: a_value_that_does_not_fit_is_named",
+        "postgresql_log: a_slot_in_use_lost_or_gone_is_refused",
+        NEVER,
+    ),
     "SqlSink": (
         "postgresql_sink: no_server_and_no_package_are_named_without_the_password",
         "bad_days: a_refused_login_of_postgresql",

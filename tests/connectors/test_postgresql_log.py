@@ -783,6 +783,16 @@ def test_users_without_rights_are_refused(server: Database) -> None:
         server.run("DROP OWNED BY reads", "DROP ROLE reads", "DROP ROLE replicates")
 
 
+def test_no_server_and_a_refused_login_are_named_without_the_password(server: Database) -> None:
+    given: dict[str, Any] = {"schema": SCHEMA, "slot": "s", "publication": "p", "retries": 1}
+    nowhere = refused_of(server, wb.PostgresLogSource("postgresql://wb:s3cret@127.0.0.1:1/postgres", "t", **given))
+    assert "Connection refused; start the server, or check host and port" in nowhere
+    url = server.process.url.replace("wb:pa55word@", "nobody:s3cret@")
+    unknown = refused_of(server, wb.PostgresLogSource(url, "t", **given))
+    assert 'role "nobody" does not exist' in unknown
+    assert "s3cret" not in nowhere + unknown
+
+
 def refused_of(server: Database, source: wb.PostgresLogSource) -> str:
     reader: Any = source.create()
     reader.open(OperatorContext(clock=SystemClock()))
