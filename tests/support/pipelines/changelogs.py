@@ -43,6 +43,7 @@ def _groups_of_groups(
         "most": (wb.max(counted), f"max({counted})"),
         "different": (wb.count_distinct(counted), f"count(DISTINCT {counted})"),
     }
+    outer = {name: one for name, one in outer.items() if name not in keys}
     key = draft.chance.choice(keys)
     inner = f"SELECT {listed(keys)}, count(*) AS {counted} FROM {drawn.table} GROUP BY {listed(keys)}"
     chosen = ", ".join(f"{duck} AS {name}" for name, (_, duck) in outer.items())
@@ -55,7 +56,7 @@ def top_rows(draft: Draft, drawn: Drawn) -> list[Drawn] | None:
     """The first records of each key, or the first groups."""
     keys = keys_of(draft, drawn)
     names = [name for name, kind in drawn.kinds.items() if kind in ORDERED]
-    if not keys or set(drawn.kinds) - set(names) - set(drawn.of("bool")):
+    if not keys or not names or set(drawn.kinds) - set(names) - set(drawn.of("bool")):
         return None
     draft.chance.shuffle(names)
     limit = draft.chance.choice((1, 1, 2, 5))

@@ -41,7 +41,8 @@ class PostgresLogSource(Source):
     a job that is over, with ``workbench slots URL --drop NAME``. Each savepoint has a copy of the slot, which is
     dropped with it. An older position than the slot's that no copy has is refused.
 
-    A large value that an update leaves as it is (TOAST) is taken from the row before. The source reads in one subtask.
+    A large value that an update leaves as it is (TOAST) is taken from the row before; if the key of such a row changes
+    while the table is copied, the job can fail and ask for REPLICA IDENTITY FULL. The source reads in one subtask.
 
     Source: F2-8: recovery needs sources that can be read again from a position; Flink CDC's PostgreSQL connector.
 
