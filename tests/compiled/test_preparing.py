@@ -152,6 +152,8 @@ def test_no_kernel_is_called_that_was_not_made_ready_before(
     values = numbers.group_by("k").aggregate(values=wb.count_distinct("n"))
     again = values.group_by("values").aggregate(keys=wb.count_distinct("k"))
     (values.sink_to(wb.TableSink("values")) + again.sink_to(wb.TableSink("again"))).run("values").wait("30s")
+    joined = values.join(wb.Stream.from_table(pa.table({"k": [1], "name": ["a"]})), "k")
+    joined.sink_to(wb.TableSink("joined")).run("joined", buffer_size=1).wait("30s")
     texts = wb.Stream.from_table(pa.table({"k": ["a", "a"], "v": [2, 3]})).key_by("k").aggregate(s=wb.sum("v"))
     texts.sink_to(wb.TableSink("texts")).run("texts").wait("30s")
     assert unprepared == []
