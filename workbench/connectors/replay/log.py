@@ -298,7 +298,7 @@ def block_of(rows: int) -> int:
 
     Example:
         >>> block_of(3_000), block_of(400_000), block_of(10_000_000)
-        (1, 195, 1024)
+        (1, 195, 4882)
     """
     return max(1, min(BLOCK_MOST, rows // _BLOCKS))
 

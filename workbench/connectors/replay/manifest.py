@@ -33,7 +33,7 @@ from workbench.raised import first_line_of
 MANIFEST = "manifest.json"
 _FORMAT = "workbench replay log"
 _VERSION = 1
-BLOCK_MOST = 1_024
+BLOCK_MOST = 8_192
 """The largest number of records for which a channel has its turn: while a paced replay is in the block of one channel,
 readers of the others wait, and so does event time."""
 

@@ -33,22 +33,25 @@ class _Merged:
 
     Attributes:
         batch, arrivals: the records, and their arrivals in microseconds.
-        numbers: the index of the cursor that each record comes from; None: all come from `only`.
-        only: the index of that cursor.
+        origins: by run of records that come from one cursor, its index.
+        ends: by run, the number of records up to its end.
         offsets: by cursor, the offset of its first record in `batch`.
     """
 
     batch: pa.RecordBatch
     arrivals: Int64s
-    numbers: npt.NDArray[np.intp] | None
-    only: int
+    origins: npt.NDArray[np.intp]
+    ends: npt.NDArray[np.intp]
     offsets: tuple[int, ...]
 
     def offset(self, cursor: int, before: int) -> int:
         """The offset in its channel of the next record of a cursor, after the first `before` records of the batch."""
-        if self.numbers is None:
-            return self.offsets[cursor] + (before if cursor == self.only else 0)
-        return self.offsets[cursor] + int(np.count_nonzero(self.numbers[:before] == cursor))
+        lengths = np.diff(np.minimum(self.ends, before), prepend=0)
+        return self.offsets[cursor] + int(lengths[self.origins == cursor].sum())
+
+    def origin(self, row: int) -> int:
+        """The index of the cursor that a record comes from."""
+        return int(self.origins[np.searchsorted(self.ends, row, side="right")])
 
 
 class Merge:
@@ -147,14 +150,13 @@ class Merge:
         """Describe the place of row i of the last `rows` records that were read."""
         merged, start = self._merged, self._at - rows
         assert merged is not None, "nothing was read"
-        numbers = merged.numbers
-        if numbers is None:
-            channel = self.cursors[merged.only].channel
-            return counted(f"{path}, channel {channel}, offset", merged.offset(merged.only, start))
+        if len(merged.origins) == 1:
+            only = merged.origin(0)
+            return counted(f"{path}, channel {self.cursors[only].channel}, offset", merged.offset(only, start))
         channels = [cursor.channel for cursor in self.cursors]
 
         def place(row: int) -> str:
-            cursor = int(numbers[start + row])
+            cursor = merged.origin(start + row)
             return f"{path}, channel {channels[cursor]}, offset {merged.offset(cursor, start + row)}"
 
         return place
@@ -184,8 +186,9 @@ class Merge:
         rests = {i: self.cursors[i].rest(end) for i, end in ends.items()}
         if len(rests) == 1:
             [(only, rest)] = rests.items()
-            self.cursors[only].seek(offsets[only] + len(rest.arrivals))
-            return _Merged(self._shown(rest.batch), rest.arrivals, None, only, offsets)
+            rows = len(rest.arrivals)
+            self.cursors[only].seek(offsets[only] + rows)
+            return _Merged(self._shown(rest.batch), rest.arrivals, np.array([only]), np.array([rows]), offsets)
         rests = _cut(rests)
         firsts = {i: offsets[i] - (self._cuts[i][part - 1] if part else 0) for i in rests}
         ended = {i for i, rest in rests.items() if offsets[i] + len(rest.arrivals) == ends[i]}
@@ -224,8 +227,9 @@ class Merge:
             self.cursors[i].seek(offsets[i] + rows)
         batch = pa.concat_batches([rests[i].batch.slice(start, end - start) for i, start, end in runs])
         arrivals = np.concatenate([rests[i].arrivals[start:end] for i, start, end in runs])
-        numbers = np.repeat([i for i, _, _ in runs], [end - start for _, start, end in runs])
-        return _Merged(self._shown(batch), arrivals, numbers, -1, offsets)
+        origins = np.array([i for i, _, _ in runs])
+        ends = np.cumsum([end - start for _, start, end in runs])
+        return _Merged(self._shown(batch), arrivals, origins, ends, offsets)
 
     def _by_row(
         self, rests: Mapping[int, Rest], firsts: Mapping[int, int], ended: Set[int], offsets: tuple[int, ...]
@@ -240,10 +244,10 @@ class Merge:
                 self.cursors[i].seek(offsets[i] + rows)
         arrivals = np.concatenate([rest.arrivals for _, rest, _ in taken])
         order = _in_order(arrivals, np.concatenate([ranks for _, _, ranks in taken]))
-        numbers = np.repeat([i for i, _, _ in taken], [len(ranks) for _, _, ranks in taken])[order]
+        origins = np.repeat([i for i, _, _ in taken], [len(ranks) for _, _, ranks in taken])[order]
         together = pa.concat_batches([rest.batch for _, rest, _ in taken])
         batch = pc.take(together, pa.array(order), boundscheck=False)
-        return _Merged(self._shown(batch), arrivals[order], numbers, -1, offsets)
+        return _Merged(self._shown(batch), arrivals[order], origins, np.arange(1, len(order) + 1), offsets)
 
     def _part(self, i: int) -> int:
         """The number of the part of the log, between two appends, that a cursor reads."""
