@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.connectors.contract.base import counted
 from workbench.connectors.replay.cursor import Cursor, Rest
 from workbench.connectors.replay.manifest import Manifest
 from workbench.elements import Int64s
@@ -21,7 +20,7 @@ _MERGED_ROWS = 65_536
 _RUN_ROWS = 48
 """From this length on, on average, runs of records of one channel are copied whole, which is faster than by row."""
 _RUNS_TRIED = 32
-"""So many runs may be shorter before the average counts."""
+"""So many runs may be shorter before the average counts. Then they are not tried again for so many merges."""
 _MERGED_BYTES = 1 << 28
 """Records are copied when they are merged; of larger ones, fewer are merged at once."""
 _SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
@@ -33,25 +32,18 @@ class _Merged:
 
     Attributes:
         batch, arrivals: the records, and their arrivals in microseconds.
-        origins: by run of records that come from one cursor, its index.
-        ends: by run, the number of records up to its end.
+        numbers: gives the index of the cursor that each record comes from.
         offsets: by cursor, the offset of its first record in `batch`.
     """
 
     batch: pa.RecordBatch
     arrivals: Int64s
-    origins: npt.NDArray[np.intp]
-    ends: npt.NDArray[np.intp]
+    numbers: Callable[[], npt.NDArray[np.intp]]
     offsets: tuple[int, ...]
 
     def offset(self, cursor: int, before: int) -> int:
         """The offset in its channel of the next record of a cursor, after the first `before` records of the batch."""
-        lengths = np.diff(np.minimum(self.ends, before), prepend=0)
-        return self.offsets[cursor] + int(lengths[self.origins == cursor].sum())
-
-    def origin(self, row: int) -> int:
-        """The index of the cursor that a record comes from."""
-        return int(self.origins[np.searchsorted(self.ends, row, side="right")])
+        return self.offsets[cursor] + int(np.count_nonzero(self.numbers()[:before] == cursor))
 
 
 class Merge:
@@ -73,7 +65,7 @@ class Merge:
     Source: the merge of sorted runs, as in an external sort.
     """
 
-    __slots__ = ("_at", "_block", "_cuts", "_merged", "_order", "_turns", "cursors")
+    __slots__ = ("_at", "_block", "_by_row_next", "_cuts", "_merged", "_order", "_turns", "cursors")
 
     def __init__(self, cursors: Sequence[Cursor], manifest: Manifest) -> None:
         self.cursors = tuple(cursors)
@@ -82,6 +74,7 @@ class Merge:
         self._cuts = [[*(rows[each.channel] for rows in manifest.appended_after), each.rows] for each in cursors]
         self._merged: _Merged | None = None
         self._at = 0
+        self._by_row_next = 0
 
     @property
     def exhausted(self) -> bool:
@@ -150,14 +143,10 @@ class Merge:
         """Describe the place of row i of the last `rows` records that were read."""
         merged, start = self._merged, self._at - rows
         assert merged is not None, "nothing was read"
-        if len(merged.origins) == 1:
-            only = merged.origin(0)
-            return counted(f"{path}, channel {self.cursors[only].channel}, offset", merged.offset(only, start))
-        channels = [cursor.channel for cursor in self.cursors]
 
         def place(row: int) -> str:
-            cursor = merged.origin(start + row)
-            return f"{path}, channel {channels[cursor]}, offset {merged.offset(cursor, start + row)}"
+            cursor = int(merged.numbers()[start + row])
+            return f"{path}, channel {self.cursors[cursor].channel}, offset {merged.offset(cursor, start + row)}"
 
         return place
 
@@ -188,11 +177,16 @@ class Merge:
             [(only, rest)] = rests.items()
             rows = len(rest.arrivals)
             self.cursors[only].seek(offsets[only] + rows)
-            return _Merged(self._shown(rest.batch), rest.arrivals, np.array([only]), np.array([rows]), offsets)
+            return _Merged(self._shown(rest.batch), rest.arrivals, lambda: np.full(rows, only), offsets)
         rests = _cut(rests)
         firsts = {i: offsets[i] - (self._cuts[i][part - 1] if part else 0) for i in rests}
         ended = {i for i, rest in rests.items() if offsets[i] + len(rest.arrivals) == ends[i]}
-        return self._by_run(rests, firsts, ended, offsets) or self._by_row(rests, firsts, ended, offsets)
+        if not self._by_row_next:
+            if merged := self._by_run(rests, firsts, ended, offsets):
+                return merged
+            self._by_row_next = _RUNS_TRIED
+        self._by_row_next -= 1
+        return self._by_row(rests, firsts, ended, offsets)
 
     def _by_run(
         self, rests: Mapping[int, Rest], firsts: Mapping[int, int], ended: Set[int], offsets: tuple[int, ...]
@@ -227,9 +221,12 @@ class Merge:
             self.cursors[i].seek(offsets[i] + rows)
         batch = pa.concat_batches([rests[i].batch.slice(start, end - start) for i, start, end in runs])
         arrivals = np.concatenate([rests[i].arrivals[start:end] for i, start, end in runs])
-        origins = np.array([i for i, _, _ in runs])
-        ends = np.cumsum([end - start for _, start, end in runs])
-        return _Merged(self._shown(batch), arrivals, origins, ends, offsets)
+        return _Merged(
+            self._shown(batch),
+            arrivals,
+            lambda: np.repeat([i for i, _, _ in runs], [end - start for _, start, end in runs]),
+            offsets,
+        )
 
     def _by_row(
         self, rests: Mapping[int, Rest], firsts: Mapping[int, int], ended: Set[int], offsets: tuple[int, ...]
@@ -244,10 +241,10 @@ class Merge:
                 self.cursors[i].seek(offsets[i] + rows)
         arrivals = np.concatenate([rest.arrivals for _, rest, _ in taken])
         order = _in_order(arrivals, np.concatenate([ranks for _, _, ranks in taken]))
-        origins = np.repeat([i for i, _, _ in taken], [len(ranks) for _, _, ranks in taken])[order]
+        numbers, lengths = [i for i, _, _ in taken], [len(ranks) for _, _, ranks in taken]
         together = pa.concat_batches([rest.batch for _, rest, _ in taken])
         batch = pc.take(together, pa.array(order), boundscheck=False)
-        return _Merged(self._shown(batch), arrivals[order], origins, np.arange(1, len(order) + 1), offsets)
+        return _Merged(self._shown(batch), arrivals[order], lambda: np.repeat(numbers, lengths)[order], offsets)
 
     def _part(self, i: int) -> int:
         """The number of the part of the log, between two appends, that a cursor reads."""
@@ -291,7 +288,13 @@ def _cut(rests: dict[int, Rest]) -> dict[int, Rest]:
 
 
 def _in_order(arrivals: Int64s, ranks: Int64s) -> npt.NDArray[np.intp]:
-    """The order of records by arrival, then by rank. Both sorts find the runs that they merge."""
-    order = np.argsort(ranks, kind="stable")
+    """The order of records by arrival, then by rank. Ranks without a gap need no sort; sorts find the runs that they
+    merge."""
+    order = np.full(len(ranks), -1)
+    first = ranks.min()
+    if ranks.max() - first == len(ranks) - 1:
+        order[ranks - first] = np.arange(len(ranks))
+    if (order < 0).any():  # there are gaps, or equal ranks in a damaged file
+        order = np.argsort(ranks, kind="stable")
     ranked = arrivals[order]
     return order if (ranked[1:] >= ranked[:-1]).all() else order[np.argsort(ranked, kind="stable")]
