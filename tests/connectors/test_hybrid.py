@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from waiting import until
 
 import workbench as wb
 from workbench.clock import VirtualClock
@@ -196,6 +197,57 @@ def test_what_does_not_fit_together_is_refused(past: ReplayLog) -> None:
         wb.Stream.hybrid(stream.filter("n > 1"), stream)
     with pytest.raises(PlanError, match="the history has event times and the live source has none"):
         HybridSource(TableSource(table, event_time="t"), TableSource(table))
+
+
+class Hearing(TableSource):
+    """Notes what its readers are told of checkpoints."""
+
+    keeps_savepoints = True
+    heard: list[tuple[Any, ...]]
+
+    def create(self) -> SourceReader:
+        reader, heard = super().create(), self.heard
+        reader.complete = lambda snapshot: heard.append(("complete", snapshot))  # type: ignore[method-assign]
+        reader.keep = lambda number: heard.append(("keep", number))  # type: ignore[method-assign]
+        reader.give_up = lambda number: heard.append(("give up", number))  # type: ignore[method-assign]
+        reader.forget = lambda number: heard.append(("forget", number))  # type: ignore[method-assign]
+        return reader
+
+
+def hearing(table: pa.Table) -> Hearing:
+    source = Hearing(table, event_time="t", rate=100)
+    object.__setattr__(source, "heard", [])
+    return source
+
+
+def test_both_sources_hear_of_checkpoints_and_savepoints(past: ReplayLog, tmp_path: Path) -> None:
+    before, after = hearing(present_of(past, 0, 500)), hearing(present_of(past, 500, 5))
+    source = HybridSource(before, after)
+    assert source.keeps_savepoints
+    assert not HybridSource(TableSource(before.table, event_time="t"), ReplaySource(past)).keeps_savepoints
+    job = wb.Stream.from_source(source).sink_to(wb.TableSink("out")).run("heard", checkpoint_dir=tmp_path)
+    job.tune(checkpoint_interval="10ms")
+    job.savepoint("mark")
+    until(lambda: all("complete" in [one[0] for one in part.heard] for part in (before, after)))
+    job.delete_savepoint("mark")
+    job.stop()
+    for part in (before, after):
+        kinds = [one[0] for one in part.heard]
+        assert kinds.count("keep") == kinds.count("forget") == 1
+        reader = part.create()
+        reader.open(OperatorContext(subtask=0, parallelism=1, clock=VirtualClock()))
+        reader.restore([one[1] for one in part.heard if one[0] == "complete"][-1:])  # a position of its own
+
+
+def test_changes_of_rows_are_refused(past: ReplayLog) -> None:
+    class Changes(TableSource):
+        changelog_key = ("n",)
+
+    table = TableSource(present_of(past, 0, 3), event_time="t")
+    with pytest.raises(
+        PlanError, match=r"the live source gives changes of rows .*: pass sources whose"
+    ):
+        HybridSource(table, Changes(present_of(past, 0, 3), event_time="t"))
 
 
 # F1-11 to F1-13: Alice in the subway ---------------------------------------------------------------------------------

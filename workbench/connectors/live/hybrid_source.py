@@ -32,7 +32,7 @@ class HybridSource(Source):
         live: of the same columns.
 
     Raises:
-        PlanError: the columns differ, or only one of the two has event times.
+        PlanError: the columns differ, only one of the two has event times, or one gives changes of rows.
     """
 
     history: Source
@@ -46,6 +46,12 @@ class HybridSource(Source):
                 f"the history has the columns {_show(past)} and the live source {_show(present)}: they must be equal; "
                 "declare the history's schema for the live source"
             )
+        for name, part in (("history", self.history), ("live source", self.live)):
+            if part.changelog_key is not None or part.completed_by is not None:
+                raise PlanError(
+                    f"the {name} gives changes of rows ({part.describe()}), whose order with the other source is "
+                    "unknown: pass sources whose records are only added, or read it in a job of its own"
+                )
         if (self.history.event_time is None) != (self.live.event_time is None):
             with_time, without = (
                 ("history", "live source") if self.live.event_time is None else ("live source", "history")
@@ -74,6 +80,11 @@ class HybridSource(Source):
     def resettable(self) -> bool:
         """Whether both sources are."""
         return self.history.resettable and self.live.resettable
+
+    @property
+    def keeps_savepoints(self) -> bool:  # type: ignore[override]
+        """Whether one of the two keeps something for each savepoint."""
+        return self.history.keeps_savepoints or self.live.keeps_savepoints
 
     @property
     def may_miss(self) -> str:  # type: ignore[override]
@@ -160,14 +171,35 @@ class HybridReader(SourceReader):
         return {"phase": phase, **parts}
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
-        for part, name in ((self.history, "history"), (self.live, "live")):
+        for part, name in self._parts():
             part.restore([cast("Snapshot", value_in(snapshot, name, dict[str, Any])) for snapshot in snapshots])
         if {value_in(snapshot, "phase", str) for snapshot in snapshots} == {"live"}:
             self._begin_live()
 
+    def complete(self, snapshot: Snapshot) -> None:
+        """Tell both, each with its own part; the live source has a position as soon as it is open."""
+        for part, name in self._parts():
+            if name in snapshot:
+                part.complete(cast("Snapshot", value_in(snapshot, name, dict[str, Any])))
+
+    def keep(self, checkpoint_id: int) -> None:
+        for part, _ in self._parts():
+            part.keep(checkpoint_id)
+
+    def give_up(self, checkpoint_id: int) -> None:
+        for part, _ in self._parts():
+            part.give_up(checkpoint_id)
+
+    def forget(self, checkpoint_id: int) -> None:
+        for part, _ in self._parts():
+            part.forget(checkpoint_id)
+
     def close(self) -> None:
         self.history.close()
         self.live.close()
+
+    def _parts(self) -> tuple[tuple[SourceReader, str], ...]:
+        return (self.history, "history"), (self.live, "live")
 
     @property
     def _current(self) -> SourceReader:
