@@ -244,9 +244,7 @@ def test_changes_of_rows_are_refused(past: ReplayLog) -> None:
         changelog_key = ("n",)
 
     table = TableSource(present_of(past, 0, 3), event_time="t")
-    with pytest.raises(
-        PlanError, match=r"the live source gives changes of rows .*: pass sources whose"
-    ):
+    with pytest.raises(PlanError, match=r"the live source gives changes of rows .*: pass sources whose"):
         HybridSource(table, Changes(present_of(past, 0, 3), event_time="t"))
 
 
