@@ -183,7 +183,7 @@ def stored(server: PostgresProcess, kind: str, values: pa.Array) -> list[Any]:
     schema = pa.schema([("mark", values.type)])
     table.prepare(schema, create=False)
     with table.database.transaction("write") as connection:
-        PostgreSQL().insert(connection, "given", pa.table([values], schema=schema), "")
+        PostgreSQL().insert(connection, table.place, pa.table([values], schema=schema), "")
     return [mark for (mark,) in server.query("SELECT mark::text FROM given")]
 
 

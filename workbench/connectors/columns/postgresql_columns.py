@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
 from workbench.errors import SourceError
-from workbench.raised import first_line_of
 
 SETTINGS = (
     "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false), "
@@ -64,9 +62,6 @@ _CASTS: Mapping[tuple[str, str], str] = {
 }
 _FAMILIES: Mapping[str, _Tests] = {"decimal": _DECIMAL, "integer": _INTEGER, "floating": _FLOAT}
 _ELEMENTS = ("smallint", "integer", "bigint", "real", "double precision", "boolean", "text", "character varying")
-_DAY_US = 86_400_000_000
-_DAY_MIN = -2_440_588
-"""PostgreSQL's first day, 4714-11-24 BC, since 1970; the driver puts an infinity before it."""
 
 
 def expression_of(name: str, kind: str, kind_class: str, declared: pa.DataType, quoted: str) -> str:
@@ -140,51 +135,6 @@ def selected(found: pa.Table, schema: pa.Schema, table: str) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def fitted(rows: pa.Table, schema: pa.Schema, place: Callable[[int], str]) -> pa.Table:
-    """The rows in the declared types.
-
-    Args:
-        rows: as the driver gives them.
-        schema: the declared columns.
-        place: describes row i, for messages.
-
-    Raises:
-        SourceError: a value that its type does not have; names the column and the value.
-    """
-    columns = []
-    for field, column in zip(schema, rows.columns, strict=True):
-        try:
-            columns.append(_finite(field.name, column, place).cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
-            raise SourceError(
-                f"the column {field.name!r} does not fit {field.type} ({place(0)} or after it): "
-                f"{first_line_of(error)}; declare other types"
-            ) from error
-    return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _finite(name: str, column: pa.ChunkedArray, place: Callable[[int], str]) -> pa.ChunkedArray:
-    """The column, unless it has a value that PostgreSQL has and Arrow has not."""
-    kind = column.type
-    if pa.types.is_date32(kind):
-        bad = pc.less(column.cast(pa.int32()), _DAY_MIN)
-    elif pa.types.is_timestamp(kind):
-        bad = pc.less(column.cast(pa.int64()), _DAY_MIN * _DAY_US)
-    elif pa.types.is_time64(kind):
-        bad = pc.greater_equal(column.cast(pa.int64()), _DAY_US)
-    else:
-        return column.cast(kind.storage_type) if isinstance(kind, pa.BaseExtensionType) else column
-    if pc.any(bad).as_py():
-        row = pc.index(bad, True).as_py()
-        value, fix = (
-            ("24:00", "declare pyarrow.string()")
-            if pa.types.is_time64(kind)
-            else ("infinity, -infinity or a time after the year 294246", "declare pyarrow.string(), or store null")
-        )
-        raise SourceError(f"the column {name!r} has {value} ({place(row)}), which {kind} does not have: {fix}")
-    return column
 
 
 def compared(kind: str, kind_class: str, parameter: str) -> str:

@@ -44,10 +44,6 @@ class RowStore(Protocol):
         """The columns that identify a row to replace; empty: rows are only added."""
 
     @property
-    def nan_is_null(self) -> str:
-        """The name of a store that stores NaN as null, so that NaN cannot be a key; empty: it stores NaN."""
-
-    @property
     def attempts(self) -> Attempts:
         """The attempts of its operations while its server is unreachable."""
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from workbench.clock import Clock, SystemClock
-from workbench.connectors.contract.upsert_key import check_no_nulls, no_key
+from workbench.connectors.contract.upsert_key import check_no_nulls
 from workbench.connectors.epochs.row_store import RowStore
 from workbench.connectors.epochs.waiting import WaitingOperator
 from workbench.connectors.tables.latest_rows import LatestRows
@@ -51,11 +50,6 @@ class UpsertLogic(WaitingOperator):
 
     def process(self, records: Records, port: int, out: Output) -> None:
         check_no_nulls(records.batch, self._table.keys, self._table.name)
-        if store := self._table.nan_is_null:
-            for key in self._table.keys:
-                column = records.batch.column(key)
-                if pa.types.is_floating(column.type) and pc.any(pc.is_nan(column)).as_py():
-                    raise no_key(key, self._table.name, f"NaN, in {store} a null")
         self._latest.add(records.batch)
         if len(self._latest) >= FLUSH_ROWS:
             self._flush()

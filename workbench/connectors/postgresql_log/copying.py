@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench.connectors.postgresql_log.positions import Seen
 from workbench.connectors.postgresql_log.server import Copied, Server, TableFacts
-from workbench.connectors.sql.database import quoted, quoted_list
+from workbench.connectors.sql.table_name import quoted, quoted_list
 
 Key = tuple[str, ...]
 _INTEGERS, _UUID = (20, 21, 23, 26), 2950

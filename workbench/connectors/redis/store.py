@@ -56,8 +56,6 @@ class RedisStore:
     max_length: int | None
     attempts: Attempts = field(default_factory=Attempts, compare=False, repr=False)
 
-    nan_is_null = ""
-
     @property
     def title(self) -> str:
         """The key and its server, for messages."""

@@ -23,6 +23,7 @@ from workbench.arguments import is_utf8, text_of
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.parts.part_files import make_folder, take_folder
 from workbench.connectors.sql.session import fact_of, fixed
+from workbench.connectors.sql.table_name import TableName
 from workbench.durable.kind import kind_of
 from workbench.errors import SettingError, SinkError, UnfitTableError, told_by
 from workbench.redaction import redacted
@@ -37,11 +38,10 @@ class Engine(Protocol):
     """The differences between databases: how one is opened, the types, and how many rows are inserted at once."""
 
     name: ClassVar[str]
-    stores_nan: ClassVar[bool]
-    """Whether NaN is stored; otherwise it becomes null."""
-
-    def rounds(self, kind: pa.DataType) -> bool:
-        """Whether it stores values of an Arrow type with less precision, so that distinct values may become equal."""
+    schema: ClassVar[str]
+    """The schema of tables that are named without one."""
+    temporary: ClassVar[str]
+    """The schema of temporary tables."""
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """The column type for an Arrow type; None: not supported."""
@@ -63,11 +63,21 @@ class Engine(Protocol):
             wait_s: in seconds.
         """
 
-    def has_table(self, connection: Any, table: str) -> bool:
-        """Whether the database has a table of this name."""
+    def has_table(self, connection: Any, table: TableName) -> bool:
+        """Whether the database has a table or a view of this name."""
 
-    def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
-        """Insert all rows; `conflict` is the end of the statement, for rows whose keys exist already."""
+    def insert(self, connection: Any, table: TableName, rows: pa.Table, conflict: str) -> None:
+        """Insert all rows as they are.
+
+        Args:
+            connection: in a transaction.
+            table: its name.
+            rows: to insert.
+            conflict: the end of the statement, for rows whose keys exist already.
+
+        Raises:
+            SinkError: a value that the table would change; names the column and the value.
+        """
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -262,18 +272,3 @@ def is_path(text: str) -> bool:
         (True, False)
     """
     return "\0" not in text and is_utf8(text)
-
-
-def quoted(name: str) -> str:
-    """A name as an SQL identifier, whatever characters it has.
-
-    Example:
-        >>> print(quoted('the "late" ones'))
-        "the ""late"" ones"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quoted_list(names: Sequence[str]) -> str:
-    """Names as a list of SQL identifiers: ``"a", "b"``."""
-    return ", ".join(map(quoted, names))

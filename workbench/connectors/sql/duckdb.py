@@ -11,9 +11,12 @@ from typing import Any, ClassVar
 import pyarrow as pa
 
 from workbench.clock import rest
+from workbench.connectors.columns.duckdb_columns import duckdb_change, expression_of
+from workbench.connectors.columns.exact import changed, stored_as
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
-from workbench.connectors.sql.database import is_path, quoted, quoted_list
-from workbench.errors import PlanError, SinkError
+from workbench.connectors.sql.database import is_path
+from workbench.connectors.sql.table_name import TableName, quoted, quoted_list
+from workbench.errors import PlanError, SinkError, SourceError
 
 _ROWS = "workbench_rows"
 _LOOK_AGAIN_S = 0.02
@@ -23,7 +26,8 @@ class DuckDB:
     """Types: the same as Arrow's, with instants in UTC and microseconds; inserts whole Arrow tables at once."""
 
     name: ClassVar[str] = "duckdb"
-    stores_nan: ClassVar[bool] = True
+    schema: ClassVar[str] = "main"
+    temporary: ClassVar[str] = "temp"
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -34,16 +38,12 @@ class DuckDB:
         """The exceptions for names that do not exist."""
         return isinstance(error, _package().ProgrammingError)
 
-    def rounds(self, kind: pa.DataType) -> bool:
-        """Types stored in microseconds: all times in nanoseconds except instants without a time zone."""
-        return pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns" and kind != pa.timestamp("ns")
-
     def column_type(self, kind: pa.DataType) -> str | None:
         """DuckDB's name for the type."""
-        kind = decoded(kind)
+        kind = _stored(decoded(kind))
         if (exact := _EXACT.get(kind)) is not None:
             return exact
-        if pa.types.is_decimal(kind) and kind.precision <= 38:
+        if pa.types.is_decimal(kind) and 0 <= kind.scale <= kind.precision <= _DIGITS_MAX:
             return f"DECIMAL({kind.precision}, {kind.scale})"
         if pa.types.is_timestamp(kind):  # with a time zone; those without are handled above
             return "TIMESTAMPTZ"
@@ -66,23 +66,60 @@ class DuckDB:
             )
         connection = _connected(str(path), wait_s)
         try:
+            connection.execute("SET TimeZone = 'UTC'")
             connection.execute("BEGIN TRANSACTION")
             yield connection
             connection.execute("COMMIT")
         finally:
             connection.close()  # rolls back uncommitted changes
 
-    def has_table(self, connection: Any, table: str) -> bool:
-        """As its catalog says, a view named as that of SQLite."""
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,))
+    def has_table(self, connection: Any, table: TableName) -> bool:
+        """As its catalog says."""
+        found = connection.execute(
+            "SELECT 1 FROM information_schema.tables WHERE table_catalog = current_database() "
+            "AND lower(table_schema) = lower(?) AND lower(table_name) = lower(?)",
+            (table.schema or self.schema, table.name),
+        )
         return bool(found.fetchall())
 
-    def insert(self, connection: Any, table: str, rows: pa.Table, conflict: str) -> None:
-        """All at once, from Arrow's memory."""
+    def insert(self, connection: Any, table: TableName, rows: pa.Table, conflict: str) -> None:
+        """All at once, from Arrow's memory; a value that the table's columns would change is looked for before."""
         names = quoted_list(rows.column_names)
-        connection.register(_ROWS, rows)
-        connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {names} FROM {_ROWS} {conflict}")
+        connection.register(_ROWS, _storable(rows))
+        given = [self.column_type(kind) or "" for kind in rows.schema.types]
+        columns = connection.sql(f"SELECT {names} FROM {table.sql} LIMIT 0").types
+        same = connection.sql(f"SELECT {', '.join(f'NULL::{kind}' for kind in given)}").types
+        for name, kind, its, declared in zip(rows.column_names, given, same, columns, strict=True):
+            if its != declared and (change := duckdb_change(quoted(name), kind, str(declared))):
+                found = connection.execute(f"SELECT {quoted(name)}::VARCHAR FROM {_ROWS} WHERE {change} LIMIT 1")
+                for (value,) in found.fetchall():
+                    raise changed(quoted(name), table.name, str(declared), value, kind)
+        connection.execute(f"INSERT INTO {table.sql} ({names}) SELECT {names} FROM {_ROWS} {conflict}")
         connection.unregister(_ROWS)
+
+
+def duckdb_selected(connection: Any, place: str, schema: pa.Schema, table: str) -> str:
+    """The list of a ``SELECT`` that gives the declared columns of a table.
+
+    Args:
+        connection: to DuckDB.
+        place: the table, in SQL.
+        schema: the declared columns.
+        table: its name, for messages.
+
+    Raises:
+        SourceError: a column cannot be read exactly as its declared type.
+    """
+    found = connection.sql(f"SELECT {quoted_list(schema.names)} FROM {place} LIMIT 0")
+    given = found.to_arrow_table().schema.types
+    expressions = []
+    for field, kind, own in zip(schema, found.types, given, strict=True):
+        name = quoted(field.name)
+        try:
+            expressions.append(f"{expression_of(field.name, str(kind), own, field.type, name)} AS {name}")
+        except SourceError as error:
+            raise SourceError(f"cannot read {table!r}: {error.message}") from None
+    return ", ".join(expressions)
 
 
 _EXACT = {
@@ -110,6 +147,35 @@ _FAMILIES = {
     "TIME": (pa.types.is_time,),
     "INTERVAL": (pa.types.is_duration,),
 }
+
+
+_DIGITS_MAX = 38
+_PLAIN = {
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.time64("ns"): pa.time64("us"),
+    pa.time32("s"): pa.time64("us"),
+    pa.time32("ms"): pa.time64("us"),
+}
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """The Arrow type whose values DuckDB takes as they are."""
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp("us", "UTC")
+    if pa.types.is_duration(kind):
+        return pa.duration("us")
+    if pa.types.is_decimal256(kind) and kind.precision <= _DIGITS_MAX:
+        return pa.decimal128(kind.precision, kind.scale)
+    return _PLAIN.get(kind, kind)
+
+
+def _storable(rows: pa.Table) -> pa.Table:
+    columns = [
+        stored_as(name, column, column.type if pa.types.is_dictionary(column.type) else _stored(column.type), "DuckDB")
+        for name, column in zip(rows.column_names, rows.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=rows.column_names)
 
 
 def _connected(path: str, wait_s: float) -> Any:

@@ -12,15 +12,18 @@ from typing import Any
 import pyarrow as pa
 
 from workbench.arguments import text_of
-from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, compared, fitted, selected
+from workbench.connectors.columns.exact import fitted, python_row
+from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, compared, selected
+from workbench.connectors.columns.sqlite_values import sqlite_forms, sqlite_row
 from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.contract.secrets import revealed_url
-from workbench.connectors.sql.database import Database, DatabaseFile, quoted, quoted_list
-from workbench.connectors.sql.duckdb import DuckDB
+from workbench.connectors.sql.database import Database, DatabaseFile
+from workbench.connectors.sql.duckdb import DuckDB, duckdb_selected
 from workbench.connectors.sql.polled_table import place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
 from workbench.connectors.sql.sink import database_at
+from workbench.connectors.sql.table_name import places_of, quoted, quoted_list
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.expressions import ColumnName, column_names
 from workbench.operators.functions.lookup_table import LookupTable, OpenTable
@@ -183,57 +186,89 @@ class FileRows(OpenTable):
     def __init__(self, lookup: SqlLookup, file: DatabaseFile) -> None:
         self._lookup = lookup
         self._file = file
-        self._query = _query(lookup)
+        self._places = places_of(lookup.table)
         self._idle: list[sqlite3.Connection] = []
 
     def find(self, *key: Any) -> Mapping[str, Any] | None:
         try:
             if not self._file.exists():
                 raise SourceError(f"{self._file.path} does not exist: check the path of {self._file.url}")
-            rows = self._of_duckdb(key) if isinstance(self._file.engine, DuckDB) else self._of_sqlite(key)
+            if isinstance(self._file.engine, DuckDB):
+                return _row(self._lookup, self._of_duckdb(key), key)
+            return self._of_sqlite(key)
         except self._file.engine.errors as error:
             raise _error(self._lookup, error) from error
-        names = self._lookup.schema.names
-        columns = [pa.array([row[at] for row in rows]) for at in range(len(names))]
-        return _row(self._lookup, pa.table(columns, names=names), key)
 
     def close(self) -> None:
         while self._idle:
             with suppress(IndexError):
                 self._idle.pop().close()
 
-    def _of_duckdb(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _of_duckdb(self, key: Sequence[Any]) -> pa.Table:
+        lookup = self._lookup
+        for name, value in zip(lookup.key, key, strict=True):
+            if getattr(value, "nanosecond", 0):  # which DuckDB's driver cuts off
+                raise _no_key(lookup, name, value, "convert it to microseconds")
         with self._file.engine.open(self._file.path, _BUSY_S) as connection:
-            rows: list[tuple[Any, ...]] = connection.execute(self._query, list(key)).fetchall()
-            return rows
+            place = self._place(connection)
+            columns = duckdb_selected(connection, place, lookup.schema, lookup.table)
+            where = " AND ".join(f"{quoted(name)} = ?" for name in lookup.key)
+            statement = f"SELECT {columns} FROM {place} WHERE {where} LIMIT 2"
+            found: pa.Table = connection.sql(statement, params=list(key)).to_arrow_table()
+            return found
 
-    def _of_sqlite(self, key: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _of_sqlite(self, key: Sequence[Any]) -> Mapping[str, Any] | None:
+        lookup, tests, values = self._lookup, [], []
+        for name, value in zip(lookup.key, key, strict=True):
+            if (forms := sqlite_forms(value)) is None:
+                raise _no_key(lookup, name, value, "CAST it to the text or number that the column has")
+            tests.append(f"{quoted(name)} IN ({', '.join('?' * len(forms))})")
+            values += forms
         try:
             connection = self._idle.pop()
         except IndexError:
             address = f"{self._file.path.as_uri()}?mode=ro"
             connection = sqlite3.connect(address, uri=True, timeout=_BUSY_S, check_same_thread=False)
         try:
-            rows = connection.execute(self._query, key).fetchall()
+            place = self._place(connection)
+            statement = f"SELECT {quoted_list(lookup.schema.names)} FROM {place} WHERE {' AND '.join(tests)} LIMIT 2"
+            rows = connection.execute(statement, values).fetchall()
         except BaseException:
             connection.close()
             raise
         self._idle.append(connection)
-        return rows
+        _check_unique(lookup, len(rows), key)
+        place = f"{lookup.table}, {_pairs(lookup, key)}"
+        return python_row(sqlite_row(rows[0], lookup.schema, place), place) if rows else None
 
-
-def _query(lookup: SqlLookup) -> str:
-    where = " AND ".join(f"{quoted(name)} = ?" for name in lookup.key)
-    return f"SELECT {quoted_list(lookup.schema.names)} FROM {quoted(lookup.table)} WHERE {where} LIMIT 2"
+    def _place(self, connection: Any) -> str:
+        """The first of the names that is one of a table, in SQL; the only one from then on."""
+        for place in self._places[:-1]:
+            if self._file.engine.has_table(connection, place):
+                self._places = [place]
+        return self._places[-1].sql
 
 
 def _row(lookup: SqlLookup, found: pa.Table, key: Sequence[Any]) -> Mapping[str, Any] | None:
-    if found.num_rows > 1:
-        pairs = ", ".join(f"{name} = {value!r}" for name, value in zip(lookup.key, key, strict=True))
+    _check_unique(lookup, found.num_rows, key)
+    place = f"{lookup.table}, {_pairs(lookup, key)}"
+    return python_row(fitted(found, lookup.schema, lambda _: place), place) if found.num_rows else None
+
+
+def _check_unique(lookup: SqlLookup, count: int, key: Sequence[Any]) -> None:
+    if count > 1:
+        pairs = _pairs(lookup, key, " = ")
         raise SourceError(f"the table {lookup.table!r} has several rows with {pairs}: look up by a unique key")
-    pairs = ", ".join(f"{name} {value!r}" for name, value in zip(lookup.key, key, strict=True))
-    rows = fitted(found, lookup.schema, lambda _: f"{lookup.table}, {pairs}").to_pylist()
-    return rows[0] if rows else None
+
+
+def _pairs(lookup: SqlLookup, key: Sequence[Any], equals: str = " ") -> str:
+    return ", ".join(f"{name}{equals}{value!r}" for name, value in zip(lookup.key, key, strict=True))
+
+
+def _no_key(lookup: SqlLookup, name: str, value: Any, fix: str) -> SourceError:
+    return SourceError(
+        f"the key {name!r} of {lookup.table!r} cannot be compared with {value!r} ({type(value).__name__}): {fix}"
+    )
 
 
 def _error(lookup: SqlLookup, error: Exception) -> SourceError:

@@ -8,7 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from workbench.connectors.contract.secrets import revealed_url
-from workbench.connectors.sql.database import quoted
+from workbench.connectors.sql.table_name import quoted
 from workbench.packages import needed
 
 _CONNECT_S = 2

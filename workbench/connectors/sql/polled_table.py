@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from workbench.connectors.sql.database import quoted
+from workbench.connectors.sql.table_name import places_of
 from workbench.errors import SourceError
 from workbench.operators.contract.base import Snapshot
 from workbench.operators.snapshots.pieces import value_in
@@ -43,10 +43,8 @@ WHERE c.oid = $1::regclass
 
 
 def place_of(query: Query, table: str) -> str | None:
-    """The table as an SQL name: `table` itself, or with a schema before its first dot; None: there is none."""
-    schema, dot, name = table.partition(".")
-    names = [quoted(table), *([f"{quoted(schema)}.{quoted(name)}"] if dot and schema and name else [])]
-    for place in names:
+    """The table as an SQL name, see `places_of`; None: there is none."""
+    for place in (each.sql for each in places_of(table)):
         if query("SELECT to_regclass($1)::text AS found", (place,))["found"][0].as_py() is not None:
             return place
     return None

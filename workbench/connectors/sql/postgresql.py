@@ -8,18 +8,17 @@ from typing import ClassVar
 
 import pyarrow as pa
 
+from workbench.connectors.columns.exact import changed, stored_as
 from workbench.connectors.columns.postgresql_columns import COLUMNS
 from workbench.connectors.columns.postgresql_stores import StoredColumn
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded, family_of
-from workbench.connectors.sql.database import quoted, quoted_list
 from workbench.connectors.sql.kept import KEPT
 from workbench.connectors.sql.session import ServerHangsError, Session, connected, driver_error
-from workbench.errors import SinkError
+from workbench.connectors.sql.table_name import TableName, quoted, quoted_list
 
 _ROWS = "workbench_rows"
 _TURN = 0x776F726B62  # the key of the advisory lock: transactions of sinks take turns, as in a file
-_SHOWN = 200
 _UNFIT = "42"
 """SQLSTATE class of statements that do not fit the tables."""
 
@@ -28,7 +27,8 @@ class PostgreSQL:
     """Types: as Arrow's; instants are in UTC and microseconds, and unsigned integers have the next larger type."""
 
     name: ClassVar[str] = "postgresql"
-    stores_nan: ClassVar[bool] = True
+    schema: ClassVar[str] = "public"
+    temporary: ClassVar[str] = "pg_temp"
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
@@ -38,10 +38,6 @@ class PostgreSQL:
     def is_unfit(self, error: Exception) -> bool:
         """Undefined tables and columns, other types, no unique index."""
         return str(getattr(error, "sqlstate", None) or "").startswith(_UNFIT)
-
-    def rounds(self, kind: pa.DataType) -> bool:
-        """Times in nanoseconds, which are stored in microseconds."""
-        return pa.types.is_temporal(kind) and getattr(kind, "unit", "") == "ns"
 
     def column_type(self, kind: pa.DataType) -> str | None:
         """PostgreSQL's name for the type."""
@@ -108,18 +104,18 @@ class PostgreSQL:
             return False
         return True
 
-    def has_table(self, connection: Session, table: str) -> bool:
-        """Whether there is a table of this name in the search path."""
-        connection.execute("SELECT to_regclass(?)::text", (quoted(table),))
+    def has_table(self, connection: Session, table: TableName) -> bool:
+        """Whether there is a table of this name, without a schema in the search path."""
+        connection.execute("SELECT to_regclass(?)::text", (table.sql,))
         return connection.fetchall()[0][0] is not None
 
-    def insert(self, connection: Session, table: str, rows: pa.Table, conflict: str) -> None:
+    def insert(self, connection: Session, table: TableName, rows: pa.Table, conflict: str) -> None:
         """All at once: directly, or through a temporary table where rows replace others or the types differ."""
         rows = _storable(rows)
         names = quoted_list(rows.column_names)
         columns = _stored_columns(connection, table, rows.schema)
         if not conflict and all(column.is_copied for column in columns):
-            connection.ingest(table, rows)
+            connection.ingest(table.name, rows, schema=table.schema)
             return
         connection.execute(f"CREATE TEMPORARY TABLE {_ROWS} ON COMMIT DROP AS SELECT {_typed(rows.schema)} WHERE FALSE")
         connection.ingest(_ROWS, rows, temporary=True)
@@ -127,7 +123,7 @@ class PostgreSQL:
             connection.execute("SET LOCAL TimeZone = 'UTC'")
             _check_values(connection, table, columns)
         values = ", ".join(column.value for column in columns)
-        connection.execute(f"INSERT INTO {quoted(table)} ({names}) SELECT {values} FROM {_ROWS} {conflict}")
+        connection.execute(f"INSERT INTO {table.sql} ({names}) SELECT {values} FROM {_ROWS} {conflict}")
         connection.execute(f"DROP TABLE {_ROWS}")
 
 
@@ -176,10 +172,10 @@ def _stored(kind: pa.DataType) -> pa.DataType:
 
 def _storable(rows: pa.Table) -> pa.Table:
     columns = []
-    for column in rows.columns:
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
         if pa.types.is_dictionary(column.type):
             column = column.cast(decoded(column.type))
-        columns.append(column.cast(_stored(column.type), safe=not pa.types.is_temporal(column.type)))
+        columns.append(stored_as(name, column, _stored(column.type), "PostgreSQL"))
     return pa.Table.from_arrays(columns, names=rows.column_names)
 
 
@@ -188,9 +184,9 @@ def _typed(schema: pa.Schema) -> str:
     return ", ".join(columns)
 
 
-def _stored_columns(connection: Session, table: str, schema: pa.Schema) -> list[StoredColumn]:
+def _stored_columns(connection: Session, table: TableName, schema: pa.Schema) -> list[StoredColumn]:
     """The columns of the table that the rows go to; one that it does not have is left to the server's own error."""
-    found = {row["name"]: row for row in connection.query(COLUMNS, (quoted(table),)).to_pylist()}
+    found = {row["name"]: row for row in connection.query(COLUMNS, (table.sql,)).to_pylist()}
     columns = []
     for field in schema:
         given = PostgreSQL().column_type(field.type) or ""
@@ -199,7 +195,7 @@ def _stored_columns(connection: Session, table: str, schema: pa.Schema) -> list[
     return columns
 
 
-def _check_values(connection: Session, table: str, columns: Sequence[StoredColumn]) -> None:
+def _check_values(connection: Session, table: TableName, columns: Sequence[StoredColumn]) -> None:
     """Reject rows with a value that the table would change.
 
     Raises:
@@ -210,7 +206,4 @@ def _check_values(connection: Session, table: str, columns: Sequence[StoredColum
             continue
         connection.execute(f"SELECT {column.name}::text FROM {_ROWS} WHERE {change} LIMIT 1")
         for (value,) in connection.fetchall():
-            raise SinkError(
-                f"the column {column.name} of the table {table!r} is {column.declared}, which would change the value "
-                f"{str(value)[:_SHOWN]} ({column.given}): CAST it before the sink, or give the column a wider type"
-            )
+            raise changed(column.name, table.name, column.declared, value, column.given)

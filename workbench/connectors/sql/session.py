@@ -30,8 +30,8 @@ _LIMITS = {"tcp_user_timeout": 10_000}
 _SILENT_S = 3.0
 """A call that takes longer may be one to a server that hangs."""
 _TURN_S = 0.25
-_WORDS = ("[libpq] Failed to connect:", "ERROR: ")
-"""The driver's own, or PostgreSQL's, before what is the matter."""
+_WORDS = ("[libpq] Failed to connect:", "ERROR: ", "Invalid Input Error: ")
+"""The driver's own, PostgreSQL's or DuckDB's, before what is the matter."""
 _FIXES = {
     "could not translate host name": "check the host in the URL",
     "refused": "start the server, or check host and port",
@@ -121,9 +121,17 @@ class Session:
         rows: list[tuple[Any, ...]] = self._call(self._cursor.fetchall)
         return rows
 
-    def ingest(self, table: str, rows: pa.Table, *, temporary: bool = False) -> None:
-        """Append rows to a table that exists, with COPY."""
-        self._call(lambda: self._cursor.adbc_ingest(table, rows, mode="append", temporary=temporary))
+    def ingest(self, table: str, rows: pa.Table, *, schema: str = "", temporary: bool = False) -> None:
+        """Append rows to a table that exists, with COPY.
+
+        Args:
+            table: its name.
+            rows: to append.
+            schema: of the table; empty: the first one of the search path that has it.
+            temporary: the table is a temporary one.
+        """
+        place = {"db_schema_name": schema} if schema else {}
+        self._call(lambda: self._cursor.adbc_ingest(table, rows, mode="append", temporary=temporary, **place))
 
     def close(self) -> None:
         """Close the connection, which rolls back; never waits for a server that hangs, and never raises."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.sqlite import SQLite
 from workbench.connectors.sql.table import COMMITS, SqlTable
+from workbench.connectors.sql.table_name import TableName
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.expressions import ColumnName
 from workbench.operators.changelogs.row_kinds import plain_schema
@@ -31,7 +31,6 @@ ENGINES: tuple[Engine, ...] = (SQLite(), DuckDB())
 """The databases in files."""
 
 _OWN = (COMMITS, OWNERS)
-_TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 
 @dataclass(frozen=True, init=False)
@@ -56,9 +55,10 @@ class SqlSink(RowSink):
         url: ``sqlite:///path.db`` or ``duckdb:///path.db`` (package ``duckdb``), with four slashes before an absolute
             path; or ``postgresql://[user[:password]@]host[:port]/database`` (package ``adbc-driver-postgresql``), whose
             password is masked wherever the URL is shown, and need not be in it (``PGPASSWORD``, ``~/.pgpass``).
-        table: letters, digits and ``_``.
+        table: letters, digits and ``_``, also with a schema that exists, as in ``app.orders``; other names in double
+            quotes, as in ``app."late orders"``. Without a schema, PostgreSQL takes that of its search path.
         upsert_key: columns, as ``"origin"`` or ``col("origin")``; with them a row replaces the one with the same key.
-            No value may be null, nor NaN in SQLite, which stores NaN as null. Without them rows are appended.
+            No value may be null. Without them rows are appended.
         create: create the table if it does not exist; otherwise it must exist, with a column for each of the stream's
             and, for upserts, a unique index on the key.
 
@@ -81,10 +81,11 @@ class SqlSink(RowSink):
         self, url: str, table: str, *, upsert_key: ColumnName | Sequence[ColumnName] = (), create: bool = True
     ) -> None:
         database_at(url)
-        if _TABLE.fullmatch(text_of(table, "the table name", "delays")) is None or table in _OWN:
+        place = TableName.parsed(text_of(table, "the table name", "delays"))
+        if place.name.lower() in _OWN:
             raise SettingError(
-                f"the table name {table!r} cannot be used: write letters, digits and '_', not starting with a digit, "
-                f"at most 63, and not {' or '.join(map(repr, _OWN))}"
+                f"the table name {table!r} cannot be used, because the workbench keeps its records in such a table: "
+                "choose another name"
             )
         key, creates_table = upsert_key_of(upsert_key), true_or_false(create, "create")
         values = {"url": url, "table": table, "upsert_key": key, "creates_table": creates_table}
@@ -125,12 +126,6 @@ class SqlSink(RowSink):
                     "convert or drop it before the sink"
                 )
         check_upsert_key(self.upsert_key, schema, self.table)
-        for key in self.upsert_key:
-            if database.engine.rounds(kind := schema.field(key).type):
-                raise SinkError(
-                    f"{database.engine.name} rounds the key {key!r}, which is {kind}, so that two keys may become one: "
-                    "convert it to microseconds before the sink"
-                )
 
     def for_changes(self, key: tuple[str, ...] | None, schema: pa.Schema) -> SqlSink:
         """A table whose rows are replaced and deleted by the key of the changelog.
@@ -148,11 +143,11 @@ class SqlSink(RowSink):
 
     def place(self) -> Place:
         """The table in the file; SQL names are not case-sensitive."""
-        return Place(self.target.database.identity, self.table.lower())
+        return Place(self.target.database.identity, self.target.identity.lower())
 
     def hold(self, context: SinkContext) -> HeldTable:
         """Acquire the table for the job."""
-        return HeldTable(self.target.database, self.table, context)
+        return HeldTable(self.target.database, self.target.identity, context)
 
     def committed(self) -> Iterable[object]:
         """The rows of the table."""

@@ -11,19 +11,20 @@ import numpy as np
 import pyarrow as pa
 
 from workbench.arguments import text_of, true_or_false, whole_number
-from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, fitted, selected
+from workbench.connectors.columns.exact import fitted
+from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, selected
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import revealed_url
-from workbench.connectors.sql.database import quoted
 from workbench.connectors.sql.notices import Notices
 from workbench.connectors.sql.polled_table import PolledTable, place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
 from workbench.connectors.sql.settling import LEAST, Settling
+from workbench.connectors.sql.table_name import quoted
 from workbench.durations import Duration, format_duration, parse_duration
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SourceError, unknown

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,8 +19,9 @@ from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.connectors.epochs.owner import check_owner
 from workbench.connectors.epochs.row_store import Epoch, due_epochs
-from workbench.connectors.sql.database import Database, quoted, quoted_list
+from workbench.connectors.sql.database import Database
 from workbench.connectors.sql.owner import OwnerRow, create_owners
+from workbench.connectors.sql.table_name import TableName, quoted, quoted_list
 from workbench.errors import SinkError
 
 COMMITS = "workbench_commits"
@@ -33,7 +35,7 @@ class SqlTable:
 
     Attributes:
         database: the database with the table.
-        name: of the table.
+        name: of the table, as a user has written it.
         keys: its primary key, if rows replace one another; otherwise empty.
         attempts: of transactions while the server is unreachable.
     """
@@ -48,10 +50,15 @@ class SqlTable:
         """The table and its database, for messages."""
         return f"the table {self.name!r} of {self.database.url}"
 
+    @cached_property
+    def place(self) -> TableName:
+        """Its name, with its schema."""
+        return TableName.parsed(self.name)
+
     @property
-    def nan_is_null(self) -> str:
-        """The database, if it stores NaN as null."""
-        return "" if self.database.engine.stores_nan else self.database.engine.name
+    def identity(self) -> str:
+        """The same for all names of the table, for records of it."""
+        return self.place.identity(self.database.engine.schema)
 
     def prepare(self, schema: pa.Schema, *, create: bool) -> None:
         """Create what does not exist, and check that rows of `schema` can be written.
@@ -79,7 +86,7 @@ class SqlTable:
                 columns = connection.execute(f"SELECT * FROM {COMMITS} WHERE 1 = 0").description
                 if "run" not in [column[0] for column in columns]:  # created by an earlier version
                     connection.execute(f"ALTER TABLE {COMMITS} ADD COLUMN run VARCHAR DEFAULT ''")
-            names, table = quoted_list(schema.names), quoted(self.name)
+            names, table = quoted_list(schema.names), self.place.sql
             # Writes no row, but fails where rows would fail.
             connection.execute(
                 f"INSERT INTO {table} ({names}) SELECT {names} FROM {table} WHERE 1 = 0 {self._conflict(schema)}"
@@ -105,15 +112,15 @@ class SqlTable:
         given = list(epochs)
 
         def add(connection: Any) -> dict[int, tuple[int, str]]:
-            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
+            check_owner(OwnerRow(connection, self.identity).read(), self.title, run)
             notes = self._notes(connection, writer)
             for epoch in due_epochs(self, notes, writer, runs, given):
-                self.database.engine.insert(connection, self.name, epoch.rows, "")
+                self.database.engine.insert(connection, self.place, epoch.rows, "")
                 connection.execute(
                     f"INSERT INTO {COMMITS} (writer, table_name, subtask, epoch, run) VALUES (?, ?, ?, ?, ?) "
                     "ON CONFLICT (writer, table_name, subtask) "
                     "DO UPDATE SET epoch = excluded.epoch, run = excluded.run",
-                    (writer, self.name, epoch.subtask, epoch.number, runs.own),
+                    (writer, self.identity, epoch.subtask, epoch.number, runs.own),
                 )
             return notes
 
@@ -132,8 +139,8 @@ class SqlTable:
         """
 
         def put(connection: Any) -> None:
-            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
-            self.database.engine.insert(connection, self.name, rows, self._conflict(rows.schema))
+            check_owner(OwnerRow(connection, self.identity).read(), self.title, run)
+            self.database.engine.insert(connection, self.place, rows, self._conflict(rows.schema))
 
         self._atomically(f"write to the table {self.name!r}", put)
 
@@ -147,15 +154,17 @@ class SqlTable:
         Raises:
             SinkError: the database refuses, or another run has taken the table.
         """
-        table, gone, names = quoted(self.name), quoted(_GONE), quoted_list(self.keys)
+        table, names = self.place.sql, quoted_list(self.keys)
+        place = TableName(_GONE, self.database.engine.temporary)
+        gone = quoted(_GONE)
         same = " AND ".join(f"{gone}.{quoted(key)} = {table}.{quoted(key)}" for key in self.keys)
 
         def delete(connection: Any) -> None:
-            check_owner(OwnerRow(connection, self.name).read(), self.title, run)
+            check_owner(OwnerRow(connection, self.identity).read(), self.title, run)
             connection.execute(f"CREATE TEMPORARY TABLE {gone} AS SELECT {names} FROM {table} WHERE 1 = 0")
-            self.database.engine.insert(connection, _GONE, keys, "")
-            connection.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {gone} WHERE {same})")
-            connection.execute(f"DROP TABLE {gone}")
+            self.database.engine.insert(connection, place, keys, "")
+            connection.execute(f"DELETE FROM {table} WHERE EXISTS (SELECT 1 FROM {place.sql} WHERE {same})")
+            connection.execute(f"DROP TABLE {place.sql}")
 
         self._atomically(f"delete from the table {self.name!r}", delete)
 
@@ -169,10 +178,10 @@ class SqlTable:
             return 0
 
         def last(connection: Any) -> int:
-            if not self.database.engine.has_table(connection, COMMITS):
+            if not self.database.engine.has_table(connection, TableName(COMMITS)):
                 return 0
             found = connection.execute(
-                f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+                f"SELECT max(epoch) FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.identity)
             )
             return int(found.fetchone()[0] or 0)
 
@@ -187,9 +196,9 @@ class SqlTable:
         if not self.database.exists():
             return []
         with self.database.transaction(f"read the table {self.name!r}") as connection:
-            if not self.database.engine.has_table(connection, self.name):
+            if not self.database.engine.has_table(connection, self.place):
                 return []
-            rows = connection.execute(f"SELECT * FROM {quoted(self.name)}").fetchall()
+            rows = connection.execute(f"SELECT * FROM {self.place.sql}").fetchall()
         return [tuple(repr(value) if isinstance(value, list | dict) else value for value in row) for row in rows]
 
     def _atomically(self, purpose: str, change: Callable[[Any], T]) -> T:
@@ -209,7 +218,7 @@ class SqlTable:
     def _notes(self, connection: Any, writer: str) -> dict[int, tuple[int, str]]:
         """By subtask: its last epoch, and the run that committed it."""
         rows = connection.execute(
-            f"SELECT subtask, epoch, run FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.name)
+            f"SELECT subtask, epoch, run FROM {COMMITS} WHERE writer = ? AND table_name = ?", (writer, self.identity)
         )
         return {int(subtask): (int(epoch), str(run or "")) for subtask, epoch, run in rows.fetchall()}
 
@@ -218,7 +227,7 @@ class SqlTable:
         parts = [f"{quoted(field.name)} {kind}" for field, kind in zip(schema, types, strict=True)]
         if self.keys:
             parts.append(f"PRIMARY KEY ({quoted_list(self.keys)})")
-        return f"CREATE TABLE IF NOT EXISTS {quoted(self.name)} ({', '.join(parts)})"
+        return f"CREATE TABLE IF NOT EXISTS {self.place.sql} ({', '.join(parts)})"
 
     def _conflict(self, schema: pa.Schema) -> str:
         """The clause for rows whose keys exist already."""
