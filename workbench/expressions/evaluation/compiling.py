@@ -24,6 +24,7 @@ from workbench.expressions.tree.expression import Expression
 from workbench.expressions.tree.node import Coded, Node, constant
 from workbench.expressions.tree.scope import Scope, column_node
 from workbench.expressions.tree.sql import TOO_DEEP, Tree, parse_sql, refuse_half_pairs, render
+from workbench.expressions.tree.strict import NotValidError
 from workbench.expressions.tree.types import CAST_TYPES, cast_type, type_name
 from workbench.origin import Origin
 
@@ -120,6 +121,8 @@ def _compile(expression: Expression | str, text: str, schema: pa.Schema, origin:
         node = scope.node(tree)
         # Arrow selects kernels at run time, so a missing one shows on a batch without rows.
         node.evaluate(pa.RecordBatch.from_arrays([pa.nulls(0, item.type) for item in schema], schema=schema))
+    except NotValidError as error:
+        raise scope.error(error.message) from None
     except pa.ArrowNotImplementedError:
         kinds = {name: type_name(scope.column(name)[1]) for name in Expression(tree).columns}
         listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())

@@ -37,6 +37,8 @@ def _round(scope: Scope, tree: Tree) -> Node:
     decimals = 0 if places is None else scope.constant_int(places, "round")
     if pa.types.is_decimal(node.type):
         return round_decimal(node, decimals, render(tree))
+    if pa.types.is_floating(node.type) and abs(decimals) > _PLACES_MAX:
+        raise scope.error(f"{render(tree)} rounds to {decimals} places: write -{_PLACES_MAX} to {_PLACES_MAX}")
     options = pc.RoundOptions(decimals, round_mode="half_towards_infinity")
     if pa.types.is_floating(node.type) and decimals > 0:
         return call(_as_written(decimals, options), [node], node.type, render(tree))
@@ -73,6 +75,8 @@ def _as_written(decimals: int, options: pc.RoundOptions) -> Callable[[Datum], Da
     return run
 
 
+_PLACES_MAX = 308
+"""The places of a double, before its point and behind it."""
 _NEAR = 2.0**-50
 """How far, relative to a number, the rounding of products can move it past a half."""
 

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.expressions.tree.node import Datum, Node, apply, apply_or_null, call, null_of
-from workbench.expressions.tree.text_times import days_of_text, micros_of_text
+from workbench.expressions.tree.strict import NotValidError
+from workbench.expressions.tree.text_times import TIME_ALONE, days_of_text, micros_of_text
 from workbench.expressions.tree.types import INSTANT, LOCAL
 
 _SPACE = " \t\n\r\f\v"
@@ -43,6 +44,8 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
     if pa.types.is_floating(type_):
         plain = _read(_replace(_matching(trimmed, _DOUBLE), "^[+]", ""), type_, text)
         return call(_completed(float_of_text, type_, _UNUSUAL), [plain, trimmed], type_, text)
+    if pa.types.is_date(type_) or type_ in (INSTANT, LOCAL):
+        _check_is_no_clock(node, type_)
     if pa.types.is_date(type_):
         plain = _read(_matching(trimmed, f"^{_DAY}$"), type_, text)
         return call(_completed(days_of_text, pa.int32(), _YEAR), [plain, trimmed], type_, text)
@@ -52,6 +55,25 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
         moment = call(_completed(parse, pa.int64(), _YEAR), [plain, trimmed], LOCAL, text)
         return apply("cast", [moment], type_, text, pc.CastOptions.unsafe(type_))
     return None
+
+
+def _check_is_no_clock(node: Node, type_: pa.DataType) -> None:
+    """Refuse a constant text for which Spark asks its clock, or that it takes for a special value.
+
+    Raises:
+        NotValidError: for example ``'now'``.
+    """
+    if node.constant is None or not node.constant.is_valid:
+        return
+    given = str(node.constant.as_py()).strip()
+    if given.lower() in _SPECIAL_TIMES or (not pa.types.is_date(type_) and TIME_ALONE.fullmatch(given)):
+        raise NotValidError(
+            f"{node.text} is a time of the day on which the query runs, or a special value: write the date, as in "
+            "'2013-01-31 06:00:00'"
+        )
+
+
+_SPECIAL_TIMES = ("epoch", "now", "today", "tomorrow", "yesterday")
 
 
 def _completed(
@@ -113,11 +135,17 @@ def format_text(node: Node, text: str) -> Node | None:
     if pa.types.is_timestamp(type_):
         local = apply("cast", [node], LOCAL, text, pc.CastOptions.unsafe(LOCAL))
         written = apply("strftime", [local], pa.string(), text, pc.StrftimeOptions("%Y-%m-%d %H:%M:%S"))
-        return _replace(_replace(written, r"(\.[0-9]*?)0+$", r"\1"), r"\.$", "")
+        return _signed(_replace(_replace(written, r"(\.[0-9]*?)0+$", r"\1"), r"\.$", ""))
     tests = (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date, pa.types.is_decimal)
     if any(test(type_) for test in tests):
-        return apply("cast", [node], pa.string(), text, pc.CastOptions.safe(pa.string()))
+        written = apply("cast", [node], pa.string(), text, pc.CastOptions.safe(pa.string()))
+        return _signed(written) if pa.types.is_date(type_) else written
     return None
+
+
+def _signed(node: Node) -> Node:
+    """Dates with the sign that Spark writes before a year of more than four digits."""
+    return _replace(node, r"^([0-9]{5,}-)", r"+\1")
 
 
 def _matching(node: Node, pattern: str) -> Node:

@@ -314,6 +314,7 @@ _FORMATS = {
 }
 """Letters of a pattern: the same in C's notation, and the unit below which instants are equal in it."""
 _UNITS = ("day", "hour", "minute", "second")
+_YEAR_10000_S = 253_402_300_800
 
 
 def _date_format(scope: Scope, tree: Tree) -> Node:
@@ -325,34 +326,42 @@ def _date_format(scope: Scope, tree: Tree) -> Node:
     if not is_time(node.type):
         raise scope.needs("date_format", "a timestamp or date", node, "timestamp")
     wanted = scope.constant_text(wanted, "date_format")
-    pattern, unit, at = "", 0, 0
+    pattern, signed, unit, at = "", "", 0, 0
     for match in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", wanted):
         found = match.group()
         if found[0] == "'":
-            pattern += (found[1:-1] or "'").replace("%", "%%")
+            letters = (found[1:-1] or "'").replace("%", "%%")
         elif found in _FORMATS:
             letters, below = _FORMATS[found]
-            pattern, unit = pattern + letters, max(unit, _UNITS.index(below))
+            unit = max(unit, _UNITS.index(below))
         elif found[0].isalpha():
             raise scope.error(f"{render(tree)} has {found!r} in its pattern: valid are {', '.join(_FORMATS)}")
         else:
-            pattern += found.replace("%", "%%")
+            letters = found.replace("%", "%%")
+        pattern, signed = pattern + letters, signed + ("+%Y" if found == "yyyy" else letters)
         at = match.end()
     if at < len(wanted):
         raise scope.error(f"{render(tree)}: a quotation mark in its pattern is not closed")
-    return call(_formatting(pattern, _UNITS[unit]), [widen(node, LOCAL)], _TEXT, render(tree))
+    return call(_formatting(pattern, signed, _UNITS[unit]), [widen(node, LOCAL)], _TEXT, render(tree))
 
 
-def _formatting(pattern: str, unit: str) -> Callable[[Datum], Datum]:
-    flooring, writing = pc.RoundTemporalOptions(1, unit), pc.StrftimeOptions(pattern)
+def _formatting(pattern: str, signed: str, unit: str) -> Callable[[Datum], Datum]:
+    """Args: pattern; the same with a sign before the year, as Spark writes those of more than four digits; the unit."""
+    flooring = pc.RoundTemporalOptions(1, unit)
+
+    def formatted(seconds: Any) -> Any:
+        texts = pc.strftime(seconds, pattern)
+        late = pc.greater_equal(seconds, pa.scalar(_YEAR_10000_S, pa.timestamp("s")))
+        if signed == pattern or not (late.as_py() if isinstance(late, pa.Scalar) else pc.any(late).as_py()):
+            return texts
+        return pc.if_else(late, pc.strftime(seconds, signed), texts)
 
     def written(value: Datum) -> Datum:
         seconds: Any = pc.call_function("floor_temporal", [value], flooring).cast(pa.timestamp("s"))
         if isinstance(seconds, pa.Scalar):
-            return pc.call_function("strftime", [seconds], writing)
+            return formatted(seconds)
         coded = seconds.dictionary_encode()
-        texts = pc.call_function("strftime", [coded.dictionary], writing)
-        return texts.take(coded.indices)
+        return formatted(coded.dictionary).take(coded.indices)
 
     return written
 

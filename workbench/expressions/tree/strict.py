@@ -114,6 +114,20 @@ class StrictParser(Spark.Parser):  # type: ignore[misc]
             return self._suffixed(f"-{following[1].text}", following[3].text.upper())
         return super()._parse_unary()
 
+    def _positive(self) -> Any:
+        """A sign ``+``, which the parser leaves out, although Spark takes it only before a number."""
+        token, following = self._prev, self._curr
+        if following is None or following.token_type != TokenType.NUMBER:
+            raise NotValidError(
+                "the sign + is only supported before a literal number: leave it out", token.start, token.end
+            )
+        return self._parse_unary()
+
+    UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
+        **Spark.Parser.UNARY_PARSERS,
+        TokenType.PLUS: lambda self: self._positive(),
+    }
+
     def _suffixed(self, digits: str, suffix: str) -> Any:
         """A literal such as ``127Y`` or ``1.5BD``."""
         token, written = self._prev, f"{digits}{suffix}"
