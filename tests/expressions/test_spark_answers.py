@@ -97,7 +97,7 @@ _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 COUNTED = [
     ("spark_expressions.csv", {"choice": 5, "exact": 108, "refused": 146}),
-    ("spark_siblings.csv", {"choice": 31, "exact": 903, "refused": 290}),
+    ("spark_siblings.csv", {"choice": 36, "exact": 904, "refused": 290}),
 ]
 """The files, and how many of their expressions are in which state."""
 

@@ -115,10 +115,10 @@ def _of_double(kernel: str, name: str) -> Builder:
 
 
 def _logarithm(scope: Scope, tree: Tree) -> Node:
-    """The natural logarithm; null for zero and below, as in Spark."""
+    """The natural logarithm; null for zero and below, and NaN for NaN, as in Spark."""
     node = widen(scope.number(tree.this, "ln"), _DOUBLE)
-    positive = apply("greater", [node, constant(pa.scalar(0.0), "0")], _BOOL, "")
-    kept = apply("if_else", [positive, node, null_of(_DOUBLE)], _DOUBLE, "")
+    below = apply("less_equal", [node, constant(pa.scalar(0.0), "0")], _BOOL, "")
+    kept = apply("if_else", [below, null_of(_DOUBLE), node], _DOUBLE, "")
     return apply("ln", [kept], _DOUBLE, render(tree))
 
 

@@ -369,6 +369,12 @@ def _formatting(pattern: str, signed: str, unit: str) -> Callable[[Datum], Datum
 # names ------------------------------------------------------------------------------------------------------------
 
 
+def _positive(scope: Scope, tree: Tree) -> Node:
+    """The sign ``+`` before an operand, which the parser has kept."""
+    (operand,) = _operands(scope, tree, 1)
+    return scope.number(operand, "+")
+
+
 def _operands(scope: Scope, tree: Tree, count: int) -> list[Tree]:
     if len(tree.expressions) != count:
         raise scope.error(f"{render(tree)} has {len(tree.expressions)} operands instead of {count}")
@@ -381,6 +387,7 @@ _BY_NAME: dict[str, Builder] = {
     "DATE_FORMAT": _date_format,
     "JSON_ARRAY_LENGTH": json_array_length,
     "JSON_VALUE": json_value,
+    "POSITIVE": _positive,
 }
 """Functions that sqlglot does not know by a class of their own; Spark has only JSON_ARRAY_LENGTH."""
 

@@ -115,13 +115,10 @@ class StrictParser(Spark.Parser):  # type: ignore[misc]
         return super()._parse_unary()
 
     def _positive(self) -> Any:
-        """A sign ``+``, which the parser leaves out, although Spark takes it only before a number."""
-        token, following = self._prev, self._curr
-        if following is None or following.token_type != TokenType.NUMBER:
-            raise NotValidError(
-                "the sign + is only supported before a literal number: leave it out", token.start, token.end
-            )
-        return self._parse_unary()
+        """A sign ``+``, which the parser would leave out also before what is no number."""
+        is_literal = self._curr is not None and self._curr.token_type == TokenType.NUMBER
+        operand = self._parse_unary()
+        return operand if is_literal or operand is None else _by_name("POSITIVE", [operand])
 
     UNARY_PARSERS: ClassVar[dict[Any, Any]] = {
         **Spark.Parser.UNARY_PARSERS,
