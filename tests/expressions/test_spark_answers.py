@@ -96,7 +96,7 @@ _WHOLE = ("tinyint", "smallint", "int", "bigint")
 
 
 COUNTED = [
-    ("spark_expressions.csv", {"choice": 5, "exact": 108, "refused": 146}),
+    ("spark_expressions.csv", {"choice": 5, "exact": 109, "refused": 145}),
     ("spark_siblings.csv", {"choice": 36, "exact": 904, "refused": 290}),
 ]
 """The files, and how many of their expressions are in which state."""

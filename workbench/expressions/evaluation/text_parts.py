@@ -417,6 +417,6 @@ BUILDERS: dict[type, Builder] = {
 
 FUNCTIONS = (
     *("count_char", "date_format", "instr", "left", "lpad", "regexp_count", "regexp_extract", "regexp_replace"),
-    *("repeat", "reverse", "right", "rpad", "split", "split_index", "split_part"),
+    *("positive", "repeat", "reverse", "right", "rpad", "split", "split_index", "split_part"),
 )
 """Their names."""
