@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from random import Random
-from threading import Event
+from threading import Event, Thread
 from typing import Any, cast
+from unittest.mock import ANY
 
 import psycopg
 import pyarrow as pa
@@ -26,7 +28,7 @@ from workbench.connectors.postgresql_log.savepoints import copy_for
 from workbench.connectors.postgresql_log.server import Server, SlotFacts
 from workbench.errors import PlanError, SettingError, SourceError
 from workbench.operators.changelogs.keyed_upserts import UNCHANGED
-from workbench.operators.changelogs.row_kinds import KIND
+from workbench.operators.changelogs.row_kinds import BEFORE, DELETE, KIND
 from workbench.operators.contract.base import OperatorContext
 
 SCHEMA = {"id": pa.int64(), "v": pa.string(), "n": pa.int32()}
@@ -170,6 +172,69 @@ def state_of(changes: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [rows[key] for key in sorted(rows)]
 
 
+class Followed:
+    """A source and the operator that completes its changes, and the rows that these lead to."""
+
+    def __init__(self, server: Database, **rest: Any) -> None:
+        self._server, self._rest = server, rest
+        self.rows: dict[Any, tuple[Any, ...]] = {}
+        self.is_over = False
+        self._start(None, None)
+
+    def _start(self, saved: Any, kept: Any) -> None:
+        self.reader = self._server.reader(saved, **self._rest)
+        source = self._server.source(**self._rest)
+        self._operator = source.completed_by.create([source.schema])
+        self._operator.open(OperatorContext())
+        if kept is not None:
+            self._operator.restore([{"rows": kept}])
+
+    def restart(self) -> None:
+        """As after a failure right behind a checkpoint, which is the saved state and nothing else."""
+        saved, rows = self.reader.snapshot(), cast("Any", self._operator.snapshot(1)["rows"])
+        self.reader.close()
+        until(lambda: not self._server.run("SELECT 1 FROM pg_replication_slots WHERE active"))
+        self._start(saved or None, rows())
+
+    def poll(self, most: int = 1000) -> int:
+        """Take some changes; returns how many."""
+        fetched = self.reader.poll(most)
+        self.is_over = isinstance(fetched, Exhausted)
+        if not isinstance(fetched, Fetched):
+            return 0
+        self._operator.process(fetched.records, 0, cast("Any", self))
+        return fetched.records.batch.num_rows
+
+    def emit(self, records: Any) -> None:
+        """Changes of the operator: each removes a row that is there, and adds one that is not."""
+        for row in records.batch.to_pylist():
+            kind, cells = row.pop(KIND), tuple(row.values())
+            if kind in (BEFORE, DELETE):
+                assert self.rows.pop(cells[0]) == cells
+            else:
+                assert cells[0] not in self.rows
+                self.rows[cells[0]] = cells
+
+    def part(self) -> None:
+        """Read the next part of the copy, if there is one."""
+        until(lambda: self.poll() or self.reader.snapshot().get("copied"))
+
+    def copy(self) -> None:
+        """Read all that is left of the copy, and no change after it."""
+        while not self.reader.snapshot()["copied"]:
+            self.part()
+
+    def read_to(self, lsn: int, most: int = 1000) -> None:
+        """Read all changes before a place in the log."""
+
+        def there() -> bool:
+            self.poll(most)
+            saved = self.reader.snapshot()
+            return bool(saved) and saved["copied"] and not saved["missing"] and saved["done"] >= lsn
+
+        until(there)
+
+
 def refusal(reader: Any) -> str:
     """What the reader says when it gives up."""
     said: list[str] = []
@@ -288,6 +353,136 @@ def test_keys_that_move_over_the_border_of_a_part_are_there_once(server: Databas
     assert state_of(found) == server.table()
     assert [row[3] for row in found if row[:2] == ("put", 2)] == [2, 17]
     assert [row[3] for row in found if row[:2] == ("put", 18)] == [2]
+
+
+MOVES = {
+    "alone": ["UPDATE t SET id = -3, n = 0 WHERE id = 18"],
+    "behind a deletion": ["BEGIN", "DELETE FROM t WHERE id = 4", "UPDATE t SET id = -3 WHERE id = 18", "COMMIT"],
+    "to a key that is free since": ["DELETE FROM t WHERE id = 2", "UPDATE t SET id = 2 WHERE id = 18"],
+    "and is changed": ["UPDATE t SET id = -3 WHERE id = 18", "UPDATE t SET n = 0 WHERE id = -3"],
+    "and is removed": ["UPDATE t SET id = -3 WHERE id = 18", "DELETE FROM t WHERE id = -3"],
+    "and its value changes": ["UPDATE t SET id = -3 WHERE id = 18", "UPDATE t SET v = 'small' WHERE id = -3"],
+    "twice": ["UPDATE t SET id = -3 WHERE id = 18", "UPDATE t SET id = -4 WHERE id = -3"],
+    "and back": ["UPDATE t SET id = -3 WHERE id = 18", "UPDATE t SET id = 18 WHERE id = -3"],
+    "and leaves its key": [
+        *("UPDATE t SET id = -3 WHERE id = 18", "UPDATE t SET id = 30 WHERE id = -3"),
+        "UPDATE t SET id = -3 WHERE id = 17",
+    ],
+    "all at once": ["UPDATE t SET id = -id WHERE id > 5"],
+}
+
+
+@pytest.mark.parametrize("moves", MOVES.values(), ids=MOVES.keys())
+def test_a_row_that_moves_to_a_part_that_was_copied_keeps_its_large_value(server: Database, moves: list[str]) -> None:
+    large(server, 20)
+    followed = Followed(server, chunk_rows=5)
+    followed.part()
+    server.run(*moves)
+    followed.copy()
+    server.run("UPDATE t SET n = n + 100 WHERE id IN (-4, 3, 18)")
+    followed.read_to(server.end())
+    assert list_of(followed) == server.table()
+    server.run("UPDATE t SET id = id + 1000, n = 7")
+    followed.read_to(server.end())
+    assert list_of(followed) == server.table()
+    assert followed.reader.snapshot()["again"] == []
+
+
+def large(server: Database, rows: int) -> None:
+    """Fill the table with large values, each another."""
+    server.run(
+        "ALTER TABLE t ALTER v SET STORAGE EXTERNAL",
+        f"INSERT INTO t SELECT i, repeat(chr(64 + i), 3000), i FROM generate_series(1, {rows}) i",
+    )
+
+
+def list_of(followed: Followed) -> list[tuple[Any, ...]]:
+    return [followed.rows[key] for key in sorted(followed.rows)]
+
+
+def test_a_truncation_keeps_what_was_copied_again_behind_it(server: Database) -> None:
+    large(server, 20)
+    followed = Followed(server, chunk_rows=5)
+    followed.part()
+    server.run("UPDATE t SET id = -3 WHERE id = 18")
+    followed.copy()
+    server.run("TRUNCATE t", "INSERT INTO t VALUES (-3, 'new', 1), (5, 'new', 1)", "UPDATE t SET n = 2")
+    followed.read_to(server.end())
+    assert list_of(followed) == server.table() == [(-3, "new", 2), (5, "new", 2)]
+
+
+def test_a_row_is_copied_again_when_its_transactions_are_visible(server: Database) -> None:
+    large(server, 20)
+    followed = Followed(server, chunk_rows=5)
+    followed.part()
+    server.run("UPDATE t SET id = -3 WHERE id = 18")
+    followed.copy()
+    server.run("ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()")
+    with server.connected() as other:
+        until(lambda: other.execute("SHOW synchronous_standby_names").fetchone() == ("nobody",))
+        waiting = Thread(target=other.execute, args=("UPDATE t SET id = -4, n = 0 WHERE id = -3",))
+        waiting.start()
+        try:
+            until(lambda: server.run("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
+            end = server.end()
+            until(lambda: followed.poll() < 0 or followed.reader.snapshot()["done"] >= end)
+            for _ in range(5):
+                assert sorted(followed.reader.snapshot()["missing"]) == sorted([[["-3"], ANY], [["-4"], ANY]])
+                assert -3 not in followed.rows
+                followed.poll()
+                followed.restart()
+        finally:
+            server.run("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+            waiting.join()
+    followed.read_to(server.end())
+    assert list_of(followed) == server.table()
+    assert followed.rows[-4][1] == "R" * 3000
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("bigint", 1), ("bigint", 2), ("numeric", 3), ("text", 4)])
+def test_rows_that_move_at_random_are_read_exactly(server: Database, kind: str, seed: int) -> None:
+    chance, keys = Random(seed), range(100, 140)
+    server.run(f"ALTER TABLE t ALTER id TYPE {kind} USING NULL, ALTER v SET STORAGE EXTERNAL")
+    server.run("INSERT INTO t SELECT i, repeat(chr(i), 3000), 0 FROM generate_series(100, 139, 2) i")
+    schema = SCHEMA | ({} if kind == "bigint" else {"id": pa.string()})
+    followed = Followed(server, chunk_rows=4, schema=schema)
+
+    def changed(connection: Any) -> None:
+        a, b = chance.sample(keys, 2)
+        statement = chance.choice(
+            (
+                *(f"UPDATE t SET id = {b}, n = {a} WHERE id = '{a}'",) * 4,
+                f"UPDATE t SET n = n + 1 WHERE n % 5 = {a % 5}",
+                f"DELETE FROM t WHERE id = '{a}'",
+                f"INSERT INTO t VALUES ({a}, repeat('{b % 10}', 3000), {a})",
+                f"UPDATE t SET v = repeat(chr({b}), 3000) WHERE id = '{a}'",
+            )
+        )
+        with suppress(psycopg.errors.UniqueViolation), connection.transaction():
+            connection.execute(statement)
+
+    def step() -> None:
+        with server.connection.transaction():
+            for _ in range(chance.randrange(1, 4)):
+                changed(server.connection)
+
+    for most in range(60):
+        chance.choice((step, step, followed.part, lambda most=most: followed.poll(most + 1)))()
+        if chance.random() < 0.05:
+            followed.restart()
+    followed.read_to(server.end(), 2)
+    assert list_of(followed) == sorted(
+        server.run(f"SELECT id::{'bigint' if kind == 'bigint' else 'text'}, v, n FROM t")
+    )
+
+
+def test_a_bounded_source_ends_behind_all_that_its_copy_has_seen(server: Database) -> None:
+    large(server, 20)
+    followed = Followed(server, chunk_rows=5, bounded=True)
+    followed.part()
+    server.run("UPDATE t SET id = 21 WHERE id = 2", "UPDATE t SET id = -3 WHERE id = 18")
+    until(lambda: followed.poll() < 0 or followed.is_over)
+    assert list_of(followed) == server.table()
 
 
 def test_only_what_commits_comes_in_the_order_of_commits(server: Database) -> None:

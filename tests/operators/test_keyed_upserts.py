@@ -86,6 +86,8 @@ def test_a_row_with_another_key_keeps_the_value() -> None:
     single = [("+I", 1, "x", "large"), ("-D", 1, "x", "large"), ("+I", 9, "z", "large")]
     assert changes(made(), *([each] for each in events)) == single
     assert changes(made(), events) == single[2:]  # in one batch, the others cancel each other
+    changed: list[Event] = [(AFTER, 1, "v", None, SAME_B), gone(1), (AFTER, 9, "z", None, MOVED_B)]
+    assert changes(made(), events[:1], changed) == single
 
 
 def test_a_value_that_no_earlier_row_has_is_refused() -> None:

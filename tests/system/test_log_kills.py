@@ -81,11 +81,7 @@ class Writers:
             elif kind < 0.75:
                 database.execute("DELETE FROM t WHERE id BETWEEN %s AND %s", (key, key + 5))
             elif kind < 0.9:
-                # With the large value: that of a row whose key changes during the copy is not known otherwise.
-                database.execute(
-                    "UPDATE t SET id = %s, g = %s, large = repeat('z', 3000) WHERE id = %s",
-                    (chance.randrange(KEYS), key % 7, key),
-                )
+                database.execute("UPDATE t SET id = %s, g = %s WHERE id = %s", (chance.randrange(KEYS), key % 7, key))
             else:
                 with suppress(_BackOutError), database.transaction():
                     database.execute("DELETE FROM t WHERE id BETWEEN %s AND %s", (key, key + 300))

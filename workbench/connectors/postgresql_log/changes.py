@@ -67,13 +67,13 @@ class Changes:
         self._next: Message | None = None
 
     def take(self, wire: Wire, most: int) -> pa.RecordBatch | None:
-        """The next changes, about as many as this; None: there is none now.
+        """The next changes, about as many as this; None: there is none now, or only rows that have to be copied again.
 
         Raises:
             SourceError: a message or a value that cannot be read.
             WireError: the connection is lost.
         """
-        while self._rows is None or len(self._rows) < most:
+        while max(len(self._copy.state.missing), 0 if self._rows is None else len(self._rows)) < most:
             message = self._next
             if message is None:
                 frame = self._frame(wire)
@@ -103,12 +103,6 @@ class Changes:
         """The server has nothing up to this place."""
         if not self.position.commit and end > self.position.done:
             self.position = Position(end)
-            self._note_newer(end)
-
-    def _note_newer(self, commit: int) -> None:
-        """The copy has nothing of what commits at this place or later."""
-        if commit >= self._copy.until:
-            self._copy.parts = []
 
     def _handle(self, message: Message) -> None:
         match message:
@@ -121,7 +115,6 @@ class Changes:
             case Begin(commit, xid):
                 self.position = Position(self.position.done, commit, 0)
                 self._xid = xid
-                self._note_newer(commit)
             case Commit(end):
                 self.position = Position(end)
             case Relation() if message.oid == self._oid:
@@ -161,9 +154,15 @@ class Changes:
         old_key = None if old is None else self._key(old)
         new_key = None if new is None else self._key(new)
         moved = old_key is not None and new_key is not None and old_key != new_key
+        had = False
         if old_key is not None and (moved or new is None) and not self._is_copied(old_key):
             rows.delete(old_key)
-        if new is not None and new_key is not None and not self._is_copied(new_key):
+            had = True
+        if new is None or new_key is None or self._is_copied(new_key):
+            return
+        if moved and not had and UNCHANGED in new:  # no part has the row
+            self._copy.state.missing[new_key] = self._xid
+        else:
             rows.put(new, moved=moved)
 
     def _key(self, cells: Sequence[Cell]) -> Key:
@@ -173,17 +172,26 @@ class Changes:
         return key
 
     def _is_copied(self, key: Key) -> bool:
-        """Whether the copy has the transaction's changes of a key already."""
-        return bool(self._copy.parts) and self._seen_by([key])[0].has(self._xid)
+        """Whether the copy has the transaction's changes of a key already, or will have them."""
+        state = self._copy.state
+        if key in state.missing:
+            state.missing[key] = self._xid
+            return True
+        if (seen := state.again.get(key)) is not None:
+            return seen.has(self._xid)
+        return bool(state.parts) and self._seen_by([key])[0].has(self._xid)
 
     def _truncate(self) -> None:
-        has = {seen.has(self._xid) for _, seen, _ in self._copy.parts}
+        state = self._copy.state
+        has = {seen.has(self._xid) for _, seen in state.parts}
         if has == {True, False}:
             raise SourceError(
                 f"{self._name!r} was truncated while it was copied: start the job anew, which copies the table again"
             )
         if True in has:
             return
+        later = [key for key, seen in state.again.items() if seen.has(self._xid)]  # they are cleared with the others
+        state.missing = dict.fromkeys([*state.missing, *later], self._xid)
         if self._rows is None:
             layout = self._layout or Layout((), ((25, -1),) * len(self._schema))
             self._rows = Rows(self._schema, self._keys, layout)

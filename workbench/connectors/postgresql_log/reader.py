@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
@@ -13,7 +15,7 @@ from workbench.connectors.contract.retries import Retries
 from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.changes import Changes
 from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
-from workbench.connectors.postgresql_log.copying import Copy, Key
+from workbench.connectors.postgresql_log.copying import Copy, CopyState, Key
 from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
 from workbench.connectors.postgresql_log.retention import Retention
 from workbench.connectors.postgresql_log.rows import Layout, Rows
@@ -70,8 +72,7 @@ class PostgresLogReader(SourceReader):
         self._end: int | None = None
         self._oid: int | None = None
         self._types: tuple[tuple[int, int], ...] = ()
-        self._saved_parts: list[tuple[Key, Seen, int]] = []
-        self._is_copied = False
+        self._state = CopyState()
         self._drop()
 
     def _drop(self) -> None:
@@ -109,7 +110,7 @@ class PostgresLogReader(SourceReader):
     def progress(self) -> Mapping[str, SplitProgress]:
         if not self.splits() or self._position is None:
             return {}
-        what = str(self._position) if self._is_copied else f"a copy before {self._position}"
+        what = str(self._position) if self._state.is_whole else f"a copy before {self._position}"
         if (known := self._retention.known) is None:
             return {self._source.table: SplitProgress(what)}
         facts, told_us = known
@@ -119,14 +120,9 @@ class PostgresLogReader(SourceReader):
 
     @property
     def _ended(self) -> bool:
-        place = self._position
-        return (
-            self._is_copied
-            and place is not None
-            and self._end is not None
-            and not place.commit
-            and (place.done >= self._end)
-        )
+        place, end = self._position, self._end
+        is_read = place is not None and end is not None and not place.commit and place.done >= end
+        return is_read and self._state.is_settled
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         if not self._is_own or self._ended:
@@ -139,7 +135,7 @@ class PostgresLogReader(SourceReader):
                 return self._prepare(now_us)
             self._retention.look(now_us, self._background, self._server)
             self._confirm()
-            if not self._is_copied:
+            if not self._state.is_whole:
                 return self._copy_rows(max_records, now_us)
             return self._read(max_records, now_us)
         except (self._server.errors, WireError, TimeoutError) as error:
@@ -149,16 +145,14 @@ class PostgresLogReader(SourceReader):
         if not self._is_own or self._position is None:
             return {}
         place = self._position
-        parts = self._saved_parts if self._copy is None else self._copy.parts
         return {
             "done": place.done,
             "commit": place.commit,
             "index": place.index,
             "end": self._end,
             "oid": self._oid,
-            "copied": self._is_copied,
-            "parts": [[list(end), str(seen), until] for end, seen, until in parts],
             "types": [list(each) for each in self._types],
+            **self._state.saved(),
         }
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -168,9 +162,7 @@ class PostgresLogReader(SourceReader):
                 self._position = Position(done, commit, index)
                 self._end = value_in(snapshot, "end", int | None)
                 self._oid = value_in(snapshot, "oid", int)
-                self._is_copied = value_in(snapshot, "copied", bool)
-                parts = value_in(snapshot, "parts", tuple[tuple[tuple[str, ...], str, int], ...])
-                self._saved_parts = [(end, Seen.parsed(seen), until) for end, seen, until in parts]
+                self._state = CopyState.restored(snapshot)
                 self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
 
     def complete(self, snapshot: Snapshot) -> None:
@@ -218,8 +210,7 @@ class PostgresLogReader(SourceReader):
         self._report_us = found.report_us
         if source.bounded and self._end is None:
             self._end = found.flushed
-        self._copy = Copy(found.table, source.columns.names, source.key, source.chunk_rows)
-        self._copy.parts, self._copy.is_whole = self._saved_parts, self._is_copied
+        self._copy = Copy(found.table, source.columns.names, source.key, source.chunk_rows, self._state)
         return WaitUntil(now_us)
 
     def _prepared(self) -> Prepared:
@@ -262,33 +253,60 @@ class PostgresLogReader(SourceReader):
     # the copy ----------------------------------------------------------------------------------------------------
 
     def _copy_rows(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
-        copy, table = self._copy, self._table
+        copy = self._copy
         assert copy is not None
-        assert table is not None
         if self._copied is None:
-            if self._copying is None:
-                self._copying = self._background.begin(lambda: copy.next_part(self._server))
-            if not self._copying.is_over:
+            self._copied, self._given = self._queried(copy.next_part), 0
+            if self._copied is None:
                 return WaitUntil(now_us + _LOOK_US)
-            self._copied, self._copying, self._given = self._copying.result(), None, 0
-            self._retries.succeeded()
-        copied, source = self._copied, self._source
+        copied, rows = self._copied, self._no_rows()
         texts = copied.rows[self._given : self._given + max_records]
-        layout = Layout.of_table(table, source.columns)
-        rows = Rows(source.columns, self._key_places, layout)
         for each in texts:
             rows.put(each)
         batch = rows.batch() if texts else None
         self._given += len(texts)
         is_last = self._given == len(copied.rows)
-        key = tuple(str(texts[-1][place]) for place in self._key_places) if texts else None
-        copy.deliver(copied, key, is_last=is_last)
-        self._is_copied = copy.is_whole
+        copy.deliver(copied, self._key_of(texts[-1]) if texts else None, is_last=is_last)
         if is_last:
             self._copied = None
-        if batch is None:
-            return WaitUntil(now_us)
-        place = f"{source.table} of {source.server}, a copy"
+        return WaitUntil(now_us) if batch is None else self._fetched(batch, "a copy")
+
+    def _copy_again(self, now_us: int) -> Fetched | WaitUntil:
+        """Copy the rows that are missing, before anything else is read."""
+        copy = self._copy
+        assert copy is not None
+        if (copied := self._queried(copy.missing_rows)) is None:
+            return WaitUntil(now_us + _LOOK_US)
+        found, rows = {self._key_of(each): each for each in copied.rows}, self._no_rows()
+        for key in copy.deliver_again(copied):
+            if (row := found.get(key)) is None:
+                rows.delete(key)
+            else:
+                rows.put(row)
+        return self._fetched(rows.batch(), "a copy") if rows else WaitUntil(now_us + _LOOK_US)
+
+    def _queried(self, act: Callable[[Server], Copied]) -> Copied | None:
+        """What a query returns that was begun; None: it is not over."""
+        if self._copying is None:
+            self._copying = self._background.begin(lambda: act(self._server))
+        if not self._copying.is_over:
+            return None
+        copied, self._copying = self._copying.result(), None
+        self._retries.succeeded()
+        return copied
+
+    def _no_rows(self) -> Rows:
+        """For rows of a query."""
+        columns = self._source.columns
+        assert self._table is not None
+        return Rows(columns, self._key_places, Layout.of_table(self._table, columns))
+
+    def _key_of(self, row: Sequence[str | None]) -> Key:
+        return tuple(str(row[place]) for place in self._key_places)
+
+    def _fetched(self, batch: pa.RecordBatch, what: str) -> Fetched:
+        source = self._source
+        place = f"{source.table} of {source.server}, {what}"
         return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: place)
 
     @property
@@ -299,6 +317,8 @@ class PostgresLogReader(SourceReader):
     # the log -----------------------------------------------------------------------------------------------------
 
     def _read(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
+        if self._state.missing:
+            return self._copy_again(now_us)
         source, place, table, copy = self._source, self._position, self._table, self._copy
         assert place is not None
         assert table is not None
@@ -312,11 +332,11 @@ class PostgresLogReader(SourceReader):
         if self._changes.position != place:
             self._retries.succeeded()
         self._position, self._types = self._changes.position, self._changes.types
+        self._state.pass_by(self._position.commit or self._position.done)
         if batch is None:
-            return self._looks.next(now_us)
+            return WaitUntil(now_us) if self._state.missing else self._looks.next(now_us)
         self._looks.found()
-        where = f"{source.table} of {source.server}, {place}"
-        return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: where)
+        return self._fetched(batch, str(place))
 
     def _seen_by(self, keys: Sequence[Key]) -> list[Seen]:
         copy = self._copy
@@ -328,8 +348,6 @@ class PostgresLogReader(SourceReader):
     def _failed(self, error: Exception, now_us: int) -> WaitUntil:
         """Wait before the next attempt, or give up."""
         source = self._source
-        if self._copy is not None:
-            self._saved_parts = self._copy.parts
         if self._wire is not None:
             self._wire.close()
         self._background.begin(self._server.close)

@@ -231,10 +231,11 @@ class Server:
         with self._connection.transaction():
             self.rows("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             self.rows(f"LOCK TABLE {table} IN ACCESS SHARE MODE")
-            seen = Seen.parsed(str(self.rows("SELECT pg_current_snapshot()::text")[0][0]))
+            seen, until = Seen.parsed(str(self.rows("SELECT pg_current_snapshot()::text")[0][0])), self.end()
             with self._connection.cursor().copy(f"COPY ({select}) TO STDOUT", parameters or None) as copy:
                 rows = list(copy.rows())
-            return Copied(rows, seen, self.end())
+            self.rows("SELECT pg_current_xact_id()")  # so that the commit is in the log, and carries it behind `until`
+            return Copied(rows, seen, until)
 
 
 def _slot_facts(row: Sequence[Any]) -> SlotFacts:

@@ -158,8 +158,8 @@ class _KeyedUpserts(Operator):
         heads = self._rows.heads(touched)
         had = heads >= 0
         before = self._rows.take(heads[had])
-        deleted = self._last_deleted(rows, codes, kinds)
         rows = self._completed(rows, marks.slice(begin, end - begin), codes)
+        deleted = self._last_deleted(rows, codes, kinds)
         after = rows.take(pa.array(chosen[has]))
         same = np.zeros(len(touched), np.bool_)
         both = had & has
