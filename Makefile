@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills log-kills clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -114,6 +114,9 @@ kills: install-dev  ## kill -9 the process of running jobs at random moments (KI
 
 connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka, NATS and MQTT, which also restart (KILLS=300 RESTARTS=50)
 	@WORKBENCH_KILLS=$(KILLS) WORKBENCH_RESTARTS=$(RESTARTS) $(BIN)/python -m pytest tests/system/test_connector_kills.py $(ARGS)
+
+log-kills: install-dev  ## the same with tables read from PostgreSQL's log, in their copy and behind it (KILLS=300)
+	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/system/test_log_kills.py $(ARGS)
 
 clusters: install-dev  ## kill Spark executors, let JVMs run out of memory, and run more random pipelines on Spark
 	@WORKBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/spark/test_cluster_spark.py tests/spark/test_engine_spark.py \

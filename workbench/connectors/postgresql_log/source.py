@@ -41,8 +41,9 @@ class PostgresLogSource(Source):
     a job that is over, with ``workbench slots URL --drop NAME``. Each savepoint has a copy of the slot, which is
     dropped with it. An older position than the slot's that no copy has is refused.
 
-    A large value that an update leaves as it is (TOAST) is taken from the row before; if the key of such a row changes
-    while the table is copied, the job can fail and ask for REPLICA IDENTITY FULL. The source reads in one subtask.
+    A large value that an update leaves as it is (TOAST) is taken from the row before, with every replica identity that
+    has the key. A row whose key changes while the table is copied, and which is in no part therefore, is copied again.
+    The source reads in one subtask.
 
     Source: F2-8: recovery needs sources that can be read again from a position; Flink CDC's PostgreSQL connector.
 
@@ -55,7 +56,7 @@ class PostgresLogSource(Source):
         publication: the name of the publication.
         key: the columns of the primary key, or of a unique index without nulls if the replica identity is FULL.
         event_time: the event-time column (timestamp, date, or int64 microseconds), or None.
-        bounded: stop where the log ends at the start.
+        bounded: stop where the log ends at the start, or behind that where the copy has seen everything.
         chunk_rows: the number of rows that are copied at once.
         retries: the number of retries in a row while the server is unreachable, or the slot is in use.
 
