@@ -60,6 +60,21 @@ def test_options_become_arguments() -> None:
     assert named_sink({"connector": "blackhole"}, KEYED) == wb.DiscardSink()
 
 
+def test_options_of_a_table_in_the_log_of_postgresql() -> None:
+    pytest.importorskip("psycopg", reason="the package psycopg is not installed")
+    options = {"connector": "postgres-cdc", "url": "postgresql://h/d", "slot": "s", "publication": "p"}
+    source: Any = named_source(options, KEYED)
+    assert (source.table, source.slot, source.publication, source.key) == ("counts", "s", "p", ("k",))
+    assert (source.bounded, source.chunk_rows, source.retries) == (False, 10_000, 12)
+    more = {"table": "sales.t", "bounded": "true", "chunk_rows": "5", "retries": "0"}
+    source = named_source(options | more, KEYED)
+    assert (source.table, source.bounded, source.chunk_rows, source.retries) == ("sales.t", True, 5, 0)
+    with pytest.raises(SettingError, match=r"'orders' has no key: add PRIMARY KEY \(id\) NOT ENFORCED"):
+        named_source(options, TABLE)
+    with pytest.raises(SettingError, match="chunk_rows is 0"):
+        named_source(options | {"chunk_rows": "0"}, KEYED)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

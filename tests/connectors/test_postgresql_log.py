@@ -285,6 +285,17 @@ def test_a_bounded_source_ends_where_the_log_ended_at_the_start(server: Database
     assert found.to_pylist() == [{"id": 2, "v": "b", "n": 2}]
 
 
+def test_a_query_in_sql_reads_a_table_and_its_changes(server: Database) -> None:
+    server.run("INSERT INTO t VALUES (1, 'a', 1), (2, 'b', 2), (3, 'a', 4)")
+    rows = wb.sql(f"""
+        CREATE TABLE t (id BIGINT, v STRING, n INT, PRIMARY KEY (id) NOT ENFORCED)
+        WITH ('connector' = 'postgres-cdc', 'url' = '{server.process.url.replace(":pa55word", "")}',
+              'slot' = 's', 'publication' = 'p', 'bounded' = 'true');
+        SELECT v, sum(n) AS total FROM t GROUP BY v
+    """).collect()
+    assert sorted(rows.to_pylist(), key=str) == [{"v": "a", "total": 5}, {"v": "b", "total": 2}]
+
+
 def test_a_restart_at_any_row_loses_and_repeats_nothing(server: Database) -> None:
     first = server.reader()
     assert read_to(first, server.end()) == []

@@ -39,10 +39,10 @@ import pyarrow as pa
 import workbench as wb
 from workbench.compiled import warm_up
 
-def run(url, folder, rows, parallelism, bounded):
+def run(url, folder, chunk_rows, parallelism, bounded):
     schema = {"id": pa.int64(), "g": pa.int32(), "n": pa.int64(), "large": pa.string()}
     rows = wb.Stream.from_source(
-        wb.PostgresLogSource(url, "t", schema, slot="kills", publication="p", bounded=bounded, chunk_rows=rows)
+        wb.PostgresLogSource(url, "t", schema, slot="kills", publication="p", bounded=bounded, chunk_rows=chunk_rows)
     ).uid("rows")
     groups = rows.group_by("g").aggregate(c=wb.count(), total=wb.sum("n")).uid("groups")
     job = (rows.sink_to(wb.TableSink("t")) + groups.sink_to(wb.TableSink("groups"))).run(
@@ -183,7 +183,7 @@ def job_under_kills(jobs: Jobs, server: PostgresProcess, folder: Path, seed: int
     try:
         for _ in range(kills):
             process = jobs.start(*place, chance.choice((1, 2)), False)
-            for _ in range(chance.randrange(1, 16)):
+            for _ in range(chance.randrange(1, 11)):
                 assert jobs.line() == "checkpoint\n"
             time.sleep(chance.uniform(0, 0.1))
             jobs.kill(process)

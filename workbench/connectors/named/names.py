@@ -10,13 +10,28 @@ from workbench.connectors.named.connector import Declared, NamedConnector, Named
 from workbench.connectors.named.feeds import EVENTS, MQTT, WEB_SOCKET
 from workbench.connectors.named.files import BLACKHOLE, FILES, MEMORY, PRINT, REPLAY, SOCKET
 from workbench.connectors.named.options import Options
-from workbench.connectors.named.stores import REDIS, SQL
+from workbench.connectors.named.stores import POSTGRES_CDC, REDIS, SQL
 from workbench.errors import SettingError, unknown
 
 CONNECTORS: Mapping[str, NamedConnector] = {
     connector.name: connector
     for connector in (
-        *(FILES, SOCKET, REPLAY, KAFKA, NATS, REDIS, SQL, EVENTS, WEB_SOCKET, MQTT, PRINT, BLACKHOLE, MEMORY),
+        *(
+            FILES,
+            SOCKET,
+            REPLAY,
+            KAFKA,
+            NATS,
+            REDIS,
+            SQL,
+            POSTGRES_CDC,
+            EVENTS,
+            WEB_SOCKET,
+            MQTT,
+            PRINT,
+            BLACKHOLE,
+            MEMORY,
+        ),
     )
 }
 """The connectors by name, for ``'connector' = '...'``."""

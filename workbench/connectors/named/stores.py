@@ -1,4 +1,4 @@
-"""Redis and SQL databases, as named connectors."""
+"""Redis and SQL databases, and PostgreSQL's log, as named connectors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.named.connector import Declared, NamedConnector, NamedLookup
 from workbench.connectors.named.files import ON_ERROR
 from workbench.connectors.named.options import Options
+from workbench.connectors.postgresql_log.source import PostgresLogSource
 from workbench.connectors.redis.sink import RedisSink
 from workbench.connectors.redis.source import RedisSource
 from workbench.connectors.sql.lookup import SqlLookup
 from workbench.connectors.sql.sink import SqlSink
 from workbench.connectors.sql.source import SqlSource
+from workbench.errors import SettingError
 from workbench.operators.functions.dead_letters import POLICIES
 
 
@@ -100,4 +102,37 @@ SQL = NamedConnector(
     _sql_source,
     _sql_sink,
     _sql_lookup,
+)
+
+
+def _log_source(options: Options, table: Declared) -> Source:
+    if not table.key:
+        raise SettingError(f"the table {table.name!r} has no key: add PRIMARY KEY (id) NOT ENFORCED")
+    return PostgresLogSource(
+        options.text("url"),
+        options.text("table", table.name),
+        table.schema,
+        slot=options.text("slot"),
+        publication=options.text("publication"),
+        key=list(table.key),
+        event_time=table.event_time,
+        bounded=options.flag("bounded"),
+        chunk_rows=options.whole("chunk_rows", 10_000) or 0,
+        retries=options.whole("retries", 12) or 0,
+    )
+
+
+POSTGRES_CDC = NamedConnector(
+    "postgres-cdc",
+    "a table of PostgreSQL with a primary key, and all of its changes from the server's log",
+    {
+        "url": "such as 'postgresql://ann:${PG_PASSWORD}@localhost/flights'",
+        "table": "by default this table's name",
+        "slot": "the name of the replication slot, which belongs to this table alone",
+        "publication": "the name of the publication, which has the table",
+        "bounded": "'true': stop where the log ends at the start",
+        "chunk_rows": "the number of rows that are copied at once; 10000 by default",
+        "retries": "the number of retries in a row while the server is unreachable, or the slot in use; 12 by default",
+    },
+    _log_source,
 )
