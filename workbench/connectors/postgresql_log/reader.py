@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 10.0
 _LOOK_US = 5_000
+_UNSEEN_US = 100_000
 _SLOW_US = 2_000_000
 _BOUNDED_REPORT_US = 100_000
 _TIMEOUT_SHARE = 4
@@ -283,7 +284,7 @@ class PostgresLogReader(SourceReader):
                 rows.delete(key)
             else:
                 rows.put(row)
-        return self._fetched(rows.batch(), "a copy") if rows else WaitUntil(now_us + _LOOK_US)
+        return self._fetched(rows.batch(), "a copy") if rows else WaitUntil(now_us + _UNSEEN_US)
 
     def _queried(self, act: Callable[[Server], Copied]) -> Copied | None:
         """What a query returns that was begun; None: it is not over."""
