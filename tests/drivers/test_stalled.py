@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -246,3 +248,11 @@ def test_a_job_that_waits_for_a_call_when_it_is_rescaled_can_be_canceled(
     assert not [event for frame in job.recorder.frames() for event in frame.events if "parallelism =" in event.text]
     gate.opened.set()
     until(lambda: not threads())
+
+
+def test_a_thread_without_a_line_number_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A frame of another thread has none for a moment."""
+    frame = SimpleNamespace(f_code=SimpleNamespace(co_filename="/home/ann/storage.py"), f_lineno=None, f_back=None)
+    writer = threading.current_thread()
+    monkeypatch.setattr(sys, "_current_frames", lambda: {writer.ident: frame})
+    assert "has been in one call since 1970-01-01 00:00:00 UTC" in stalls.told_of_writer(writer, 0, 10**9)

@@ -60,7 +60,8 @@ def told_of_writer(thread: threading.Thread | None, since_us: int | None, now_us
     frame = sys._current_frames().get(thread.ident)
     origin: Origin | None = None
     while frame is not None and not is_ours(frame.f_code.co_filename):  # a user's file system
-        origin = Origin(frame.f_code.co_filename, frame.f_lineno, line_text(frame.f_code.co_filename, frame.f_lineno))
+        file, line = frame.f_code.co_filename, frame.f_lineno or 0
+        origin = Origin(file, line, line_text(file, line))
         frame = frame.f_back
     since = format_instant(since_us // 1_000_000 * 1_000_000)
     where = "" if origin is None else f", at {origin}"
@@ -80,7 +81,7 @@ def _place(task: Task) -> tuple[str, Origin | None]:
         for each in inner:
             if uid is None:
                 uid = uids.get(id(each.f_locals.get("self")))
-            file, line = each.f_code.co_filename, each.f_lineno
+            file, line = each.f_code.co_filename, each.f_lineno or 0  # None between two lines
             if not is_ours(file) and (text := line_text(file, line)):  # generated code has no text
                 origin = Origin(file, line, text)
         if inner:
