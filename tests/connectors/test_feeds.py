@@ -19,6 +19,7 @@ import workbench as wb
 from workbench.connectors.contract.base import Exhausted, Fetched, SplitProgress
 from workbench.connectors.feeds.event_stream import EventParser
 from workbench.connectors.feeds.link import FeedMessage
+from workbench.connectors.feeds.web_socket import WebSocketWire
 from workbench.errors import PlanError, SettingError, SourceError
 
 SCHEMA = {"n": pa.int64()}
@@ -117,6 +118,20 @@ def test_messages_of_a_web_socket() -> None:
         (reader,) = readers(wb.WebSocketSource(url, SCHEMA, subscribe=['{"n": 9}']), 1)
         assert read(reader, 8) == [9, 0, 1, 2] * 2  # it connects again when the server closes
         reader.close()
+
+
+def test_a_web_socket_that_closes_with_its_answer() -> None:
+    """A reader that comes late receives both at once; and what was sent in between."""
+    server = pytest.importorskip("websockets.server", reason="the package websockets is not installed").ServerProtocol()
+    wire = WebSocketWire("ws://localhost/feed", {}, ['{"n": 9}'])
+    wire.opened("")
+    server.receive_data(wire.to_send())
+    [request] = server.events_received()
+    server.send_response(server.accept(request))
+    server.send_text(b'{"n": 1}')
+    server.send_close(1011)
+    assert wire.take(b"".join(server.data_to_send())) == [FeedMessage(b'{"n": 1}')]
+    assert wire.ping()
 
 
 def test_a_web_socket_that_is_none_is_named() -> None:

@@ -30,6 +30,7 @@ class WebSocketWire:
         frames = needed("websockets.frames", "reading WebSockets")
         self._text, self._close = (frames.Opcode.TEXT, frames.Opcode.BINARY, frames.Opcode.CONT), frames.Opcode.CLOSE
         self._protocol: Any = client.ClientProtocol(uri)
+        self._open: object = needed("websockets.protocol", "reading WebSockets").State.OPEN
         self._response: type[Any] = needed("websockets.http11", "reading WebSockets").Response
         self._headers = headers
         self._subscribe = subscribe
@@ -45,7 +46,8 @@ class WebSocketWire:
         return b"".join(self._protocol.data_to_send())
 
     def ping(self) -> bool:
-        self._protocol.send_ping(b"")
+        if self._can_send:
+            self._protocol.send_ping(b"")
         return True
 
     def take(self, data: bytes) -> Sequence[FeedMessage]:
@@ -62,7 +64,7 @@ class WebSocketWire:
                     raise LinkError(
                         f"it refuses the handshake: {fact}", fatal=event.status_code in (400, 401, 403, 404)
                     )
-                for message in self._subscribe:
+                for message in self._subscribe if self._can_send else ():
                     protocol.send_text(message.encode())
                 self.is_ready = True
             elif event.opcode in self._text:
@@ -75,3 +77,8 @@ class WebSocketWire:
         if not found and protocol.handshake_exc is not None:
             raise LinkError(f"it refuses the handshake: {first_line_of(protocol.handshake_exc)}")
         return found
+
+    @property
+    def _can_send(self) -> bool:
+        """Whether the server has not closed the connection, which it may do with its answer to the handshake."""
+        return self._protocol.state is self._open
