@@ -285,6 +285,13 @@ def test_a_session_of_spark_connect_is_a_sentence() -> None:
         sessions().run("connect", engine="spark", spark=kind())
 
 
+@pytest.mark.parametrize("said", ["websockets.exceptions.InvalidState: connection is closing", "KeyboardInterrupt"])
+def test_an_exception_of_any_name_is_a_sentence(said: str) -> None:
+    frames = '  File "source_runner.py", line 281, in main\n    offset = reader.latestOffset()\n             ^^^^\n'
+    text = f"[PYTHON_ERROR] Failed: Traceback (most recent call last):\n{frames}{said}\n SQLSTATE: 38000\n"
+    assert sentence_of(f"{text}=== Streaming Query ===\nIdentifier: feeds [id = 1]\n") == said
+
+
 def test_a_jvm_that_ended_is_a_sentence() -> None:
     gone = (
         ConnectionResetError(104, "reset"),

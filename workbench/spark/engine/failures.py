@@ -7,6 +7,8 @@ from typing import Any
 
 _OURS = re.compile(r"^workbench\.errors\.\w+: (.+)$", re.MULTILINE)
 _PYTHON = re.compile(r"^(\w+(?:\.\w+)*(?:Error|Exception)): (.+)$", re.MULTILINE)
+_TRACED = re.compile(r"Traceback \(most recent call last\):\n(?: .*\n)+(\w+(?:\.\w+)*)(?:: (.+))?$", re.MULTILINE)
+"""An exception may have any name."""
 _JAVA = re.compile(r"^Caused by: (?:\w+\.)*(\w+(?:Error|Exception)): (.+)$", re.MULTILINE)
 _MEMORY = re.compile(r"OutOfMemoryError|UNABLE_TO_ACQUIRE_MEMORY|exited with code 52\b")
 """An executor ends with code 52 when it has run out of memory."""
@@ -63,9 +65,9 @@ def sentence_of(text: str) -> str:
     if lost := _LOST.search(text):
         return f"an executor was lost: {lost[1]}"
     python = [each for each in _PYTHON.findall(text) if not each[0].startswith("py4j.")]
-    if told := python or _JAVA.findall(text):
+    if told := python or _TRACED.findall(text) or _JAVA.findall(text):
         kind, said = told[-1]
-        return f"{kind}: {said}"
+        return f"{kind}: {said}" if said else str(kind)
     return text.partition("\n")[0]
 
 
