@@ -269,6 +269,12 @@ def refused() -> None:
     [
         (SimpleNamespace(_jsc=None), "the Spark session has been stopped: create a new one, or leave spark out"),
         (SimpleNamespace(_jsc=SimpleNamespace(sc=refused)), "the JVM of the Spark session has ended"),
+        (
+            SimpleNamespace(
+                _jsc=SimpleNamespace(sc=lambda: SimpleNamespace(isStopped=lambda: False)), pythonExec="/no/python"
+            ),
+            "the workers of the Spark session run /no/python, which does not exist on this machine",
+        ),
     ],
 )
 def test_a_session_that_is_gone_is_a_sentence(context: Any, sentence: str, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import SettingError
 from workbench.packages import needed
 from workbench.spark.session import session
+from workbench.spark.worker_python import check_worker_python
 
 if TYPE_CHECKING:
     from workbench.spark.session import SparkSession
@@ -46,7 +47,8 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
         several: whether the query has several stateful operators.
 
     Raises:
-        SettingError: `given` is not a session of classic PySpark, has been stopped, or is not a valid master.
+        SettingError: `given` is not a session of classic PySpark, has been stopped, or is not a valid master; or its
+            workers run another Python.
         HistoryError: there is no Java.
         MissingPackageError: PySpark is not installed.
     """
@@ -69,6 +71,7 @@ def query_session(given: object | None, partitions: int, *, several: bool) -> Sp
         ) from error
     if stopped:
         raise SettingError("the Spark session has been stopped: create a new one, or leave spark out")
+    check_worker_python(context.pythonExec)
     own = base.newSession()
     for name, value in _SETTINGS.items():
         own.conf.set(name, value)
