@@ -26,6 +26,7 @@ from workbench.operators.contract.base import OperatorContext
 from workbench.spark.carried.parcels import Ended, FromSplit, Item, NotRecords, Splits, packed
 from workbench.spark.carried.plan import TICK, CarriedPlan
 from workbench.spark.engine.rereading import times_only
+from workbench.spark.listening import ListeningReader
 
 Offset = dict[str, Any]
 BEGIN: Offset = {"batch": 0, "ended": False, "positions": {}}
@@ -171,7 +172,8 @@ class _Reader:
         self.largest: dict[str, int] = {}
         self._told: Splits | None = None
         spec = vertex.nodes[0].spec
-        self._reader: SourceReader = (times_only(spec) if reread else spec).create()
+        reader: SourceReader = (times_only(spec) if reread else spec).create()
+        self._reader = reader if spec.resettable else ListeningReader(reader)
         self._reader.open(
             OperatorContext(
                 job=plan.job,
