@@ -138,8 +138,7 @@ def test_a_source_that_confirms_checkpoints_is_refused() -> None:
     plan = wb.Stream.from_source(source).sink_to(wb.DiscardSink()).explain(engine="spark")
     refused = [each.reason for each in plan.operators if each.tier == "refused"]
     assert refused == [
-        "its server keeps its log until a checkpoint is confirmed, and Spark reports no checkpoints to sources: run in "
-        "the kernel"
+        "its server keeps its log until a checkpoint is confirmed, and readers on Spark confirm none: run in the kernel"
     ]
 
 

@@ -144,8 +144,8 @@ def _refusal(node: Node) -> str:
         return "sources on Spark do not wait for each other: leave out align, or run in the kernel"
     if isinstance(node.spec, Source) and node.spec.completed_by is not None:
         return (
-            "its server keeps its log until a checkpoint is confirmed, and Spark reports no checkpoints to sources: "
-            "run in the kernel"
+            "its server keeps its log until a checkpoint is confirmed, and readers on Spark confirm none: run in the "
+            "kernel"
         )
     if name := plain_secret(node):
         return (
