@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import Callable
@@ -15,7 +12,6 @@ from random import Random
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pipelines.draft import Draft
 from pipelines.expected import counted
@@ -260,25 +256,6 @@ def test_what_spark_does_not_have_says_so(spark: Any, log: Path) -> None:
         events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark=spark, buffer_timeout="5ms")
     with pytest.raises(wb.errors.SettingError, match="pass a SparkSession of classic PySpark"):
         events(log).sink_to(wb.DiscardSink()).run("x", engine="spark", spark=7)
-
-
-def test_what_ends_in_the_middle_of_a_batch_loses_and_doubles_nothing(tmp_path: Path) -> None:
-    """A process that is killed, with a fixed and a random pipeline; and a JVM that is killed."""
-    program = Path(__file__).parents[1] / "support" / "spark_kill_job.py"
-    for when, code in (("after", -9), ("never", 0)):
-        done = subprocess.run(
-            [sys.executable, program, tmp_path, when], capture_output=True, text=True, timeout=600, check=False
-        )
-        assert done.returncode == code, done.stderr[-2_000:]
-    sessions = pq.read_table(tmp_path / "table.parquet")
-    assert sessions["n"].to_pylist() == [20] * 150
-    parts = sorted((tmp_path / "events").glob("part-*.parquet"))
-    written = pa.concat_tables(pq.read_table(part) for part in parts)
-    assert len(written) == len(set(written["t"].to_pylist())) == 3_100
-    told = json.loads((tmp_path / "told.json").read_text())
-    assert 0 < told["late"] <= 100  # of the second run
-    assert (told["problems"], told["batches"] > 1) == ([], True)
-    assert "the JVM of Spark has ended" in told["orphan"]
 
 
 def test_a_query_of_plain_pyspark_is_watched(spark: Any) -> None:

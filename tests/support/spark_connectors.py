@@ -29,7 +29,7 @@ from workbench.connectors.replay.log import write_log
 ROWS = 700
 """Of each source."""
 COLUMNS = {"source": pa.string(), "n": pa.int64()}
-SOURCES = ("files", "log", "postgresql", "kafka", "redis", "nats")
+SOURCES = ("files", "parquet", "log", "postgresql", "kafka", "redis", "nats")
 EXPECTED = Counter((source, n) for source in SOURCES for n in range(ROWS))
 PLACES = "places.json"
 PASSWORDS = {"WB_PG_PASSWORD": "pa55word"}
@@ -66,6 +66,7 @@ class Servers:
         (self.folder / "in").mkdir()
         for part in range(2):
             pc.write_csv(table.slice(part * ROWS // 2, ROWS // 2), self.folder / "in" / f"{part}.csv")
+        pq.write_table(pa.table({"source": ["parquet"] * ROWS, "n": range(ROWS)}), self.folder / "in.parquet")
         times = pa.array(range(ROWS), pa.timestamp("us", "UTC"))
         logged = pa.table({"source": ["log"] * ROWS, "n": range(ROWS), "t": times})
         write_log(logged, self.folder / "log", event_time="t", arrival_time="t", channels=2)
@@ -123,6 +124,7 @@ def everything(folder: Path) -> Pipeline:
     options = {"fetch.wait.max.ms": "10"}
     read = [
         wb.Stream.from_files(folder / "in", COLUMNS),
+        wb.Stream.from_files(folder / "in.parquet"),
         wb.Stream.replay(folder / "log").select("source", "n"),
         wb.Stream.from_source(wb.SqlSource(places["postgresql"], "numbers", {**key, **COLUMNS}, bounded=True)),
         wb.Stream.from_source(wb.KafkaSource(places["kafka"], "in", COLUMNS, bounded=True, options=options)),
@@ -130,9 +132,7 @@ def everything(folder: Path) -> Pipeline:
         wb.Stream.from_source(wb.NatsSource(places["nats"], "in", COLUMNS, bounded=True)),
     ]
     first, *others = [each.select("source", "n") for each in read]
-    rows = first
-    for other in others:
-        rows = rows.union(other)
+    rows = first.union(*others)
 
     def noted(batch: pa.RecordBatch) -> None:
         with (folder / "called.jsonl").open("a") as lines:
