@@ -152,20 +152,22 @@ def resumed(folder: Path) -> None:
     until(lambda: everything_fed <= spark_feeds.called(folder).keys() or feeds.over, None, spark_feeds.PATIENCE_S)
     feeds.stop(timeout="300s")
     draft, random = drawn(folder / "random", RANDOM)
-    drawing = run(random, "random", folder, parallelism=2)
-    jobs = {
-        "sessions": run(sessions(folder), "sessions", folder),
-        "native": run(native(folder), "native", folder),
-        "connected": run(everything(folder), "connected", folder),
+    started: dict[str, Callable[[], Any]] = {
+        "sessions": lambda: run(sessions(folder), "sessions", folder),
+        "native": lambda: run(native(folder), "native", folder),
+        "connected": lambda: run(everything(folder), "connected", folder),
+        "random": lambda: run(random, "random", folder, parallelism=2),
     }
-    for job in (drawing, *jobs.values()):
-        job.wait("500s")
+    jobs = {}
+    for name, start in started.items():  # one after the other, as above
+        jobs[name] = start()
+        jobs[name].wait("500s")
     pq.write_table(jobs["sessions"].table(), folder / "sessions.parquet")
     pq.write_table(jobs["native"].table(), folder / "native.parquet")
     told: dict[str, Any] = {
         "late": jobs["sessions"].status()["late_records"],
-        "problems": problems(draft, drawing),
-        "batches": {job.name: len(job.checkpoints()) for job in (drawing, *jobs.values())},
+        "problems": problems(draft, jobs["random"]),
+        "batches": {name: len(job.checkpoints()) for name, job in jobs.items()},
         "tiers": {name: job.graph().tier for name, job in jobs.items()},
     }
     orphan = run(sessions(folder / "orphan"), "orphan", folder)
