@@ -227,6 +227,25 @@ def test_workers_receive_the_variables_to_which_a_source_refers(monkeypatch: pyt
     assert given == {"PYTHONHASHSEED": "0"}
 
 
+def test_one_job_starts_after_the_other() -> None:
+    """Also one without variables, while Spark reads those that another one has added."""
+    context = type("Context", (), {"environment": {}})
+    session: Any = type("Session", (), {"sparkContext": context})
+    graph = wb.Stream.from_table(TABLE).sink_to(wb.DiscardSink()).logical_graph()
+    began = threading.Event()
+
+    def start() -> None:
+        with environment_sent(session, graph):
+            began.set()
+
+    other = threading.Thread(target=start)
+    with environment_sent(session, SOURCES[wb.RedisSource](Path()).sink_to(wb.DiscardSink()).logical_graph()):
+        other.start()
+        assert not began.wait(0.1)
+    other.join()
+    assert began.is_set()
+
+
 # what is unpickled ---------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ which it refers from Spark, which otherwise gives them those of the time at whic
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -24,6 +25,9 @@ _DEPTH = 4
 _OF_LIBPQ = ("PGPASSWORD", "PGUSER", "PGPASSFILE", "PGSSLPASSWORD")
 """Variables that a client of PostgreSQL reads by itself."""
 
+_ONE_START = threading.RLock()
+"""All jobs of a session share the dictionary from which Spark takes the variables when a query starts."""
+
 
 def plain_secret(node: Node) -> str:
     """The name of an attribute or option of a source or lookup that has a secret in plain text; empty: none has."""
@@ -33,6 +37,7 @@ def plain_secret(node: Node) -> str:
 @contextmanager
 def environment_sent(spark: Any, graph: LogicalGraph) -> Iterator[None]:
     """Within the block, functions that are given to Spark take along the variables to which sources and lookups refer.
+    Other jobs start before or after it.
 
     Args:
         spark: the session.
@@ -46,17 +51,15 @@ def environment_sent(spark: Any, graph: LogicalGraph) -> Iterator[None]:
         for name in (*references(text), *(_OF_LIBPQ if text.startswith("postgresql://") else ()))
     }
     values = {name: value for name in names if (value := os.environ.get(name)) is not None}
-    if not values:
-        yield
-        return
-    environment: dict[str, str] = spark.sparkContext.environment
-    before = dict(environment)
-    environment.update(values)
-    try:
-        yield
-    finally:
-        environment.clear()
-        environment.update(before)
+    with _ONE_START:
+        environment: dict[str, str] = spark.sparkContext.environment if values else {}
+        before = dict(environment)
+        environment.update(values)
+        try:
+            yield
+        finally:
+            environment.clear()
+            environment.update(before)
 
 
 def _sent(node: Node) -> Iterator[object]:
