@@ -342,11 +342,11 @@ def _parts(folder: Path) -> list[Path]:
 
 def _all_in(folder: Path) -> list[Path]:
     """All files of a folder; none if it does not exist."""
-    try:
-        with _looked_into(folder):
+    with _looked_into(folder):
+        try:
             return list(folder.iterdir())
-    except FileNotFoundError:
-        return []
+        except FileNotFoundError:
+            return []
 
 
 @contextmanager
