@@ -32,6 +32,7 @@ from workbench.jupyter.verbs.resuming import RUN
 from workbench.jupyter.verbs.running import about_verbs, run_verb
 from workbench.jupyter.words import words_of
 from workbench.once import Once
+from workbench.option_words import as_flags
 from workbench.packages import needed
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places
@@ -78,7 +79,7 @@ OPTIONS: tuple[Option, ...] = (
         ("--standby",),
         {"action": "store_true", "help": "wait while another process runs the job; take over when it dies"},
     ),
-    (("--replace",), {"action": "store_true", "help": "stop a running job of this name first"}),
+    (("--replace",), {"action": "store_true", "help": "stop a running job of this name, and start over"}),
     (("--no-dashboard",), {"action": "store_true", "help": "show the job without its dashboard"}),
     (("-o", "--output"), {"metavar": "VAR", "help": "variable that holds the job"}),
 )
@@ -183,7 +184,8 @@ class StreamMagics(Magics):
             if options.output:
                 self.shell.user_ns[options.output] = running
             return self._show(running, options, begin)
-        refuse_options(options)
+        with as_flags(f"%%{magic}"):
+            refuse_options(options)
         pipeline = as_pipeline(run_body(self.shell, body), options.name)
         docked = not options.no_dashboard and not is_for_spark(options) and dock(options.name)
         return self._show(self._begin(pipeline, options, cell), options, docked=docked)
@@ -191,6 +193,10 @@ class StreamMagics(Magics):
     def _begin(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell) -> wb.types.Job:
         """Start the job; a running job of the same name is replaced."""
         elsewhere = is_for_spark(options)
+        with as_flags(f"%%{cell.magic}"):
+            return self._run(pipeline, options, cell, elsewhere)
+
+    def _run(self, pipeline: wb.types.Pipeline, options: Any, cell: Cell, elsewhere: bool) -> wb.types.Job:
         if elsewhere:
             # Slow where none is active, and interruptible.
             needed("workbench.spark.session", "Spark").session(options.master, progress=True)
@@ -202,7 +208,7 @@ class StreamMagics(Magics):
             check_beginning(asked, running, planned(asked))  # the running job would be lost for nothing
             make_room(running)
         with interrupts_held(), started_from(cell):
-            job = run(pipeline, options, replace=elsewhere)
+            job = run(pipeline, options, replace=elsewhere or options.replace)
             if options.output:
                 self.shell.user_ns[options.output] = job
         return job
@@ -324,6 +330,7 @@ def request(options: Any, pipeline: wb.types.Pipeline | None = None) -> RunReque
         options.allow_non_restored_state,
         options.standby,
         driver=options.driver or "live",
+        replace=options.replace,
     )
 
 

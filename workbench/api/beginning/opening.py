@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from workbench.api.beginning.starting_over import check_starts_over, in_use
 from workbench.api.kept.job_record import RECORD, JobRecord
 from workbench.clock import rest
 from workbench.connectors.contract.base import Held
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.heartbeat import Heartbeat
 from workbench.errors import CheckpointError
+from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.redaction import redacted
 from workbench.runtime.storage import (
@@ -22,6 +24,7 @@ from workbench.runtime.storage import (
     MemoryStorage,
     folder_named,
     is_name,
+    is_place,
 )
 from workbench.runtime.storage.directory import INCREMENTAL_ABOVE_BYTES
 from workbench.runtime.storage.held import DoubtfulLeaseError
@@ -88,8 +91,17 @@ def open_storage(
     resume: bool,
     restore: str | Path | None,
     incremental_above_bytes: int | None = INCREMENTAL_ABOVE_BYTES,
+    job: str = "",
+    replace: bool = False,
 ) -> tuple[CheckpointStorage, Manifest | None, int]:
-    """The storage, the checkpoint to start from, and the id of the first new one."""
+    """The storage, the checkpoint to start from, and the id of the first new one.
+
+    Args:
+        checkpoint_dir, resume, restore, incremental_above_bytes: as the run asks.
+        job: its name.
+        replace: it may start over where an earlier run of the job has left checkpoints; see `check_starts_over`. They
+            are still there when this returns.
+    """
     if checkpoint_dir is None:
         return MemoryStorage(), None, 1
     storage = _acquired(checkpoint_dir, incremental_above_bytes)
@@ -100,10 +112,13 @@ def open_storage(
         if restore is None and storage.unused:
             return storage, None, 1
         storage.sync_names()
+        to_leave = False
         if restore is not None:
             manifest: Manifest | None = _to_restore(storage, restore)
         elif (manifest := storage.latest()) is not None and not resume:
-            raise _in_use(storage, manifest)
+            record = JobRecord.from_json(storage.kept(RECORD))
+            check_starts_over(storage.shown, manifest, record, job, replace=replace)
+            manifest, to_leave = None, True
         first_id = storage.highest_id() + 1
         if manifest is not None:
             first_id = max(first_id, manifest.checkpoint_id + 1)
@@ -115,7 +130,7 @@ def open_storage(
         if restore is not None and manifest is not None:
             storage.take_back(manifest, first_id)
         storage.remove_incomplete()
-        if manifest is None:
+        if manifest is None and not to_leave:
             storage.remove_shared()  # left by a run that completed no checkpoint
     except BaseException:
         storage.close()
@@ -142,29 +157,33 @@ def _to_restore(storage: DirectoryStorage, wanted: str | Path) -> Manifest:
     if is_name(text) and (manifest := storage.savepoint(text)) is not None:
         return manifest
     own = storage.place_of(text)
-    if own is not None and (manifest := storage.complete_at(own)) is not None:
+    if own is not None and is_place(own) and (manifest := storage.complete_at(own)) is not None:
         return manifest
     found = folder_named(text)
     if found is None:
         names = [manifest.place.rpartition("/")[2] for manifest in storage.savepoints()]
-        raise CheckpointError(
-            f"there is no savepoint {redacted(text)!r} in {storage.shown!r}, and no folder of that name contains one: "
-            f"choose one of {', '.join(names) or 'those of another job, by their folders'}"
-        )
+        raise no_savepoint(text, storage.shown, names)
     latest = storage.latest()
     if latest is not None and latest != CheckpointReader(found[0]).manifest(found[1]):
-        raise _in_use(
-            storage, latest, instead="choose a separate directory for a job that starts from another job's savepoint"
+        held = in_use(storage.shown, latest, JobRecord.from_json(storage.kept(RECORD)))
+        raise CheckpointError(
+            f"{held}: continue it with {option('resume')}, or choose another {option('checkpoint_dir', '')} for a run "
+            "that starts from a savepoint elsewhere"
         )
     return latest or storage.bring_in(*found)
 
 
-def _in_use(storage: DirectoryStorage, latest: Manifest, instead: str = "choose another") -> CheckpointError:
-    record = JobRecord.from_json(storage.kept(RECORD))
-    writer = f", written{record.writer}" if record is not None and record.writer else ""
+def no_savepoint(wanted: str, shown: str, names: Sequence[str]) -> CheckpointError:
+    """The error for a savepoint to restore that there is not.
+
+    Args:
+        wanted: its name or folder.
+        shown: the checkpoint directory, with secrets masked.
+        names: of the savepoints in it.
+    """
     return CheckpointError(
-        f"the checkpoint directory {storage.shown!r} already holds checkpoints of job {latest.job!r} "
-        f"(the latest is {latest.checkpoint_id}{writer}): pass resume=True to continue it, or {instead}"
+        f"there is no savepoint {redacted(wanted)!r} in {shown!r}, and no folder of that name contains one: choose one "
+        f"of {', '.join(names) or 'those of another run, by their folders'}"
     )
 
 
@@ -184,7 +203,7 @@ def matched(
         raise CheckpointError(
             f"the state of operator {uid!r} in {manifest.place} of job {manifest.job!r} belongs to a "
             f"{manifest.kinds[uid]}, but this pipeline has a {kinds[uid]} with that uid, which cannot restore it: give "
-            "that operator another uid, or drop the state with allow_non_restored_state=True"
+            f"that operator another uid, or drop the state with {option('allow_non_restored_state')}"
         )
     known = kinds.keys()
     dropped = sorted(manifest.operators - known)
@@ -194,7 +213,8 @@ def matched(
             taker = f"give the sink that should restore it a table or folder named {dropped[0]!r}"
         raise CheckpointError(
             f"{manifest.place} of job {manifest.job!r} has state of {_listed(dropped)}, which this pipeline does not "
-            f"have (it has {', '.join(sorted(known))}): {taker}, or drop the state with allow_non_restored_state=True"
+            f"have (it has {', '.join(sorted(known))}): {taker}, or drop the state with "
+            f"{option('allow_non_restored_state')}"
         )
     dropped = sorted([*dropped, *others])
     news = [f"the state of {_listed(dropped)} in {manifest.place} is dropped"] if dropped else []

@@ -7,6 +7,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from workbench.errors import JobError, unknown
+from workbench.option_words import option, verb
 
 if TYPE_CHECKING:
     from workbench.api.job.job import Job
@@ -69,8 +70,8 @@ def check_free(name: str) -> None:
     found = _jobs.get(name)
     if found is not None and not found.over:
         raise JobError(
-            f"a job {name!r} is {found.state}: stop it first (job.stop()), let run() stop it (replace=True), or choose "
-            "another name"
+            f"a job {name!r} is {found.state}: stop it first ({verb('stop', name)}), let this run stop it "
+            f"({option('replace')}), or choose another name"
         )
 
 
@@ -85,7 +86,7 @@ def make_room(job: Job) -> None:
     except JobError as error:
         if job.over and (job.engine == "spark" or job._run.driver.ended.is_set()):
             return  # it failed while it was stopping, so the name is free
-        raise JobError(f"{error.message}; job.cancel() ends it without a final checkpoint") from None
+        raise JobError(f"{error.message}; {verb('cancel', job.name)} ends it without a final checkpoint") from None
 
 
 def register(job: Job) -> None:

@@ -22,7 +22,7 @@ from workbench.durable.kind import kind_of
 from workbench.from_json import made, parsed
 from workbench.printable import printable
 from workbench.redaction import redacted
-from workbench.runtime.storage import is_name
+from workbench.runtime.storage import Manifest, is_name
 
 RECORD = "job.json"
 FORMAT = 1
@@ -102,6 +102,11 @@ class JobRecord:
     def writer(self) -> str:
         """The process as text: `` by process 4321 on node-7 since 2026-07-01 12:00:00``; empty: not known."""
         return "" if self.process is None else printable(f" by {self.process}")
+
+    def has_read_everything(self, latest: Manifest | None) -> bool:
+        """Whether the job has read all of its input, given its latest checkpoint; a job that was stopped before is
+        FINISHED, too."""
+        return self.state == "FINISHED" and (latest is None or latest.kind == "final")
 
     def to_json(self) -> bytes:
         """The record's file; secrets in URLs of the cell are masked."""

@@ -8,14 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from workbench.api.beginning.opening import matched, regrouped
+from workbench.api.beginning.opening import matched, no_savepoint, regrouped
 from workbench.api.beginning.sink_places import check_fresh, check_places
+from workbench.api.beginning.starting_over import check_starts_over
 from workbench.api.job.job import Job
 from workbench.api.job.tuning import parse_replay_speed
+from workbench.api.kept.job_record import RECORD, JobRecord
 from workbench.api.launching.parts import check_transactions
 from workbench.arguments import true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
+from workbench.option_words import option
 from workbench.plan.acking import check_replayable, with_ackers
 from workbench.plan.batchable import check_batches, stretched
 from workbench.plan.guarantee import check_guarantee
@@ -36,6 +39,7 @@ from workbench.runtime.storage import (
     open_files,
 )
 from workbench.runtime.storage.locations import folder_in, looked_into
+from workbench.runtime.storage.manifest import SAVEPOINTS
 
 DRIVERS = ("live", "stepping")
 LIVE_TRANSIT_US = 4_000
@@ -98,13 +102,18 @@ def planned(request: RunRequest) -> Plan:
         raise SettingError(unknown("driver", request.driver, DRIVERS))
     if request.restore is not None and request.checkpoint_dir is None:
         raise CheckpointError(
-            "restore also needs a checkpoint_dir: the job copies the savepoint there and keeps its own checkpoints "
-            "beside it"
+            f"{option('restore', '')} also needs a {option('checkpoint_dir', '')}: the job copies the savepoint there "
+            "and keeps its own checkpoints beside it"
         )
     if request.resumes and request.checkpoint_dir is None:
-        raise CheckpointError("there is nothing to resume from: name the checkpoint_dir of the earlier run")
+        raise CheckpointError(
+            f"there is nothing to resume from: name the {option('checkpoint_dir', '')} of the earlier run"
+        )
     if request.standby and (request.restore is not None or request.driver != "live"):
-        raise SettingError("standby=True waits to resume a live job: leave out restore and driver='stepping'")
+        raise SettingError(
+            f"{option('standby')} waits to resume a live job: leave out {option('restore', '')} and "
+            f"{option('driver', '')}"
+        )
     logical = _batched(request.pipeline.logical_graph(), settings.policy.batches)
     if (speed := request.values.get("speed")) is not None:
         parse_replay_speed(any(replayed(node.spec) is not None for node in logical.nodes), speed)
@@ -133,8 +142,8 @@ def _batched(logical: LogicalGraph, batches: Batched | None) -> LogicalGraph:
 
 
 def check_directory(request: RunRequest, running: Job | None) -> None:
-    """Reject a start without a checkpoint where checkpoints exist, or will exist when the replaced job has stopped, and
-    a restore of something that does not exist.
+    """Reject a start without a checkpoint where checkpoints exist, or will exist when the replaced job has stopped,
+    that may not be set aside, and a restore of something that does not exist.
 
     Args:
         request: of the run; without a checkpoint directory, nothing is checked.
@@ -154,22 +163,25 @@ def check_directory(request: RunRequest, running: Job | None) -> None:
         with looked_into(files):
             known = is_name(restore) and reader.is_complete(folder_of(0, restore))
         if not known and folder_named(restore) is None:
-            raise CheckpointError(
-                f"there is no savepoint {redacted(restore)!r} in {shown!r}, and no folder of that name contains one: "
-                "'%stream savepoints' lists those of the running job"
-            )
+            with looked_into(files):
+                names = [name for name in files.folders(SAVEPOINTS) if reader.is_complete(folder_of(0, name))]
+            raise no_savepoint(restore, shown, names)
         return
     if request.resumes:
         return
+    if _is_of(running, checkpoint_dir):
+        if not request.replace:
+            raise CheckpointError(
+                f"the checkpoint directory {shown!r} holds the checkpoints of the running job {request.name!r}: "
+                f"continue it with {option('resume')}, start over with {option('replace')}, which sets them aside, or "
+                f"choose another {option('checkpoint_dir', '')}"
+            )
+        return
     with looked_into(files):
-        places = [*files.folders(), *(folder_of(0, name) for name in files.folders("savepoints"))]
-        used = any(reader.is_complete(place) for place in places)
-    if used or _is_of(running, checkpoint_dir):
-        raise CheckpointError(
-            f"the checkpoint directory {shown!r} holds the checkpoints of a job: add --resume to continue from the "
-            "latest, --restore SAVEPOINT to go back to one, or choose another --checkpoint-dir (in Python resume=True, "
-            "restore=SAVEPOINT, checkpoint_dir=)"
-        )
+        latest = reader.latest()
+        record = JobRecord.from_json(reader.bytes_of(RECORD)) if files.exists(RECORD) else None
+    if latest is not None:
+        check_starts_over(shown, latest, record, request.name, replace=request.replace)
 
 
 def check_beginning(request: RunRequest, running: Job | None, plan: Plan) -> None:

@@ -20,9 +20,7 @@ from workbench.errors import CheckpointError, sentence_of
 from workbench.printable import printable
 from workbench.redaction import redacted
 from workbench.runtime.storage import CheckpointReader, Holder, Manifest
-from workbench.runtime.storage.directory import CHECKPOINT
 from workbench.runtime.storage.files import Files, LocalFiles
-from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
 from workbench.runtime.storage.holding import LOCK
 from workbench.runtime.storage.lease import lessee
 from workbench.runtime.storage.locations import folder_in, looked_into, open_files
@@ -74,8 +72,7 @@ class FoundJob:
 
     @property
     def _has_read_everything(self) -> bool:
-        """One that was stopped is FINISHED, too, and its last checkpoint is not that of the end of its input."""
-        return self.record.state == "FINISHED" and (self.checkpoint is None or self.checkpoint.kind == "final")
+        return self.record.has_read_everything(self.checkpoint)
 
     @property
     def call(self) -> str:
@@ -188,24 +185,11 @@ def _found(location: str) -> FoundJob | None:
             return None
         holder = _holder(files, reader)
         try:
-            return FoundJob(record, location, _latest(files, reader), holder)
+            return FoundJob(record, location, reader.latest(), holder)
         except CheckpointError as error:  # of this job alone: the others must still be found
             return FoundJob(record, location, None, holder, sentence_of(error))
     except (OSError, CheckpointError):
         return None
-
-
-def _latest(files: Files, reader: CheckpointReader) -> Manifest | None:
-    """The checkpoint or savepoint from which the job would resume.
-
-    Raises:
-        CheckpointError: one of them is damaged, or it was reset to one that no longer exists.
-    """
-    places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
-    places += [f"savepoints/{name}" for name in files.folders("savepoints")]
-    manifests = [reader.manifest(place) for place in places if reader.is_complete(place)]
-    back = read_gone_back(reader.bytes_of(TAKEN_BACK), files.path_of(TAKEN_BACK)) if files.exists(TAKEN_BACK) else None
-    return latest_of(manifests, back, files.shown)
 
 
 def _holder(files: Files, reader: CheckpointReader) -> Holder | None:

@@ -25,6 +25,7 @@ from workbench.connectors.messages.message_format import MessageFormat
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import OperatorContext, Output, Snapshot
+from workbench.option_words import option
 
 _SENT_ROWS = 4_096
 
@@ -287,7 +288,7 @@ def check_fresh(log: MessageLog, writer: str) -> None:
     if found:
         raise CommittedRowsError(
             f"{log.title} already holds rows of {writer!r} up to epoch {max(found)}: resume the job that wrote them "
-            f"(resume=True), or choose another {log.title.split()[1]} or another name for the job"
+            f"({option('resume')}), or choose another {log.title.split()[1]} or another name for the job"
         )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.errors import CommittedRowsError
+from workbench.option_words import option
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,5 +142,5 @@ def check_fresh(store: RowStore, writer: str) -> None:
     if (epoch := store.committed(writer)) > 0:
         raise CommittedRowsError(
             f"{store.title} already holds rows of {writer!r} up to epoch {epoch}: resume the job that wrote them "
-            f"(resume=True), or choose another {store.title.split()[1]} or another name for the job"
+            f"({option('resume')}), or choose another {store.title.split()[1]} or another name for the job"
         )

@@ -31,6 +31,7 @@ from workbench.durable.disk import DISK
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError, told_by
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
+from workbench.option_words import option
 
 _FILE_ROWS_MAX = 1_048_576
 _FILE_BYTES_MAX = 128 * 1024 * 1024
@@ -320,7 +321,7 @@ def _check_fresh(folder: Path) -> None:
     if parts:
         raise CommittedRowsError(
             f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
-            " choose another path, or resume the job that wrote them (resume=True)"
+            f" choose another path, or resume the job that wrote them ({option('resume')})"
         )
 
 

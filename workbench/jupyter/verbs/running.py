@@ -14,6 +14,7 @@ from workbench.jupyter.verbs.resuming import Offer, resume, show_cell
 from workbench.jupyter.verbs.setting_words import set_settings
 from workbench.jupyter.verbs.table import VERBS
 from workbench.jupyter.verbs.verb_help import one_verb, overview
+from workbench.option_words import as_flags
 from workbench.spark.watching.variables import watch_variable
 
 WITHOUT_JOB = {
@@ -82,4 +83,5 @@ def run_verb(words: Sequence[str], offer: Offer = show_cell, variables: Mapping[
     if verb not in VERBS:
         raise SettingError(unknown("verb", verb, [*VERBS, *WITHOUT_JOB]))
     job, own = VERBS[verb].split(verb, rest, wb.jobs())
-    return VERBS[verb].run(job, own)
+    with as_flags("%%stream"):
+        return VERBS[verb].run(job, own)

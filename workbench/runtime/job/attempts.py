@@ -134,7 +134,7 @@ class Attempts:
         if not (self._hurries and lost):
             return ""
         point = self.restart_point if self._storage.path_of("") else None
-        resumes = "" if point is None else f"; a run with resume=True continues from checkpoint {point.checkpoint_id}"
+        resumes = "" if point is None else f"; a run that resumes continues from checkpoint {point.checkpoint_id}"
         return f" while the job was being stopped{resumes}"
 
     def launch(self, graph: PhysicalGraph, settings: Settings) -> None:

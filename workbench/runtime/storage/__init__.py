@@ -13,7 +13,7 @@ from workbench.runtime.storage.base import CheckpointStorage
 from workbench.runtime.storage.directory import DirectoryStorage
 from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.locations import folder_named, lasting, open_files
-from workbench.runtime.storage.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name
+from workbench.runtime.storage.manifest import Manifest, StateFile, StatePart, check_name, folder_of, is_name, is_place
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.storage.reading import CheckpointReader
 
@@ -31,6 +31,7 @@ __all__ = [
     "folder_named",
     "folder_of",
     "is_name",
+    "is_place",
     "lasting",
     "open_files",
 ]

@@ -36,16 +36,24 @@ from workbench.runtime.storage.encoding import Encoded
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.going_back import TAKEN_BACK, GoneBack, latest_of, read_gone_back
 from workbench.runtime.storage.holding import Hold, hold
-from workbench.runtime.storage.locations import looked_into
-from workbench.runtime.storage.manifest import MANIFEST, SHARED, Manifest, StateFile, StatePart, check_name, folder_of
+from workbench.runtime.storage.locations import folder_in, looked_into
+from workbench.runtime.storage.manifest import (
+    CHECKPOINT,
+    MANIFEST,
+    SAVEPOINTS,
+    SHARED,
+    Manifest,
+    StateFile,
+    StatePart,
+    check_name,
+    folder_of,
+)
 from workbench.runtime.storage.reading import CheckpointReader
+from workbench.runtime.storage.setting_aside import copy_aside, in_order
 from workbench.runtime.storage.state_parts import StateParts
 
 INCREMENTAL_ABOVE_BYTES = 1 << 20
 """Tables of state from this size on are written as changes; smaller ones are not worth separate files."""
-_SAVEPOINTS = "savepoints"
-CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
-"""The names of the checkpoints' folders."""
 
 
 class DirectoryStorage:
@@ -226,7 +234,7 @@ class DirectoryStorage:
         return self.complete_at(folder_of(0, check_name(name, "savepoint")))
 
     def savepoints(self) -> Sequence[Manifest]:
-        return self._complete([folder_of(0, name) for name in self._folders(_SAVEPOINTS)])
+        return self._complete([folder_of(0, name) for name in self._folders(SAVEPOINTS)])
 
     @property
     def shown(self) -> str:
@@ -322,6 +330,30 @@ class DirectoryStorage:
         for folder in SHARED:
             self._files.delete_folder(folder)
 
+    def set_aside(self, *kept: str) -> str:
+        """Move all complete checkpoints and savepoints to a folder of the directory, see ``setting_aside``; only while
+        no job runs.
+
+        Args:
+            kept: names of small files next to the checkpoints that belong to them.
+
+        Returns:
+            The folder, as users write it.
+
+        Raises:
+            CheckpointError: they cannot be moved now, or another process has taken the directory.
+        """
+        complete = [*self.manifests(), *self.savepoints()]
+        folder = copy_aside(self._files, complete, kept, self._hold.check)
+        stale, counting = in_order(complete, self._taken_back())
+        for manifest in stale:
+            self.discard(manifest.place)
+        self._delete_durably(TAKEN_BACK)
+        for manifest in counting:
+            self.discard(manifest.place)
+        self.remove_shared()
+        return folder_in(str(self.directory or self.location), folder)
+
     # internals ---------------------------------------------------------------------------------------------------
 
     def _checkpoints(self) -> list[str]:
@@ -377,7 +409,7 @@ class DirectoryStorage:
 
 
 def _is_savepoint(place: str) -> bool:
-    return place.startswith(f"{_SAVEPOINTS}/")
+    return place.startswith(f"{SAVEPOINTS}/")
 
 
 @lru_cache(maxsize=1_024)

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
+from workbench.option_words import option
 from workbench.raised import first_line_of
 from workbench.runtime.storage.manifest import Manifest
 
@@ -57,7 +58,7 @@ def latest_of(manifests: Iterable[Manifest], back: GoneBack | None, shown: str) 
         if not complete:
             raise CheckpointError(
                 f"the job in {shown!r} was restored from {back.place}, which is missing: bring it back, restore "
-                "another savepoint, or choose another checkpoint_dir"
+                f"another savepoint, or choose another {option('checkpoint_dir', '')}"
             )
     return max(complete, key=lambda manifest: manifest.checkpoint_id, default=None)
 
@@ -78,5 +79,5 @@ def read_gone_back(data: bytes, path: str) -> GoneBack:
         reason = first_line_of(error)
     raise CorruptCheckpointError(
         f"{path} cannot be read ({reason}); it says from which savepoint the job continues: restore that savepoint "
-        "again, or choose another checkpoint_dir"
+        f"again, or choose another {option('checkpoint_dir', '')}"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError
+from workbench.option_words import option
 
 
 class HeldError(CheckpointError):
@@ -12,12 +13,11 @@ class HeldError(CheckpointError):
     Args:
         shown: the directory, with secrets masked.
         holder: the owner, if known.
-        remedy: what the user can do.
+        remedy: what the user can do; empty: the usual.
     """
 
-    def __init__(
-        self, shown: str, holder: Holder | None, remedy: str = "stop that job, choose another, or pass standby=True"
-    ) -> None:
+    def __init__(self, shown: str, holder: Holder | None, remedy: str = "") -> None:
+        remedy = remedy or f"stop that job, choose another {option('checkpoint_dir', '')}, or add {option('standby')}"
         who = "another job" if holder is None else str(holder)
         super().__init__(f"the checkpoint directory {shown!r} is in use by {who}: {remedy}")
         self.holder = holder

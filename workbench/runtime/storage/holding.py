@@ -11,6 +11,7 @@ from workbench.clock import SharedClock
 from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, UnreadableCheckpointError, cannot_be_read
+from workbench.option_words import option
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.lease import Lease
@@ -85,7 +86,7 @@ class LocalHold:
         except OSError as error:
             raise UnreadableCheckpointError(
                 f"the checkpoint directory {str(folder)!r} cannot be written ({error.strerror}): "
-                "choose another checkpoint_dir or change its permissions"
+                f"choose another {option('checkpoint_dir', '')} or change its permissions"
             ) from error
 
     def settle(self) -> None:

@@ -46,6 +46,7 @@ from workbench.durable.checksum import RunningChecksum
 from workbench.durable.holder import Holder, is_alive
 from workbench.errors import CheckpointError, told_by
 from workbench.from_json import made, parsed
+from workbench.option_words import option
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.held import DoubtfulLeaseError, HeldError
 from workbench.runtime.storage.locations import looked_into
@@ -200,7 +201,8 @@ class Lease:
         return kind(
             self.files.shown,
             holder,
-            f"stop that job, choose another, or pass standby=True; if it has died, its lease {end}",
+            f"stop that job, choose another {option('checkpoint_dir', '')}, or add {option('standby')}; if it has "
+            f"died, its lease {end}",
         )
 
     def _read(self) -> tuple[str | None, int]:

@@ -10,11 +10,16 @@ from typing import Any
 from workbench.durable.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
+from workbench.option_words import option
 from workbench.state.key_groups import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"
 SHARED = ("tables", "state")
 """The folders of the files that checkpoints share: rows of a sink, and large tables of state."""
+SAVEPOINTS = "savepoints"
+"""The folder of the savepoints."""
+CHECKPOINT = re.compile(r"chk-[0-9]{8,18}")
+"""The names of the checkpoints' folders."""
 FORMAT = 3
 _ID_MAX = 2**62  # so that later ids fit into 64 bits, too
 _PATH_MAX = 1_000
@@ -151,7 +156,7 @@ def read_manifest(data: bytes, place: str, path: str) -> Manifest:
         raise unreadable(path, error) from error
     raise CheckpointError(
         f"{path} has format {written}, and this version reads format {FORMAT}: use the version that wrote it, or "
-        "choose another checkpoint_dir"
+        f"choose another {option('checkpoint_dir', '')}"
     )
 
 
@@ -218,6 +223,17 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
+def is_place(folder: str) -> bool:
+    """Whether a folder of the storage is that of a checkpoint or savepoint.
+
+    Example:
+        >>> is_place("chk-00000007"), is_place("savepoints/before"), is_place("earlier/1/chk-00000007")
+        (True, True, False)
+    """
+    above, _, name = folder.rpartition("/")
+    return CHECKPOINT.fullmatch(name) is not None if not above else above == SAVEPOINTS and is_name(name)
+
+
 def folder_of(checkpoint_id: int, savepoint: str | None) -> str:
     """The folder of a checkpoint within the storage."""
-    return f"savepoints/{savepoint}" if savepoint else f"chk-{checkpoint_id:08d}"
+    return f"{SAVEPOINTS}/{savepoint}" if savepoint else f"chk-{checkpoint_id:08d}"

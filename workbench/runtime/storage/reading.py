@@ -13,7 +13,17 @@ from workbench.from_arrow import Unfolding
 from workbench.operators.contract.base import Snapshot
 from workbench.runtime.storage.encoding import decode
 from workbench.runtime.storage.files import Files
-from workbench.runtime.storage.manifest import MANIFEST, Manifest, StateFile, read_manifest, unreadable
+from workbench.runtime.storage.going_back import TAKEN_BACK, latest_of, read_gone_back
+from workbench.runtime.storage.manifest import (
+    CHECKPOINT,
+    MANIFEST,
+    SAVEPOINTS,
+    Manifest,
+    StateFile,
+    folder_of,
+    read_manifest,
+    unreadable,
+)
 from workbench.runtime.storage.state_parts import read_parts
 
 SMALL_MAX = 1 << 26
@@ -63,6 +73,21 @@ class CheckpointReader:
             raise unreadable(shown, error.strerror or error) from error
         except OSError as error:
             raise cannot_be_read("the checkpoint", shown, error) from error
+
+    def latest(self) -> Manifest | None:
+        """The checkpoint or savepoint from which a job would resume, see `latest_of`; raises an OSError.
+
+        Raises:
+            CheckpointError: one of them is damaged, or the job was reset to one that no longer exists.
+        """
+        files = self._files
+        places = [place for place in files.folders() if CHECKPOINT.fullmatch(place)]
+        places += [folder_of(0, name) for name in files.folders(SAVEPOINTS)]
+        manifests = [self.manifest(place) for place in places if self.is_complete(place)]
+        back = None
+        if files.exists(TAKEN_BACK):
+            back = read_gone_back(self.bytes_of(TAKEN_BACK), files.path_of(TAKEN_BACK))
+        return latest_of(manifests, back, files.shown)
 
     def states(self, manifest: Manifest, file: StateFile) -> dict[str, Snapshot]:
         """A task's state by operator uid; large tables may be left on disk until they are read.

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.contract.base import Snapshot
+from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import CheckpointStorage, Manifest
@@ -101,6 +102,6 @@ def read_states(storage: CheckpointStorage, manifest: Manifest, graph: PhysicalG
             raise CheckpointError(
                 f"checkpoint {manifest.checkpoint_id} of job {manifest.job!r} has state of operator {uid!r}, which "
                 f"this pipeline does not have (it has {', '.join(sorted(known))}): run the pipeline that wrote it, "
-                "or choose another checkpoint_dir"
+                f"or choose another {option('checkpoint_dir', '')}"
             )
     return states

@@ -27,6 +27,7 @@ from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, unknown
 from workbench.from_json import made, parsed
+from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage.locations import lasting
 
@@ -213,8 +214,8 @@ def check_unused(place: str | Path | None, resume: bool) -> None:
     """
     if place is not None and not resume and Path(place, _PIPELINE).exists():
         raise CheckpointError(
-            f"the checkpoint directory {str(place)!r} holds the checkpoints of a job: add resume=True (--resume in a "
-            "cell) to continue from the latest, or choose another"
+            f"the checkpoint directory {str(place)!r} holds the checkpoints of a job: add {option('resume')} to "
+            f"continue from the latest, or choose another {option('checkpoint_dir', '')}"
         )
 
 
