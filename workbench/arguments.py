@@ -1,9 +1,16 @@
-"""Checks of users' arguments: a wrong one is rejected with a sentence that has its value and the fix."""
+"""Checks of users' arguments: a wrong one is rejected with a sentence that has its value and the fix.
+
+A sentence is read by the person who asked for a run, and names what that person can write: an option of `run` is an
+argument in Python, and a flag of the magic in a notebook's cell. So whoever writes a sentence does not spell an option,
+but calls `option`; the magics call `as_flags`.
+"""
 
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from numbers import Integral
 from os import PathLike, fsencode, fspath
 from pathlib import Path
@@ -19,6 +26,9 @@ _COLLAPSED = re.compile(
 )
 """A URI that was converted to a path, which removes one of its slashes."""
 _URI = re.compile(rf"[a-z][a-z0-9+.-]+://|{_COLLAPSED.pattern}", re.IGNORECASE)
+
+_magic: ContextVar[str] = ContextVar("magic", default="")
+"""The magic through which the caller came; empty: Python."""
 
 COUNT_MAX = 2**61
 """The largest number of records: results computed from it have 64 bits."""
@@ -177,3 +187,71 @@ def table_of(value: object, name: str) -> pa.Table:
     if isinstance(value, list):
         fix = "pyarrow.Table.from_pylist(rows) converts a list of dicts"
     raise SettingError(f"{name} is {as_given(value)}, but must be a pyarrow.Table: {fix}")
+
+
+@contextmanager
+def as_flags(magic: str) -> Iterator[None]:
+    """Name options as flags of this magic in the messages of this block.
+
+    Example:
+        >>> with as_flags("%%stream"):
+        ...     option("resume")
+        '--resume'
+    """
+    token = _magic.set(magic)
+    try:
+        yield
+    finally:
+        _magic.reset(token)
+
+
+def option(name: str, value: str = "True") -> str:
+    """An option with its value, as the caller writes it.
+
+    Args:
+        name: of an argument of `run`.
+        value: of it; ``"True"`` for a switch, empty for the name alone.
+
+    Example:
+        >>> option("resume"), option("restore", "SAVEPOINT"), option("checkpoint_dir", "")
+        ('resume=True', 'restore=SAVEPOINT', 'checkpoint_dir')
+    """
+    if not _magic.get():
+        return f"{name}={value}" if value else name
+    flag = f"--{name.replace('_', '-')}"
+    return flag if value in ("", "True") else f"{flag} {value}"
+
+
+def verb(name: str, job: str) -> str:
+    """A verb of a job, as the caller writes it.
+
+    Example:
+        >>> verb("stop", "delays")
+        'job.stop()'
+        >>> with as_flags("%%stream"):
+        ...     verb("stop", "delays")
+        "'%stream stop delays'"
+    """
+    return f"'%stream {name} {job}'" if _magic.get() else f"job.{name}()"
+
+
+def run_call(name: str, options: Mapping[str, object]) -> str:
+    """The call, or the line of the magic, that runs a job with these options; `True` is the value of a switch.
+
+    Example:
+        >>> run_call("delays", {"checkpoint_dir": "kept", "resume": True})
+        "run('delays', checkpoint_dir='kept', resume=True)"
+        >>> with as_flags("%%stream"):
+        ...     run_call("delays", {"checkpoint_dir": "kept", "resume": True})
+        '%%stream delays --checkpoint-dir kept --resume'
+    """
+    magic = _magic.get()
+    if not magic:
+        given = ", ".join(f"{key}={value!r}" for key, value in options.items())
+        return f"run({name!r}, {given})"
+    return " ".join([magic, name, *(option(key, _word(value)) for key, value in options.items())])
+
+
+def _word(value: object) -> str:
+    text = str(value)
+    return repr(text) if " " in text else text

@@ -20,9 +20,9 @@ def one_line(error: BaseException) -> str:
     return text
 
 
-def run_to_the_end(folder: Path, **options: object) -> wb.types.Job:
+def run_to_the_end(folder: Path, name: str = "bad-input", **options: object) -> wb.types.Job:
     stream = wb.Stream.from_table(TIMES, event_time="t").key_by("n").aggregate(c=wb.count())
-    job = stream.sink_to(wb.TableSink("out")).run("bad-input", checkpoint_dir=folder, **options)  # type: ignore[arg-type]
+    job = stream.sink_to(wb.TableSink("out")).run(name, checkpoint_dir=folder, **options)  # type: ignore[arg-type]
     job.wait("120s")
     return job
 
@@ -87,11 +87,11 @@ def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     one_line(caught.value)
 
 
-def test_a_directory_with_checkpoints_is_refused_without_resume(tmp_path: Path) -> None:
+def test_a_directory_with_checkpoints_of_another_job_is_refused_without_resume(tmp_path: Path) -> None:
     run_to_the_end(tmp_path)
-    sentence = r"already holds checkpoints of job 'bad-input'.*resume=True"
+    sentence = r"already holds checkpoints of job 'bad-input'.*and this run is of 'other'.*resume=True"
     with pytest.raises(wb.errors.CheckpointError, match=sentence) as caught:
-        run_to_the_end(tmp_path)
+        run_to_the_end(tmp_path, name="other", replace=True)
     one_line(caught.value)
     assert run_to_the_end(tmp_path, resume=True).table("out").num_rows == 3
 

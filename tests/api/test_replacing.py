@@ -51,7 +51,7 @@ def test_a_job_runs_on_when_its_replacement_is_refused(
     [
         ("--driver steping", BODY, "SettingError: unknown driver 'steping': did you mean 'stepping'?"),
         ("--speed 600x", BODY, "SettingError: speed applies only to a replayed history"),
-        ("--restore one", BODY, "CheckpointError: restore also needs a checkpoint_dir"),
+        ("--restore one", BODY, "CheckpointError: --restore also needs a --checkpoint-dir"),
         ("-p 40000", BODY, "PlanError: "),
         ("", BODY + ".uid('twice').filter('n > 1').uid('twice')", "PlanError: "),
         ("", BODY + ".sink_to(wb.ParquetSink('rows'))", "CommittedRowsError: "),

@@ -22,7 +22,7 @@ PACKAGE = Path(__file__).parents[2] / "workbench"
 LAYERS = {
     1: (
         *("errors", "arguments", "origin", "durations", "clock", "elements", "redaction", "from_json"),
-        *("from_arrow", "once", "option_words", "packages", "printable", "raised", "front_ends"),
+        *("from_arrow", "once", "packages", "printable", "raised", "front_ends"),
     ),
     2: ("operators", "windows", "state", "connectors", "expressions", "patterns", "compiled", "durable"),
     3: ("plan",),

@@ -20,6 +20,7 @@ from workbench.api.kept.job_record import RECORD, Cell, started_from
 from workbench.api.launching.refusals import RunRequest, check_beginning, check_directory, planned
 from workbench.api.running.found_jobs import FoundJob
 from workbench.api.running.pipeline import on_spark
+from workbench.arguments import as_flags
 from workbench.dashboard.page.carrier import cell_id
 from workbench.durations import format_instant
 from workbench.errors import JobError, PlanError, SettingError, unknown
@@ -32,7 +33,6 @@ from workbench.jupyter.verbs.resuming import RUN
 from workbench.jupyter.verbs.running import about_verbs, run_verb
 from workbench.jupyter.words import words_of
 from workbench.once import Once
-from workbench.option_words import as_flags
 from workbench.packages import needed
 from workbench.printable import printable
 from workbench.redaction import HIDDEN, hidden_places

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from workbench.api.beginning.starting_over import check_starts_over, in_use
 from workbench.api.kept.job_record import RECORD, JobRecord
+from workbench.arguments import option
 from workbench.clock import rest
 from workbench.connectors.contract.base import Held
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.contract.heartbeat import Heartbeat
 from workbench.errors import CheckpointError
-from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.redaction import redacted
 from workbench.runtime.storage import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.api.kept.job_record import JobRecord
+from workbench.arguments import option, run_call
 from workbench.errors import CheckpointError
-from workbench.option_words import option, run_call
 from workbench.redaction import redacted
 from workbench.runtime.storage import Manifest
 from workbench.runtime.storage.setting_aside import EARLIER

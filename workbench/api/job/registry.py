@@ -6,8 +6,8 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from workbench.arguments import option, verb
 from workbench.errors import JobError, unknown
-from workbench.option_words import option, verb
 
 if TYPE_CHECKING:
     from workbench.api.job.job import Job

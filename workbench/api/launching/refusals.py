@@ -15,10 +15,9 @@ from workbench.api.job.job import Job
 from workbench.api.job.tuning import parse_replay_speed
 from workbench.api.kept.job_record import RECORD, JobRecord
 from workbench.api.launching.parts import check_transactions
-from workbench.arguments import true_or_false
+from workbench.arguments import option, true_or_false
 from workbench.connectors.live.hybrid_source import replayed
 from workbench.errors import CheckpointError, SettingError, unknown
-from workbench.option_words import option
 from workbench.plan.acking import check_replayable, with_ackers
 from workbench.plan.batchable import check_batches, stretched
 from workbench.plan.guarantee import check_guarantee

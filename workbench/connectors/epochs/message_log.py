@@ -14,6 +14,7 @@ from typing import Protocol, cast
 
 import pyarrow as pa
 
+from workbench.arguments import option
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.saved_files import impossible, saved_as
 from workbench.connectors.epochs.ledger import SENDERS_MAX, Ledger
@@ -25,7 +26,6 @@ from workbench.connectors.messages.message_format import MessageFormat
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError
 from workbench.operators.contract.base import OperatorContext, Output, Snapshot
-from workbench.option_words import option
 
 _SENT_ROWS = 4_096
 

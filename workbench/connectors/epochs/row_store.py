@@ -8,10 +8,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from workbench.arguments import option
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
 from workbench.errors import CommittedRowsError
-from workbench.option_words import option
 
 
 @dataclass(frozen=True, slots=True)

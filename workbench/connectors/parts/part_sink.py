@@ -22,6 +22,7 @@ from typing import Any, ClassVar, cast
 
 import pyarrow as pa
 
+from workbench.arguments import option
 from workbench.connectors.contract.base import Guarantee, Place, Sink, SinkContext
 from workbench.connectors.parts.part_files import PartFile, make_folder, read_verified, take_folder
 from workbench.connectors.parts.part_names import SavedPart, SavedParts, order_of, part_name, pending_name, writer_of
@@ -31,7 +32,6 @@ from workbench.durable.disk import DISK
 from workbench.elements import Records
 from workbench.errors import CommittedRowsError, SinkError, told_by
 from workbench.operators.contract.base import Json, Operator, OperatorContext, Output, Snapshot
-from workbench.option_words import option
 
 _FILE_ROWS_MAX = 1_048_576
 _FILE_BYTES_MAX = 128 * 1024 * 1024

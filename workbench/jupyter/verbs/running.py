@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import workbench as wb
+from workbench.arguments import as_flags
 from workbench.errors import JobError, SettingError, unknown
 from workbench.jupyter.showing.advice import Advice
 from workbench.jupyter.showing.docked import choose_display
@@ -14,7 +15,6 @@ from workbench.jupyter.verbs.resuming import Offer, resume, show_cell
 from workbench.jupyter.verbs.setting_words import set_settings
 from workbench.jupyter.verbs.table import VERBS
 from workbench.jupyter.verbs.verb_help import one_verb, overview
-from workbench.option_words import as_flags
 from workbench.spark.watching.variables import watch_variable
 
 WITHOUT_JOB = {

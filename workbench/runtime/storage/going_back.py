@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 
+from workbench.arguments import option
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
-from workbench.option_words import option
 from workbench.raised import first_line_of
 from workbench.runtime.storage.manifest import Manifest
 

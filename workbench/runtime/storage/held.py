@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from workbench.arguments import option
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError
-from workbench.option_words import option
 
 
 class HeldError(CheckpointError):

@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from workbench.arguments import option
 from workbench.clock import SharedClock
 from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, UnreadableCheckpointError, cannot_be_read
-from workbench.option_words import option
 from workbench.runtime.storage.files import Files, LocalFiles
 from workbench.runtime.storage.held import HeldError
 from workbench.runtime.storage.lease import Lease

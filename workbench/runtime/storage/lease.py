@@ -41,12 +41,12 @@ import threading
 from pathlib import Path
 from typing import NoReturn
 
+from workbench.arguments import option
 from workbench.clock import SharedClock
 from workbench.durable.checksum import RunningChecksum
 from workbench.durable.holder import Holder, is_alive
 from workbench.errors import CheckpointError, told_by
 from workbench.from_json import made, parsed
-from workbench.option_words import option
 from workbench.runtime.storage.files import Files
 from workbench.runtime.storage.held import DoubtfulLeaseError, HeldError
 from workbench.runtime.storage.locations import looked_into

@@ -7,10 +7,10 @@ import re
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from workbench.arguments import option
 from workbench.durable.checksum import checksum
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.from_json import made, parsed
-from workbench.option_words import option
 from workbench.state.key_groups import KEY_GROUPS_MOST
 
 MANIFEST = "manifest.json"

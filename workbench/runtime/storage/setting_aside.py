@@ -43,7 +43,7 @@ def copy_aside(files: Files, manifests: Sequence[Manifest], kept: Sequence[str],
         numbers = [int(name) for name in files.folders(EARLIER) if name.isdecimal()]
         target = f"{EARLIER}/{max(numbers, default=0) + 1}"
         others = [name for name in files.folders() if not _is_of_checkpoints(name)]
-        shared = {path for manifest in manifests if not _holds_all(manifest) for path in manifest.needs}
+        shared = {path for manifest in manifests for path in manifest.needs}
         beside = [*(path for folder in others for path in files.files(folder)), *sorted(shared)]
         beside += [name for name in (TAKEN_BACK, *kept) if files.exists(name)]
         for path in beside:
@@ -72,11 +72,6 @@ def in_order(manifests: Sequence[Manifest], back: GoneBack | None) -> tuple[list
     counts = {manifest.place for manifest in by_age if back.counts(manifest.checkpoint_id, manifest.place)}
     stale = [manifest for manifest in by_age if manifest.place not in counts]
     return stale, [manifest for manifest in by_age if manifest.place in counts]
-
-
-def _holds_all(manifest: Manifest) -> bool:
-    """Whether its folder has its own copies of what it needs."""
-    return manifest.place.startswith(f"{SAVEPOINTS}/")
 
 
 def _is_of_checkpoints(folder: str) -> bool:

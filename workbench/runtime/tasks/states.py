@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pyarrow as pa
 
+from workbench.arguments import option
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.contract.base import Snapshot
-from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import CheckpointStorage, Manifest

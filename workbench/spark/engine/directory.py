@@ -21,13 +21,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from workbench.arguments import option
 from workbench.connectors.parts.part_files import write_durably
 from workbench.durable.disk import PRIVATE_FILE, PRIVATE_FOLDER, make_folder_durably
 from workbench.durable.folder_lock import FolderLock, TakenError
 from workbench.durable.holder import Holder
 from workbench.errors import CheckpointError, unknown
 from workbench.from_json import made, parsed
-from workbench.option_words import option
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.storage.locations import lasting
 
