@@ -138,7 +138,8 @@ class StreamMagics(Magics):
         run as in any cell.
 
         Running a cell again while its job runs replaces the job if the cell has changed, and otherwise shows the job.
-        The job of another cell is replaced only with --replace.
+        The job of another cell is replaced only with --replace, which also sets the checkpoints in --checkpoint-dir
+        aside and starts over; once a job has read all of its input, running its cell again does so, too.
 
         Example::
 

@@ -190,7 +190,9 @@ class Pipeline:
             checkpoint_dir: where checkpoints are kept, a path or a URI such as ``"s3://bucket/prefix"``; without it
                 they are in memory, so the job recovers from a failed task but not from the end of the process.
             resume: continue from the latest complete checkpoint of `checkpoint_dir` (start without one if there is
-                none); without it a directory that holds checkpoints is rejected.
+                none). Without `resume` and `restore` the job starts from the beginning: checkpoints in the directory
+                are set aside in its folder ``earlier`` if they are of a job of this name that has read all of its
+                input; otherwise they are rejected.
             restore: start from this savepoint instead: its name in `checkpoint_dir`, or the folder of a savepoint or
                 checkpoint of any job, which is copied to `checkpoint_dir` and not changed. The pipeline may be another
                 one: state goes to the operators with the same uid.
@@ -200,8 +202,8 @@ class Pipeline:
             incremental: write the changes of large tables of state since the latest checkpoint, not all of it; this
                 keeps a second copy of them in memory.
             driver: ``"live"`` runs it on threads; with ``"stepping"`` it advances only when `Job.stepper` takes steps.
-            replace: stop a running job of this name first, as `Job.stop` does. Everything that can reject this run is
-                checked before: then the running job continues.
+            replace: stop a running job of this name first, as `Job.stop` does, and set its checkpoints aside however
+                it has ended. Everything that can reject this run is checked before: then the running job continues.
             engine: ``"kernel"``: in this process. ``"spark"``: on Spark Structured Streaming, with the same results;
                 the handle has the same verbs where Spark has them. See `explain`.
             spark: for ``engine="spark"``: a session of classic PySpark, or a master URL such as
@@ -214,8 +216,8 @@ class Pipeline:
             SinkError: a sink's folder holds rows of another run.
             SourceError: the input does not exist.
             JobError: a job of that name is running, or has not stopped within half a minute to be replaced.
-            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints; or the
-                state to restore does not fit this pipeline.
+            CheckpointError: the checkpoint directory cannot be used, is in use, or already holds checkpoints that are
+                not set aside; or the state to restore does not fit this pipeline.
 
         Example:
             >>> pipeline = wb.Stream.from_table(pa.table({"n": [1, 2]})).sink_to(wb.TableSink("numbers"))

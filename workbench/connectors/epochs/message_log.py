@@ -288,7 +288,8 @@ def check_fresh(log: MessageLog, writer: str) -> None:
     if found:
         raise CommittedRowsError(
             f"{log.title} already holds rows of {writer!r} up to epoch {max(found)}: resume the job that wrote them "
-            f"({option('resume')}), or choose another {log.title.split()[1]} or another name for the job"
+            f"({option('resume')}), or choose another {log.title.split()[1]} or another name for the job; a run "
+            "that starts over never removes them"
         )
 
 

@@ -142,5 +142,6 @@ def check_fresh(store: RowStore, writer: str) -> None:
     if (epoch := store.committed(writer)) > 0:
         raise CommittedRowsError(
             f"{store.title} already holds rows of {writer!r} up to epoch {epoch}: resume the job that wrote them "
-            f"({option('resume')}), or choose another {store.title.split()[1]} or another name for the job"
+            f"({option('resume')}), or choose another {store.title.split()[1]} or another name for the job; a run "
+            "that starts over never removes them"
         )

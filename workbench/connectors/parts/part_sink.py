@@ -320,8 +320,9 @@ def _check_fresh(folder: Path) -> None:
     parts = _parts(folder)
     if parts:
         raise CommittedRowsError(
-            f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}:"
-            f" choose another path, or resume the job that wrote them ({option('resume')})"
+            f"the folder {folder} already holds {len(parts)} committed files such as {parts[0].name}, which a run that"
+            " starts over never removes: move them away, choose another path, or resume the job that wrote them "
+            f"({option('resume')})"
         )
 
 
