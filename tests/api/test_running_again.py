@@ -185,12 +185,12 @@ def test_a_cell_that_is_run_again_starts_over_where_a_run_would(
     assert (running.state, over.state) == ("FINISHED", "RUNNING")
     until(over.checkpoints)
     over.stop(timeout="60s")
-    stopped, said = run_cell(shell)  # which has not read all of its input
+    stopped, said = run_cell(shell, rows=90_000)  # which has not read all of its input
     assert stopped is over
     assert "continue it with --resume, start over with --replace, which sets them aside" in said
     assert "or choose another --checkpoint-dir" in said
     assert "=True" not in said
-    assert run_cell(shell, "--resume")[0].state == "RUNNING"
+    assert run_cell(shell, "--resume", rows=90_000)[0].state == "RUNNING"
 
 
 @pytest.mark.slow
