@@ -151,7 +151,7 @@ def test_a_job_is_not_stopped_without_its_server_and_resumes(tmp_path: Path, mon
     until(lambda: outage(job) is not None)
     monkeypatch.setattr("workbench.connectors.contract.attempts.HURRY_S", 0.2)
     with pytest.raises(
-        JobError, match=r"failed: no connection \(.* while the job was being stopped; a run with resume=True continues"
+        JobError, match=r"failed: no connection \(.* while the job was being stopped; a run that resumes continues"
     ):
         job.stop()
     assert (job.state, job.status()["restarts"]) == ("FAILED", 0)

@@ -38,7 +38,7 @@ from workbench.operators.contract.base import OperatorContext
 
 SCHEMA = {"n": pa.int64()}
 ROWS, MANY = pa.table({"n": range(400)}), pa.table({"n": range(2_000)})
-STOPPED = "while the job was being stopped; a run with resume=True continues from checkpoint"
+STOPPED = "while the job was being stopped; a run that resumes continues from checkpoint"
 
 
 @pytest.fixture(autouse=True)

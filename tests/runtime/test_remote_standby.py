@@ -61,9 +61,9 @@ def test_it_waits_as_long_as_the_owner_lives_and_no_longer(
     tried: list[int] = []
     opened = claiming.open_storage
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         tried.append(clock.now_us())
-        return opened(*arguments)
+        return opened(*arguments, **options)
 
     owner = DirectoryStorage(bucket, clock=clock)
     monkeypatch.setattr(claiming, "open_storage", counted)

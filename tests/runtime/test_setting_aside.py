@@ -8,8 +8,10 @@ from random import Random
 
 import pyarrow as pa
 import pytest
+from conftest import SECRET
 
 import workbench as wb
+from workbench.api.beginning.starting_over import told_aside
 from workbench.api.launching import claiming
 from workbench.drivers.contract.probes import Probe
 from workbench.drivers.faults.faulty_disk import ProbedDisk
@@ -39,7 +41,7 @@ class Nth(Probe):
             raise Killed
 
 
-def used(directory: Path, job: str, first: int) -> str:
+def used(directory: Path | str, job: str, first: int) -> str:
     """Fill a directory with checkpoints that share a file, and a savepoint that the job was reset to; return where it
     resumes from."""
     with closing(DirectoryStorage(directory)) as storage:
@@ -135,3 +137,21 @@ def test_what_was_set_aside_is_resumed_and_restored_with_the_files_that_checkpoi
     assert run(aside, resume=True).table("counts").num_rows == expected
     with pytest.raises(CheckpointError, match=r"continue it with resume=True, or choose another checkpoint_dir"):
         run(tmp_path, restore=aside / last)
+
+
+def test_an_object_store_keeps_what_is_set_aside(bucket: str) -> None:
+    place = used(bucket, "first", 1)
+    with closing(DirectoryStorage(bucket)) as storage:
+        aside = storage.set_aside(RECORD)
+        assert storage.latest() is None
+        assert storage.savepoints() == []
+    assert SECRET not in told_aside("first", aside)
+    with closing(DirectoryStorage(aside)) as storage:
+        latest = storage.latest()
+        assert latest is not None
+        assert latest.place == place
+        assert [each.place for each in storage.savepoints()] == ["savepoints/kept"]
+        for manifest in (*storage.manifests(), *storage.savepoints()):
+            assert all(storage.states(manifest, file) for file in manifest.files)
+            assert all(storage._files.exists(path) for path in manifest.needs)
+        assert storage.kept(RECORD) == b"first"
