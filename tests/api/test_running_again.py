@@ -14,6 +14,7 @@ from waiting import until
 
 import workbench as wb
 from workbench import datasets
+from workbench.connectors.contract.base import Sink
 from workbench.connectors.replay.log import write_log
 
 README = Path(__file__).parents[2] / "README.md"
@@ -22,7 +23,7 @@ HEAD = ("run", "TableSink", "ParquetSink", "FileSink", "SqlSink", "SqlSink with 
 NUMBERS = count()
 
 
-def sinks(folder: Path) -> list[wb.types.Sink]:
+def sinks(folder: Path) -> list[Sink]:
     url = f"sqlite:///{folder}/rows.db"
     return [
         wb.TableSink("rows"),
@@ -82,7 +83,7 @@ class Case:
         runs = before is not None and not before.over
         aside = self.aside()
         try:
-            job = self.run(**options)
+            job = self.run(**options)  # type: ignore[arg-type]
         except wb.errors.WorkbenchError as error:
             refusal = str(error)
         else:

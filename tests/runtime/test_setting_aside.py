@@ -139,6 +139,7 @@ def test_what_was_set_aside_is_resumed_and_restored_with_the_files_that_checkpoi
         run(tmp_path, restore=aside / last)
 
 
+@pytest.mark.slow
 def test_an_object_store_keeps_what_is_set_aside(bucket: str) -> None:
     place = used(bucket, "first", 1)
     with closing(DirectoryStorage(bucket)) as storage:
@@ -152,6 +153,7 @@ def test_an_object_store_keeps_what_is_set_aside(bucket: str) -> None:
         assert latest.place == place
         assert [each.place for each in storage.savepoints()] == ["savepoints/kept"]
         for manifest in (*storage.manifests(), *storage.savepoints()):
-            assert all(storage.states(manifest, file) for file in manifest.files)
+            for file in manifest.files:
+                storage.states(manifest, file)  # which compares the checksums
             assert all(storage._files.exists(path) for path in manifest.needs)
         assert storage.kept(RECORD) == b"first"
