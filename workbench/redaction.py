@@ -13,10 +13,16 @@ HIDDEN = "***"
 # In the text of a program: a replacement field of an f-string. It begins with a name, because what
 # begins with a quote may be the secret, and has no format, which may be a password behind a colon.
 _FIELD = r"\{[A-Za-z_]\w{0,99}(?:\.\w{1,99}|\[[^{}\[\]]{0,99}\]|\([^{}()]{0,99}\)){0,9}(?:![rsa])?\}"
-_FIELDS = re.compile(rf"{_FIELD}(?::{_FIELD})?")
+_FIELDS = re.compile(rf"{_FIELD}(?::{_FIELD})?|\[user(?:\[:password\]|:password)")  # or the form of a URL
 _A_FIELD = re.compile(_FIELD)
 
 _SPACE = re.compile(r"\s")
+_SPACED = re.compile(r"[^\n'\"<>@]{0,200}@(?=[\w.\[-])")
+"""A password with a space in it."""
+_QUERY = re.compile(r"[^@?]{0,200}\?[\w.-]{1,99}=")
+_QUOTED_MAX = 1_000
+_SCHEME = re.compile(r"(?P<mark>['\"]?)(?:(?P<web>https?|wss?)|[a-z][a-z0-9+.-]{0,15})$", re.IGNORECASE)
+"""Only on the web may a path have an @ behind a port."""
 _USER_END = re.compile(r"[\s/?#:@]")
 _AUTHORITY_END = re.compile(r"[\s/?#]")
 _WORD_END = re.compile(r"[\s'\"<>]")
@@ -132,7 +138,8 @@ def _without_users(text: str) -> str:
             if begin > run_end:
                 run_end = _end(_SPACE, text, begin)
                 last = text.rfind("@", begin, run_end)
-            end = _user_end(text, begin, last)
+            scheme = _SCHEME.search(text, max(colon - 20, 0), colon)
+            end = _user_end(text, begin, last, scheme)
             if end is not None:
                 if not _FIELDS.fullmatch(text, begin, end):
                     parts += (text[taken:begin], HIDDEN)
@@ -142,18 +149,28 @@ def _without_users(text: str) -> str:
     return "".join((*parts, text[taken:]))
 
 
-def _user_end(text: str, begin: int, last: int) -> int | None:
+def _user_end(text: str, begin: int, last: int, scheme: re.Match[str] | None) -> int | None:
     """The end of the user and password of a URL; None: it has neither.
 
     Args:
         text: with a URL.
         begin: the position after the slashes of its scheme.
         last: the position of the last @ before the next space; less than `begin`: there is none.
+        scheme: of the URL, with a quotation mark before it.
     """
     user_end = _end(_USER_END, text, begin)
-    has_colon = user_end > begin and text.startswith(":", user_end)
-    if has_colon and last > user_end and not _PORT.match(text, user_end + 1):
+    has_colon = text.startswith(":", user_end)
+    if has_colon and scheme is not None and scheme["mark"]:  # as in a program
+        close = text.find(scheme["mark"], user_end, user_end + _QUOTED_MAX)
+        last = max(last, text.rfind("@", user_end, close))
+    has_port = _PORT.match(text, user_end + 1) and (
+        scheme is None or scheme["web"] or _QUERY.match(text, user_end, max(last, user_end))
+    )
+    if has_colon and last > user_end and not has_port:
         return last  # what follows the colon may be a password with any characters in it
+    is_open = has_colon and text[begin] != "[" and not _PORT.match(text, user_end + 1)
+    if is_open and (spaced := _SPACED.match(text, user_end + 1)):
+        return spaced.end() - 1
     authority_end = _end(_AUTHORITY_END, text, begin)
     at = text.rfind("@", begin, authority_end)
     if at >= 0:

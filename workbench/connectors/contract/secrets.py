@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
-from urllib.parse import quote
+from collections.abc import Iterator, Mapping
+from traceback import format_exception
+from urllib.parse import quote, unquote
 
 from workbench.errors import SettingError
 from workbench.packages import needed
-from workbench.redaction import redacted
+from workbench.redaction import HIDDEN, redacted
 
 _REFERENCE = re.compile(r"\$\{(?P<name>[^{}]*)\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -26,6 +28,15 @@ _LOGIN = re.compile(
     r"(?P<scheme>\w+)://(?P<user>[^/?#@:\s]*)(?P<password>:(?:\$\{[^{}]*\})?)?@"  # the password, if any, is a reference
 )
 _KEY_FILE = re.compile(r"(?<=[?&])(?:sslkey|ssl_keyfile)=[^&#\s]*")
+_ODD = re.compile(r"[/?#\[\]\s\0-\x1f\x7f]")
+"""Clients take these for the end of a login, or leave them out."""
+_PORT = re.compile(r"[^:]*:\d*")
+_QUERY = re.compile(r"[^?#]*\?[\w.-]+=")
+_WEB_SCHEMES = ("http", "https", "ws", "wss")
+"""The schemes of URLs whose path may have an @."""
+_QUERY_OR_NAME = re.compile(r"[^?#]*\?[\w.-]+=|[^:]*$", re.DOTALL)
+_SHORT = 4
+"""A secret with fewer characters is hidden only as a whole word: within words, it would hide ordinary text."""
 _TOKEN_SCHEMES = ("nats", "tls")
 """The schemes of URLs in which a user without a password is a token."""
 _SCHEME_OF_LOGIN = re.compile(r"^\s*(?:basic|bearer|digest|negotiate|token|apikey)\b", re.IGNORECASE)
@@ -66,19 +77,87 @@ def revealed_url(url: str) -> str:
 
 
 def hidden(text: str, *templates: str) -> str:
-    """A message of a client without the secrets that these URLs or options refer to.
+    """A message of a client without the secrets of these URLs or options: those that they refer to, and the logins
+    that they have in plain text, as they are written and as clients decode them.
 
     Example:
         >>> os.environ["DOCS_PASSWORD"] = "pa55word"
         >>> hidden("login with pa55word failed", "redis://:${DOCS_PASSWORD}@localhost")
         'login with *** failed'
+        >>> hidden("invalid token: 'pa%zz5'", "postgresql://ann:pa%zz5@localhost/shop")
+        "invalid token: '***'"
     """
-    for template in templates:
-        for found in _REFERENCE.finditer(template):
-            secret = _secret(found["name"])
-            for form in (secret, quote(secret, safe="")):
-                text = text.replace(form, "***") if form else text
-    return text
+    return _without(text, [secret for template in templates for secret in _secrets_of(template)])
+
+
+def hidden_options(text: str, options: Mapping[str, object]) -> str:
+    """A message of a client without the secrets of its options or headers.
+
+    Example:
+        >>> hidden_options("invalid value 'pa55word'", {"sasl.password": "pa55word", "client.id": "value"})
+        "invalid value '***'"
+    """
+    found = []
+    for name, value in options.items():
+        if isinstance(value, str):
+            found += _secrets_of(value)
+            if is_literal(name, value):
+                found += [value, *value.split()[1:]]
+    return _without(text, found)
+
+
+def shown(url: str) -> str:
+    """A URL without its login, whatever characters that has.
+
+    Example:
+        >>> shown("redis://ann:pa 5/5@localhost/0"), shown("http://localhost:8080/feed")
+        ('redis://***@localhost/0', 'http://localhost:8080/feed')
+    """
+    scheme, slashes, rest = url.partition("://")
+    login = _login(url) or ""
+    if scheme.lower() in _WEB_SCHEMES and ":" in rest.partition("/")[0]:  # a path with an @ may be half of a password
+        login = rest[: max(rest.rfind("@"), 0)]
+    if ":" not in login:
+        return redacted(url)
+    return redacted(f"{scheme}{slashes}{HIDDEN}{rest[len(login) :]}")
+
+
+def check_url(url: str, name: str = "url", odd: str = "") -> None:
+    """Reject a URL whose login has characters that clients take for its end, and whose rest they would show.
+
+    Args:
+        url: with or without a login; ``${NAME}`` stands for a text that is escaped.
+        name: of the argument.
+        odd: further characters that its client does not read in a login.
+
+    Raises:
+        SettingError: names the character, and not the login.
+
+    Example:
+        >>> check_url("redis://ann:${REDIS_PASSWORD}@localhost/0")
+        >>> check_url("redis://ann:pa/55@localhost/0")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.SettingError: url is 'redis://***@localhost/0', whose user or password has '/': write %2F \
+instead of it
+    """
+    login = _login(_REFERENCE.sub("_", url))
+    found = login and (_ODD.search(login) or next((each for each in odd if each in login), None))
+    if found:
+        letter = found if isinstance(found, str) else found[0]
+        wrong = f"{letter!r}: write {quote(letter, safe='')} instead of it"
+        raise SettingError(f"{name} is {shown(url)!r}, whose user or password has {wrong}")
+
+
+def cause_of(error: BaseException, *templates: str) -> BaseException | None:
+    """The exception of a client as the cause of an error for the user; None: it would show a secret of these URLs.
+
+    Example:
+        >>> cause_of(ValueError("no host 'pa55'"), "redis://ann:pa55@localhost") is None
+        True
+    """
+    text = "".join(format_exception(error))
+    return error if redacted(hidden(text, *templates)) == text else None
 
 
 def check_no_literal(name: str, value: str) -> None:
@@ -136,6 +215,47 @@ def references(text: str) -> list[str]:
     """
     found = (match["name"] for match in _REFERENCE.finditer(text))
     return [name for name in found if _VARIABLE.fullmatch(name)]
+
+
+def _login(url: str) -> str | None:
+    """The user and password of a URL, also with characters that end them for clients; None: it has neither."""
+    scheme, slashes, rest = url.partition("://")
+    at = rest.rfind("@")
+    if not slashes or at < 0:
+        return None
+    login = rest[:at]
+    end = _ODD.search(login)
+    if end is None or scheme.lower() in _TOKEN_SCHEMES:
+        return login
+    host = login[: end.start()]
+    has_path = scheme.lower() in _WEB_SCHEMES or _QUERY.match(login, end.start()) is not None
+    if end[0] in "/?#" and has_path and ("@" in host or _PORT.fullmatch(host)):
+        return host.rpartition("@")[0] or None
+    if ":" not in host and end[0] in "/?[":  # the @ is in the path or the query
+        return None
+    return login
+
+
+def _secrets_of(template: str) -> Iterator[str]:
+    """The secrets of a URL or an option: those to which it refers, and the login that it has in plain text."""
+    for found in _REFERENCE.finditer(template):
+        yield _secret(found["name"])
+    login = _login(template)
+    if login is not None:
+        user, colon, password = login.partition(":")
+        plain = password if colon else user
+        if (colon or template.lower().startswith(_TOKEN_SCHEMES)) and not _REFERENCE.search(plain):
+            yield plain
+
+
+def _without(text: str, secrets: list[str]) -> str:
+    forms: set[str] = set()
+    for secret in secrets:
+        forms |= {secret, quote(secret, safe=""), unquote(secret), repr(secret)[1:-1]}
+    for form in sorted(forms - {""}, key=len, reverse=True):
+        whole = re.escape(form)
+        text = re.sub(rf"(?<!\w){whole}(?!\w)" if len(form) < _SHORT else whole, HIDDEN, text)
+    return text
 
 
 def _without_login(found: re.Match[str]) -> str:

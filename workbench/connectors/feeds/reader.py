@@ -31,6 +31,7 @@ class Feed(MessageSource, Protocol):
     def message_format(self) -> MessageFormat: ...
     @property
     def server(self) -> str: ...
+    def without_secrets(self, error: Exception) -> tuple[str, BaseException | None]: ...
     def describe(self) -> str: ...
 
 
@@ -149,7 +150,8 @@ class FeedReader(SourceReader):
         if self._link is not None:
             self._link.close()
             self._link = None
-        if error.fatal or self._retries.failed(now_us, str(error)) is None:
+        fact, cause = self._feed.without_secrets(error)
+        if error.fatal or self._retries.failed(now_us, fact) is None:
             tries = "" if error.fatal or not self._feed.retries else f" {self._feed.retries + 1} times in a row"
             fix = error.fix or "check the address"
-            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {error}; {fix}") from error
+            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {fact}; {fix}") from cause

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,7 @@ import pyarrow as pa
 from workbench.arguments import as_given, text_of, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
-from workbench.connectors.contract.secrets import revealed
+from workbench.connectors.contract.secrets import cause_of, check_url, hidden, hidden_options, revealed, shown
 from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.link import Link
 from workbench.connectors.feeds.reader import FeedReader
@@ -28,6 +29,7 @@ from workbench.operators.functions.user_function import SchemaLike, declared_sch
 from workbench.origin import caller
 from workbench.redaction import redacted
 
+_HEADER = re.compile(r"[\t\x20-\x7e]*")
 _ENCRYPTED = ("https", "wss", "mqtts")
 
 
@@ -58,10 +60,15 @@ class FeedSource(Source):
 
     def __post_init__(self) -> None:
         text_of(self.url, "url", f"{next(iter(self.schemes))}://localhost")
-        parts = urlsplit(self.url)
-        if parts.scheme not in self.schemes or not parts.hostname:
+        check_url(self.url)
+        try:
+            parts = urlsplit(self.url)
+            usable = parts.scheme in self.schemes and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
             forms = " or ".join(f"{scheme}://host" for scheme in self.schemes)
-            raise SettingError(f"url is {redacted(self.url)!r}: write {forms}")
+            raise SettingError(f"url is {shown(self.url)!r}: write {forms}")
         if self.headers is not None and not isinstance(self.headers, Mapping):
             raise SettingError(f"headers is {as_given(self.headers)}: write a dictionary of names and values")
         whole_number(self.retries, "retries", 0)
@@ -100,7 +107,11 @@ class FeedSource(Source):
 
     def revealed_headers(self) -> dict[str, str]:
         """The headers, including secrets."""
-        return {name: revealed(value) for name, value in (self.headers or {}).items()}
+        headers = {name: revealed(value) for name, value in (self.headers or {}).items()}
+        for name, value in headers.items():
+            if not _HEADER.fullmatch(value):
+                raise SettingError(f"the header {name!r} has a line end, or a letter that is not ASCII: remove it")
+        return headers
 
     def link(self) -> Link:
         """Create a connection without opening it."""
@@ -109,8 +120,12 @@ class FeedSource(Source):
     @property
     def server(self) -> str:
         """Its URL without secrets, for messages."""
-        parts = urlsplit(self.url)
-        return redacted(f"{parts.scheme}://{parts.netloc}{parts.path}")
+        return shown(urlsplit(self.url)._replace(query="", fragment="").geturl())
+
+    def without_secrets(self, error: Exception) -> tuple[str, BaseException | None]:
+        """What an error says, and the error as a cause, without the secrets of the URL and the headers."""
+        secrets = (self.url, *(self.headers or {}).values())
+        return redacted(hidden_options(hidden(str(error), *secrets), self.headers or {})), cause_of(error, *secrets)
 
     def describe(self) -> str:
         return self.server

@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from workbench.arguments import as_given, text_of
-from workbench.connectors.contract.secrets import hidden, revealed
+from workbench.connectors.contract.secrets import hidden_options, revealed
 from workbench.connectors.kafka.places import Partition
 from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
 from workbench.raised import one_line
-from workbench.redaction import redacted
+from workbench.redaction import HIDDEN, redacted
 
 Failed = TypeVar("Failed", SourceError, SinkError)
 ANSWER_S = 2.0
@@ -46,6 +46,12 @@ class KafkaCluster:
     def __post_init__(self) -> None:
         if not text_of(self.servers, "servers", "localhost:9092"):
             raise SettingError("servers is '': write host:port, several separated by commas")
+        if "@" in self.servers:
+            shown = HIDDEN + self.servers[self.servers.rindex("@") :]
+            raise SettingError(
+                f"servers is {shown!r}: write host:port, and the user and the password as sasl.username and "
+                "sasl.password in options"
+            )
         for name, value in self.options.items():
             if name in _OWN:
                 raise SettingError(f"the Kafka option {name!r} is set by the connector: remove it")
@@ -109,7 +115,7 @@ class KafkaCluster:
         try:
             return attrgetter(kind)(package)({**quiet, **given, **options, **servers})
         except package.KafkaException as error:
-            fact = hidden(one_line(error.args[0].str(), _FACT_MAX), *self._templates())
+            fact = hidden_options(one_line(error.args[0].str(), _FACT_MAX), self.options)
             raise SettingError(f"Kafka's client cannot be used with these options: {fact}") from None
 
     def refuses(self, error: Any) -> bool:
@@ -166,10 +172,7 @@ class KafkaCluster:
 
     def fact(self, error: Any) -> str:
         """The text of a client's error, on one line and without secrets."""
-        return hidden(one_line(error.str(), _FACT_MAX), *self._templates())
-
-    def _templates(self) -> list[str]:
-        return [self.servers, *(value for value in self.options.values() if isinstance(value, str))]
+        return hidden_options(one_line(error.str(), _FACT_MAX), {"servers": self.servers, **self.options})
 
 
 def kafka_options(options: Mapping[str, str] | None) -> dict[str, str]:

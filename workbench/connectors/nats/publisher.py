@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from workbench.clock import rest
 from workbench.connectors.contract.attempts import Attempts
-from workbench.connectors.contract.secrets import hidden
+from workbench.connectors.contract.secrets import cause_of, hidden
 from workbench.connectors.feeds.link import FeedMessage, LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
 from workbench.connectors.nats.protocol import Delivered, NatsProtocol
@@ -137,7 +137,9 @@ class Requests:
                 fact = redacted(hidden(str(error), self._server.url))
                 if error.fatal or not self._attempts.again(fact):
                     fix = error.fix or ("" if error.fatal else _CREATE if _NOWHERE in fact else _START)
-                    raise SinkError(f"cannot {self._purpose} of {self._server}: {fact}{fix and f'; {fix}'}") from error
+                    raise SinkError(
+                        f"cannot {self._purpose} of {self._server}: {fact}{fix and f'; {fix}'}"
+                    ) from cause_of(error, self._server.url)
 
     def close(self) -> None:
         """Close the connection."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
-from workbench.connectors.contract.secrets import hidden
+from workbench.connectors.contract.secrets import cause_of, hidden
 from workbench.connectors.feeds.link import ANSWER_US, LinkError
 from workbench.connectors.feeds.tcp_link import TcpLink
 from workbench.connectors.messages.sorting import letters_of, sorted_out
@@ -229,4 +229,6 @@ class NatsReader(SourceReader):
         if error.fatal or split.retries.failed(now_us, fact) is None:
             tries = "" if error.fatal or not source.retries else f" {source.retries + 1} times in a row"
             fix = f"; {error.fix}" if error.fix else ""
-            raise SourceError(f"cannot read {split.stream!r} of {source.server}{tries}: {fact}{fix}") from error
+            raise SourceError(f"cannot read {split.stream!r} of {source.server}{tries}: {fact}{fix}") from cause_of(
+                error, source.url
+            )

@@ -7,11 +7,10 @@ from os import PathLike, fspath
 from urllib.parse import unquote, urlsplit
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.contract.secrets import check_url, revealed_url, shown
 from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.tcp_link import Address
 from workbench.errors import SettingError
-from workbench.redaction import redacted
 
 _PORT = 4222
 _SCHEMES = ("nats", "tls")
@@ -54,18 +53,19 @@ class NatsServer:
     ca_file: str | PathLike[str] = ""
 
     def __post_init__(self) -> None:
+        check_url(text_of(self.url, "url", "nats://localhost:4222"))
         try:
-            parts = urlsplit(text_of(self.url, "url", "nats://localhost:4222"))
+            parts = urlsplit(self.url)
             usable = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
         except ValueError:
             usable = False
         if not usable:
-            raise SettingError(f"url is {redacted(self.url)!r}: write nats://host:port or tls://host:port")
+            raise SettingError(f"url is {shown(self.url)!r}: write nats://host:port or tls://host:port")
         revealed_url(self.url)
         object.__setattr__(self, "ca_file", ca_file_of(self.ca_file))
 
     def __str__(self) -> str:
-        return redacted(self.url)
+        return shown(self.url)
 
     @property
     def address(self) -> Address:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
+from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.changes import Changes
 from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
@@ -361,5 +362,7 @@ class PostgresLogReader(SourceReader):
         retry_us = self._retries.failed(now_us, fact) if returns else None
         if retry_us is None:
             said = fixed_fact(fact, source.slot)
-            raise SourceError(f"cannot read {source.table!r} of {source.server}: {said}") from error
+            raise SourceError(f"cannot read {source.table!r} of {source.server}: {said}") from cause_of(
+                error, source.url
+            )
         return WaitUntil(retry_us)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from workbench.connectors.contract.secrets import cause_of, shown
 from workbench.connectors.postgresql_log.server import Server, SlotFacts
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.server import SCHEME, DatabaseServer
 from workbench.connectors.sql.session import fact_of, fixed
 from workbench.errors import SettingError, SourceError, unknown
-from workbench.redaction import redacted
 
 
 def slots_of(url: str) -> list[SlotFacts]:
@@ -57,12 +57,12 @@ def drop_slots(url: str, names: Sequence[str]) -> list[str]:
 @contextmanager
 def _asked(url: str) -> Iterator[Server]:
     if not url.startswith(f"{SCHEME}://"):
-        raise SettingError(f"the URL is {redacted(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
+        raise SettingError(f"the URL is {shown(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
     DatabaseServer(PostgreSQL(), url)
     server = Server(url, "workbench slots")
     try:
         yield server
     except server.errors as error:
-        raise SourceError(f"the slots of {redacted(url)}: {fixed(fact_of(error, url))}") from error
+        raise SourceError(f"the slots of {shown(url)}: {fixed(fact_of(error, url))}") from cause_of(error, url)
     finally:
         server.close()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
+from workbench.connectors.contract.secrets import shown
 from workbench.connectors.postgresql_log.reader import PostgresLogReader
 from workbench.connectors.postgresql_log.savepoints import is_copy
 from workbench.connectors.sql.postgresql import PostgreSQL
@@ -22,7 +23,6 @@ from workbench.operators.changelogs.keyed_upserts import KeyedUpserts, upserts_s
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
 from workbench.packages import needed
-from workbench.redaction import redacted
 
 _SLOT = re.compile(r"[a-z0-9_]{1,50}")
 
@@ -104,7 +104,7 @@ class PostgresLogSource(Source):
         retries: int = 12,
     ) -> None:
         if not text_of(url, "url", "postgresql://localhost/shop").startswith(f"{SCHEME}://"):
-            raise SettingError(f"url is {redacted(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
+            raise SettingError(f"url is {shown(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
         if not text_of(table, "table", "orders"):
             raise SettingError("table is '': write the name of a table, such as 'orders'")
         if not _SLOT.fullmatch(text_of(slot, "slot", "orders")):
@@ -159,7 +159,7 @@ class PostgresLogSource(Source):
     @property
     def server(self) -> str:
         """The URL without its password, for messages."""
-        return redacted(self.url)
+        return shown(self.url)
 
     def describe(self) -> str:
         return f"{self.table} of {self.server} by the log"

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.calls import Calls, RemoteRows
+from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.redis.entries import records
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import name_of
@@ -99,7 +100,7 @@ class RedisRows(RemoteRows):
         try:
             fields = self.calls.repeated(lambda: self._fields(name))
         except server.errors as error:
-            raise server.error(error, f"look up rows in {lookup.key!r}", SourceError) from error
+            raise server.error(error, f"look up rows in {lookup.key!r}", SourceError) from cause_of(error, server.url)
         return self._row(fields, name)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from workbench.arguments import text_of
-from workbench.connectors.contract.secrets import hidden, revealed_url
+from workbench.connectors.contract.secrets import check_url, hidden, revealed_url, shown
 from workbench.connectors.feeds.certificates import certificate_fix
 from workbench.errors import SettingError, SinkError, SourceError
 from workbench.packages import needed
@@ -49,18 +49,19 @@ class RedisServer:
 
     def __post_init__(self) -> None:
         text_of(self.url, "url", "redis://localhost:6379")
+        check_url(self.url)
         package = needed("redis", "Redis")
         try:
             package.Redis.from_url(revealed_url(self.url)).close()
         except ValueError as error:
             fact = redacted(hidden(first_line_of(error), self.url))
             raise SettingError(
-                f"the Redis URL {redacted(self.url)!r} cannot be used ({fact}): write redis://host:port/database or"
+                f"the Redis URL {shown(self.url)!r} cannot be used ({fact}): write redis://host:port/database or"
                 " unix://path"
             ) from None
 
     def __str__(self) -> str:
-        return redacted(self.url)
+        return shown(self.url)
 
     def connect(self) -> Any:
         """Create a client that connects at its first call and never retries by itself."""

@@ -14,6 +14,7 @@ from workbench.connectors.contract.base import Exhausted, Fetched, Source, Sourc
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
+from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.messages.sorting import refused, sorted_out
 from workbench.connectors.redis.entries import (
@@ -391,5 +392,5 @@ class RedisReader(SourceReader):
         retry_us = self._retries.failed(now_us, server.fact(error)) if server.may_return(error) else None
         if retry_us is None:
             streams = ", ".join(map(repr, self._positions))
-            raise server.error(error, f"read {streams}", SourceError) from error
+            raise server.error(error, f"read {streams}", SourceError) from cause_of(error, server.url)
         return WaitUntil(retry_us)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.runs import Runs
+from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.epochs.owner import OwnerRecord, check_owner
 from workbench.connectors.epochs.row_store import Epoch, Notes, due_epochs
 from workbench.connectors.redis.server import RedisServer
@@ -241,7 +242,9 @@ class RedisStore:
                     return
             except self.server.errors as error:
                 if not self._again(error, self.attempts):
-                    raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
+                    raise self.server.error(error, f"write to {self.name!r}", SinkError) from cause_of(
+                        error, self.server.url
+                    )
 
     def _again(self, error: Exception, attempts: Attempts) -> bool:
         """Wait for the next attempt, if it can succeed: another program changed the record, or the server is
@@ -264,7 +267,7 @@ class RedisStore:
         try:
             yield
         except self.server.errors as error:
-            raise self.server.error(error, f"write to {self.name!r}", SinkError) from error
+            raise self.server.error(error, f"write to {self.name!r}", SinkError) from cause_of(error, self.server.url)
 
     @contextmanager
     def _connected(self) -> Iterator[Any]:

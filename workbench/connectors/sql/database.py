@@ -21,6 +21,7 @@ import pyarrow as pa
 
 from workbench.arguments import is_utf8, text_of
 from workbench.connectors.contract.attempts import Attempts
+from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.parts.part_files import make_folder, take_folder
 from workbench.connectors.sql.session import fact_of, fixed
 from workbench.connectors.sql.table_name import TableName
@@ -175,7 +176,7 @@ def told(engine: Engine, purpose: str, url: str, address: str = "") -> Iterator[
         fact = fact_of(error, address)  # without the statement that DuckDB adds below it
         explained = fixed(fact, _FIX) if address else f"{fact}; {_FIX}"
         kind = UnfitTableError if engine.is_unfit(error) else SinkError
-        raise kind(f"cannot {purpose} of {url}: {explained}") from error
+        raise kind(f"cannot {purpose} of {url}: {explained}") from cause_of(error, address)
 
 
 @dataclass(frozen=True)

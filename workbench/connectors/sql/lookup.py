@@ -16,7 +16,7 @@ from workbench.connectors.columns.exact import fitted, python_row
 from workbench.connectors.columns.postgresql_columns import COLUMNS, SETTINGS, compared, selected
 from workbench.connectors.columns.sqlite_values import sqlite_forms, sqlite_row
 from workbench.connectors.contract.calls import Calls, RemoteRows
-from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.contract.secrets import cause_of, revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile
 from workbench.connectors.sql.duckdb import DuckDB, duckdb_selected
 from workbench.connectors.sql.polled_table import place_of
@@ -127,7 +127,7 @@ class SqlRows(RemoteRows):
         try:
             found = self.calls.repeated(lambda: self._answer(key))
         except PostgreSQL().errors as error:
-            raise _error(self._lookup, error) from error
+            raise _error(self._lookup, error) from cause_of(error, self._lookup.url)
         return _row(self._lookup, found, key)
 
     def close(self) -> None:
@@ -197,7 +197,7 @@ class FileRows(OpenTable):
                 return _row(self._lookup, self._of_duckdb(key), key)
             return self._of_sqlite(key)
         except self._file.engine.errors as error:
-            raise _error(self._lookup, error) from error
+            raise _error(self._lookup, error) from cause_of(error, self._lookup.url)
 
     def close(self) -> None:
         while self._idle:

@@ -9,13 +9,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from workbench.connectors.contract.attempts import Attempts
-from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.contract.secrets import check_url, hidden, revealed_url, shown
 from workbench.connectors.sql.database import WAIT_S, told
 from workbench.connectors.sql.kept import KEPT
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.session import fact_of, may_return
 from workbench.errors import SettingError, SinkError
-from workbench.redaction import redacted
 
 SCHEME = "postgresql"
 
@@ -36,18 +35,21 @@ class DatabaseServer:
     address: str = field(repr=False)
 
     def __post_init__(self) -> None:
+        check_url(self.address, odd="@")
         try:
             parts = urlsplit(self.address)
             port = parts.port
         except ValueError as error:
-            raise SettingError(f"the database URL {self.url!r} cannot be used ({error}): {_FORM}") from None
+            raise SettingError(
+                f"the database URL {self.url!r} cannot be used ({hidden(str(error), self.address)}): {_FORM}"
+            ) from None
         if len(parts.path) < 2 or "/" in parts.path[1:] or parts.fragment or port == 0:
             raise SettingError(f"the database URL {self.url!r} names no database: {_FORM}")
 
     @property
     def url(self) -> str:
         """The URL without its password, for messages."""
-        return redacted(self.address)
+        return shown(self.address)
 
     @property
     def identity(self) -> str:

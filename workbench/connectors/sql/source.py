@@ -17,7 +17,7 @@ from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.retries import Retries
-from workbench.connectors.contract.secrets import revealed_url
+from workbench.connectors.contract.secrets import cause_of, revealed_url, shown
 from workbench.connectors.sql.notices import Notices
 from workbench.connectors.sql.polled_table import PolledTable, place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
@@ -34,7 +34,6 @@ from workbench.operators.contract.outage import Outage
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.operators.snapshots.pieces import value_in
 from workbench.origin import caller
-from workbench.redaction import redacted
 
 _REST_US_MIN = 2_000
 _LISTEN_US = 16_000
@@ -139,7 +138,7 @@ class SqlSource(Source):
         settle: Duration = "1s",
     ) -> None:
         if not text_of(url, "url", "postgresql://localhost/shop").startswith(f"{SCHEME}://"):
-            raise SettingError(f"url is {redacted(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
+            raise SettingError(f"url is {shown(url)!r}: write {SCHEME}://[user[:password]@]host[:port]/database")
         if not text_of(table, "table", "orders"):
             raise SettingError("table is '': write the name of a table, such as 'orders'")
         columns, name = declared_schema(schema, "the source", caller()), column_name(key, "key")
@@ -374,5 +373,7 @@ class SqlReader(SourceReader):
         fact = fact_of(error, source.url)
         retry_us = self._retries.failed(now_us, fact) if may_return(error) else None
         if retry_us is None:
-            raise SourceError(f"cannot read {source.table!r} of {source.server.url}: {fixed(fact)}") from error
+            raise SourceError(f"cannot read {source.table!r} of {source.server.url}: {fixed(fact)}") from cause_of(
+                error, source.url
+            )
         return WaitUntil(retry_us)
