@@ -282,8 +282,20 @@ def test_an_empty_expression_says_what_to_write() -> None:
 
 
 def test_an_expression_that_is_nested_too_deeply_says_so() -> None:
-    deep = " OR ".join(f"a = {value}" for value in range(1_000))
-    assert message(deep).startswith("the expression is nested too deeply: use is_in for many values")
+    limits = (
+        "nested too deeply: the maximum is 50 levels of brackets, and 100 terms of a sum or a UNION; use IN for many"
+    )
+    for deep in (" + ".join(1_000 * "a"), f"{1_000 * '('}a{1_000 * ')'}", f"{1_000 * 'NOT '}a", f"{1_000 * 'abs('}a"):
+        assert limits in message(deep)
+    many = " OR ".join(f"a = {value}" for value in range(1_000))
+    assert "it has 1,000 conditions of OR, more than the maximum of 500: use IN for many values" in message(many)
+
+
+def test_a_long_chain_of_conditions_keeps_its_text_and_its_values() -> None:
+    text = " AND ".join(f"a <> {value}" for value in range(500))
+    assert expr(text).sql == text
+    batch = pa.RecordBatch.from_pydict({"a": [7, 500, None]})
+    assert compile_expression(text, batch.schema)(batch).to_pylist() == [False, True, None]
 
 
 def test_a_text_that_is_too_long_is_not_read() -> None:

@@ -10,12 +10,14 @@ from typing import TypeVar
 
 import pyarrow as pa
 from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from workbench.api.running.pipeline import Pipeline
 from workbench.api.streams.stream import Stream
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError, unknown
+from workbench.expressions.tree.limits import too_deep, without_warnings
 from workbench.expressions.tree.sql import Tree
 from workbench.operators.changelogs.row_kinds import KIND, is_changelog
 from workbench.queries.clauses.state_ttl import limited, setting
@@ -27,7 +29,9 @@ from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Column, Relation
 from workbench.queries.reading.table_functions import materialized
 from workbench.queries.selecting import Planner
+from workbench.raised import described
 
+_FAULTS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 _Named = TypeVar("_Named")
 
 
@@ -54,6 +58,22 @@ def script(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script
     Raises:
         QueryError: see `sql` and `sql_script`; or a second query.
     """
+    with without_warnings():
+        try:
+            return _planned(text, tables)
+        except QueryError:
+            raise
+        except RecursionError:
+            raise QueryError(too_deep().message, origin=text.origin) from None
+        except (*_FAULTS, SqlglotError) as error:
+            raise QueryError(
+                f"the query cannot be planned ({described(error)}), which is a fault of the workbench: report it, "
+                "and write the query in another way",
+                origin=text.origin,
+            ) from error
+
+
+def _planned(text: Text, tables: Mapping[str, Stream | pa.Table | Sink]) -> Script:
     making = _Making(text)
     for name, value in tables.items():
         if isinstance(value, Sink):
@@ -126,7 +146,9 @@ class _Making:
 
     def _planned(self, query: Tree) -> Relation:
         self._read(query)
-        return limited(Planner(self.known, self.text).query(query), self.ttl_us, self.known.values())
+        return limited(
+            Planner(self.known, self.text).query(query).numbered(self.text).plain, self.ttl_us, self.known.values()
+        )
 
     def _read(self, query: Tree) -> None:
         """Make the sources of the declared tables in a query."""

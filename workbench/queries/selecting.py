@@ -37,6 +37,7 @@ _CLAUSES = {
     "into": "SELECT INTO is not supported: use .sink_to(...)",
     "sample": "TABLESAMPLE is not supported: use WHERE",
 }
+_TABLES_MAX = 50
 _TAKEN = (
     "expressions",
     "from_",
@@ -167,7 +168,12 @@ class Planner:
                 )
             rows = recognized(materialized(rows, self.text), recognizes, self.text)
         rows, pool, whole = self._limited(rows, tree, pool, whole)
-        for join in joins_of(tree):
+        if len(joins := joins_of(tree)) > _TABLES_MAX:
+            raise self.text.error(
+                joins[_TABLES_MAX].this,
+                f"the query joins {len(joins):,} tables, more than the maximum of {_TABLES_MAX}: join in several views",
+            )
+        for join in joins:
             if (elements := unnesting_of(join.this, self.text)) is not None:
                 rows = unnested(rows, elements, join, self.text)
                 continue

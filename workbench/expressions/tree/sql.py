@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from sqlglot import exp, parse
+from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
 
 from workbench.errors import ExpressionError
+from workbench.expressions.tree.limits import TOO_DEEP as LIMITS
+from workbench.expressions.tree.limits import balanced, check_nesting, without_warnings
 from workbench.expressions.tree.strict import NotValidError, StrictParser, check_types
 from workbench.origin import Origin
 
 Tree = Any
 """A sqlglot expression node; sqlglot is untyped here, so the name documents what is meant."""
 
-TOO_DEEP = "the expression is nested too deeply: use is_in for many values, or several with_columns"
+TOO_DEEP = f"the expression is nested too deeply: the maximum is {LIMITS} (is_in), or several with_columns"
 _PREFIX = "SELECT "
 _TEXT_MAX = 100_000
 """In characters; sqlglot takes some seconds to parse this many."""
@@ -23,7 +25,7 @@ _SHOWN = 300
 """Characters of an expression shown in an error."""
 
 # What sqlglot's own code raises on some malformed texts, such as "floor(" or ten thousand parentheses.
-_PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+_PARSER_FAULTS = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
 STRING_ESCAPES = ["\\", "'", '"']
@@ -66,7 +68,7 @@ def render(tree: Tree) -> str:
         ExpressionError: it is nested too deeply.
     """
     try:
-        return str(_Generator(dialect=Spark).generate(tree))
+        return str(_Generator(dialect=Spark, unsupported_level=ErrorLevel.IGNORE).generate(tree))
     except RecursionError:
         raise ExpressionError(TOO_DEEP) from None
 
@@ -90,20 +92,24 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
             origin=origin,
         )
     try:
-        statements = parse(_PREFIX + text, read=SparkSql)
-        for statement in statements:
-            check_types(statement)
+        statements = _parsed(_PREFIX + text)
     except NotValidError as error:
         raise ExpressionError(f"expression {shown(text)}: {error.message}", origin=origin) from None
     except ParseError as error:
         raise ExpressionError(_describe(text, error), origin=origin) from None
+    except RecursionError:
+        raise ExpressionError(f"expression {shown(text)}: {TOO_DEEP}", origin=origin) from None
     except _PARSER_FAULTS:
         raise ExpressionError(
             f"expression {shown(text)} cannot be read: check for a missing operand, quote or parenthesis", origin=origin
         ) from None
     except TokenError:
         raise ExpressionError(f"expression {shown(text)} has a quote that is not closed", origin=origin) from None
-    select = statements[0]
+    if not isinstance(select := statements[0], exp.Select):
+        raise ExpressionError(
+            f"expression {shown(text)} is not a single condition or value: leave out UNION and other clauses",
+            origin=origin,
+        )
     clauses = [key for key, value in select.args.items() if value and key != "expressions"]
     if len(statements) != 1 or clauses or len(select.expressions) != 1:
         raise ExpressionError(
@@ -111,6 +117,24 @@ def parse_sql(text: str, origin: Origin | None = None) -> Tree:
             origin=origin,
         )
     return select.expressions[0]
+
+
+def _parsed(text: str) -> list[Tree]:
+    """The statements of a text.
+
+    Raises:
+        NotValidError: something that Spark refuses, or that exceeds a limit.
+    """
+    dialect = SparkSql()
+    with without_warnings():
+        tokens = dialect.tokenize(text)
+        check_nesting(tokens)
+        found = dialect.parser().parse(tokens, text)
+        for tree in found:
+            if tree is not None:
+                check_types(tree)
+                balanced(tree)
+    return found
 
 
 def shown(text: str) -> str:

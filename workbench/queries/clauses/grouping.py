@@ -15,7 +15,7 @@ from workbench.operators.aggregates import aggregations
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, count_distinct, for_schema
 from workbench.operators.changelogs.row_kinds import is_changelog
-from workbench.queries.reading.binding import AGGREGATES, bound, bound_condition, check_part, key_of
+from workbench.queries.reading.binding import AGGREGATES, bound, bound_condition, check_part, key_of, standing_for
 from workbench.queries.reading.dialect import WINDOWS
 from workbench.queries.reading.event_time import window_times
 from workbench.queries.reading.places import Text
@@ -239,8 +239,8 @@ def _aggregate(tree: Tree, rows: Relation, text: Text) -> AnyAggregation:
             "Python function with stream.window(...).apply(...)",
         )
     operand = call.this
-    if call.args.get("expressions"):
-        raise text.error(tree, f"{function} takes one value")
+    if call.args.get("expressions") or operand is None:
+        raise text.error(tree, f"{text.name_of(call)} takes one value" + (" or *" if function == "count" else ""))
     if isinstance(operand, exp.Distinct):
         if len(operand.expressions) != 1:
             raise text.error(tree, "DISTINCT takes one value here: combine several values, as in CONCAT(a, ',', b)")
@@ -304,10 +304,11 @@ def over_aggregate(tree: Tree, rows: Relation, text: Text) -> Aggregation:
 
 def _check_grouped(tree: Tree, rows: Relation, after: Relation, computed: Mapping[str, str], text: Text) -> None:
     """Reject columns that are neither keys nor inside an aggregate, including unknown aggregates."""
-    for part in tree.walk(prune=lambda node: key_of(node) in computed):
+    standing = standing_for(tree, computed)
+    for part in tree.walk(prune=lambda node: id(node) in standing):
         if isinstance(part, exp.Anonymous):
             check_part(part, text)
-        if isinstance(part, exp.Column) and key_of(part) not in computed and not isinstance(part.this, exp.Star):
+        if isinstance(part, exp.Column) and id(part) not in standing and not isinstance(part.this, exp.Star):
             column = rows.of(part, text)
             if not any((item.table, item.name) == (column.table, column.name) for item in after.columns):
                 raise text.error(

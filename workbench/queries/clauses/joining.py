@@ -53,6 +53,12 @@ def joined(left: Relation, right: Relation, join: Tree, pool: list[Tree], text: 
             raise text.error(join, "the left side is a table without event time: make it a stream, or swap the sides")
         left, right = right, left
     both = Relation(None, left.columns + right.columns)
+    for condition in (*conjuncts(join.args.get("on")), *pool):
+        for column in condition.find_all(exp.Column):
+            if _readable(column, both) and both.of(column, text).bound == "proctime":
+                both.value_of(column, text)  # says why there is none
+    left, right = left.plain, right.plain
+    both = both.plain
     using = [_equal(name, left, right) for name in join.args.get("using") or ()]
     own = [*conjuncts(join.args.get("on")), *using]
     left_over: list[Tree] = []

@@ -20,6 +20,8 @@ from workbench.queries.reading.places import Text
 from workbench.queries.reading.relation import Relation
 from workbench.queries.reading.table_functions import free_name
 
+_CALLS_MAX = 100
+
 
 def with_named_windows(select: Tree, text: Text) -> Tree:
     """A SELECT in which each ``OVER name`` has the parts that its clause WINDOW gives to the name.
@@ -67,6 +69,11 @@ def with_overs(rows: Relation, calls: Sequence[Tree], text: Text) -> tuple[Relat
             different windows in one query.
     """
     first = calls[0]
+    if len(calls) > _CALLS_MAX:
+        raise text.error(
+            calls[_CALLS_MAX],
+            f"the query has {len(calls)} aggregates with OVER, more than the maximum of {_CALLS_MAX}: use two queries",
+        )
     for call in calls:
         check_over(call.this, text)
     changes = is_changelog(rows.records.schema)

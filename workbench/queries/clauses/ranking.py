@@ -102,11 +102,7 @@ def limited(rows: Relation, conditions: Sequence[Tree], read: bool, text: Text) 
         else:
             limit = found if limit is None else min(limit, found)
     if limit is None:
-        raise text.error(
-            ranking.call,
-            f"ROW_NUMBER() without a limit would keep all rows forever: add WHERE {number.name} <= 10 "
-            "around this query",
-        )
+        return rows.numbered(text), rest
     if not 1 <= limit <= _MOST:
         raise text.error(ranking.call, f"the first {limit} rows are requested: choose 1 to {_MOST}")
     stream = rows.records

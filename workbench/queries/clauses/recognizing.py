@@ -5,6 +5,7 @@ Source: SQL:2016, row pattern recognition (ISO/IEC TR 19075-5); Flink's SQL for 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -41,7 +42,19 @@ def recognized(rows: Relation, tree: Tree, text: Text) -> Relation:
         QueryError: a clause cannot be parsed or does not fit the columns; with the line and a caret.
     """
     alias = tree.args.get("alias")
-    return _Planned(_plain(rows), clauses(tree, text), text, None if alias is None else alias.name or None).relation()
+    for column in rows.columns:
+        if column.bound == "proctime" and column.name.lower() in _words(tree, text):
+            raise text.error(
+                tree, f"{column.name} is processing time, PROCTIME(), which has no value in a row: order by event time"
+            )
+    return _Planned(
+        _plain(rows.plain), clauses(tree, text), text, None if alias is None else alias.name or None
+    ).relation()
+
+
+def _words(tree: Tree, text: Text) -> set[str]:
+    """The words of MATCH_RECOGNIZE, in lower case."""
+    return set(re.findall(r"\w+", text.sql[tree.meta["opened"] : tree.meta["closed"]].lower()))
 
 
 def _plain(rows: Relation) -> Relation:

@@ -106,7 +106,7 @@ def _in(rows: Relation, test: Tree, negated: bool, others: Sequence[Tree], scope
         select = _plain_select(inside, text)
         inner = _asked(select, [*(inner for _, inner in pairs), *select.expressions], rest, scope)
     else:
-        inner = materialized(scope.query(query), text)
+        inner = materialized(scope.query(query).numbered(text), text).plain
     there = [column.stored or "" for column in inner.columns]
     count = len(there) - len(pairs)
     if count != len(values):

@@ -40,7 +40,7 @@ def all_rows(left: Relation, right: Relation, tree: Tree, text: Text) -> Relatio
     Raises:
         QueryError: other numbers of columns, or types without a common one.
     """
-    left, right = materialized(left, text), materialized(right, text)
+    left, right = (materialized(side.numbered(text), text).plain for side in (left, right))
     if len(left.columns) != len(right.columns):
         raise text.error(
             tree.expression,
@@ -93,6 +93,6 @@ def distinct(rows: Relation, tree: Tree, text: Text) -> Relation:
     if isinstance(tree.args.get("distinct"), exp.Distinct) and tree.args["distinct"].args.get("on") is not None:
         raise text.error(tree, "DISTINCT ON is not supported: use ROW_NUMBER() OVER (PARTITION BY ...)")
     try:
-        return replace(rows, stream=rows.records.distinct(*(column.stored or "" for column in rows.columns)))
+        return replace(rows, stream=rows.records.distinct(*(column.stored or "" for column in rows.plain.columns)))
     except PlanError as error:
         raise text.error(tree, error.message) from None

@@ -58,14 +58,12 @@ def bound(tree: Tree, relation: Relation, text: Text, computed: Mapping[str, str
         QueryError: an unknown name or function, or unsuitable types; with a caret below the part.
     """
     whole = exp.Paren(this=tree.copy())  # so that the outermost part can be replaced as well
-    for part in list(whole.walk(prune=lambda node: _stands_for(node, computed) is not None)):
-        if (column := _stands_for(part, computed)) is not None:
+    standing = standing_for(whole, computed or {})
+    for part in list(whole.walk(prune=lambda node: id(node) in standing)):
+        if (column := standing.get(id(part))) is not None:
             part.replace(exp.Column(this=identifier(column)))
         elif isinstance(part, exp.Column) and not isinstance(part.this, exp.Star):
-            stored = relation.of(part, text).stored
-            if stored is None:
-                raise text.error(part, f"the number {part.name} of a row can be used only in WHERE {part.name} <= 10")
-            part.replace(exp.Column(this=identifier(stored)))
+            part.replace(exp.Column(this=identifier(relation.value_of(part, text))))
         else:
             check_part(part, text)
     expression = Expression(whole.this)
@@ -115,8 +113,23 @@ def check_part(part: Tree, text: Text) -> None:
             raise text.error(part, unknown("function", name.lower(), (*FUNCTIONS, *AGGREGATES)))
 
 
-def _stands_for(part: Tree, computed: Mapping[str, str] | None) -> str | None:
-    return None if not computed else computed.get(key_of(part))
+def standing_for(tree: Tree, computed: Mapping[str, str]) -> dict[int, str]:
+    """By the id of each part whose value a column holds, this column.
+
+    Args:
+        tree: an expression.
+        computed: by the SQL text of a part, see `key_of`, the column that holds its value.
+    """
+    longest = max(map(len, computed), default=0)
+    sizes: dict[int, int] = {}
+    found = {}
+    for part in reversed(list(tree.walk())):  # each part after the parts within it
+        size = sizes.get(id(part), 0) + 1
+        if part.parent is not None:
+            sizes[id(part.parent)] = sizes.get(id(part.parent), 0) + size
+        if size <= longest and (column := computed.get(key_of(part))) is not None:  # each part has a letter
+            found[id(part)] = column
+    return found
 
 
 def key_of(tree: Tree) -> str:

@@ -12,7 +12,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokens import TokenType
 
-from workbench.errors import QueryError
+from workbench.errors import QueryError, unknown
+from workbench.expressions.tree.limits import balanced, check_nesting, too_deep
 from workbench.expressions.tree.sql import STRING_ESCAPES, Tree
 from workbench.expressions.tree.strict import NotValidError, StrictParser, check_types
 from workbench.queries.reading.places import Text
@@ -21,10 +22,13 @@ WINDOWS = ("TUMBLE", "HOP", "CUMULATE", "SESSION")
 """The window table functions."""
 
 _EMITTED: dict[str, Literal["final", "changes"]] = {"FINAL": "final", "CHANGES": "changes"}
-_TEXT_MAX = 200_000
+_TEXT_MAX = 100_000
 """In characters."""
-_PARSER_FAULTS = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
+_PARSER_FAULTS = (AttributeError, IndexError, KeyError, TokenError, TypeError, ValueError)
 """Exceptions that sqlglot raises on some malformed texts."""
+
+
+_STATEMENTS = ("SELECT", "WITH", "INSERT", "CREATE", "EXPLAIN", "SET", "EXECUTE", "BEGIN", "END")
 
 
 class _Parser(StrictParser):
@@ -177,9 +181,15 @@ def _statement(tokens: list[Any], dialect: Spark, text: Text) -> Statement:
         rest = rest[:-2]
     if first.token_type in (TokenType.COMMAND, TokenType.SHOW, TokenType.DESCRIBE):
         raise text.error_at(first.start, first.end, f"{first.text.upper()} is not supported: write a SELECT")
+    if first.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+        raise text.error_at(first.start, first.end, unknown("statement", first.text.upper(), _STATEMENTS))
     try:
+        check_nesting(rest)
         [tree] = dialect.parser().parse(rest, text.sql)
         check_types(tree)
+        balanced(tree)
+    except RecursionError:
+        raise text.error_at(first.start, first.end, too_deep().message) from None
     except NotValidError as error:
         start, end = (first.start, first.end) if error.start < 0 else (error.start, error.end)
         raise text.error_at(start, end, error.message) from None

@@ -103,6 +103,26 @@ class Relation:
         return self.stream
 
     @property
+    def plain(self) -> Relation:
+        """The same rows without the columns of processing time, which have no value in a row."""
+        columns = tuple(column for column in self.columns if column.bound != "proctime")
+        return self if len(columns) == len(self.columns) else replace(self, columns=columns)
+
+    def numbered(self, text: Text) -> Relation:
+        """The rows, after checking that no number of theirs is missing.
+
+        Raises:
+            QueryError: no condition limits their ROW_NUMBER.
+        """
+        if self.ranking is None:
+            return self
+        name = next(column.name for column in self.columns if column.stored is None and column.bound is None)
+        raise text.error(
+            self.ranking.call,
+            f"ROW_NUMBER() without a limit would keep all rows forever: add WHERE {name} <= 10 around this query",
+        )
+
+    @property
     def tables(self) -> list[str]:
         """The names of its tables, without duplicates."""
         return list(dict.fromkeys(column.table for column in self.columns if column.table is not None))
@@ -135,6 +155,23 @@ class Relation:
             fix = f"write {named}" if len(set(where)) > 1 else "rename one of them with AS"
             raise text.error(tree, f"the column {tree.name!r} is ambiguous, {len(found)} columns have this name: {fix}")
         return found[0]
+
+    def value_of(self, tree: Tree, text: Text) -> str:
+        """The stored name of the column that a query reads in a row.
+
+        Raises:
+            QueryError: the column has no value in a row: a number of rows, or processing time.
+        """
+        column = self.of(tree, text)
+        if column.bound == "proctime":
+            raise text.error(
+                tree,
+                f"{tree.name} is processing time, PROCTIME(), which has no value in a row: use it as DESCRIPTOR("
+                f"{tree.name}) of a window, and elsewhere the event time",
+            )
+        if column.stored is None:
+            raise text.error(tree, f"the number {tree.name} of a row can be used only in WHERE {tree.name} <= 10")
+        return column.stored
 
     def stored(self, trees: Iterable[Tree], text: Text) -> list[Column]:
         """The columns that these parts name, without duplicates."""

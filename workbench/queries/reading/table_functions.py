@@ -209,7 +209,7 @@ def materialized(rows: Relation, text: Text) -> Relation:
     ahead = {**window_times(assigner), "window_time": 0}
     columns = tuple(
         replace(column, ahead_us=None)
-        if column.bound is None
+        if column.bound not in names
         else replace(column, stored=names[column.bound], ahead_us=ahead.get(column.bound), bound=None)
         for column in rows.columns
     )
