@@ -97,7 +97,7 @@ def hidden_options(text: str, options: Mapping[str, object]) -> str:
         >>> hidden_options("invalid value 'pa55word'", {"sasl.password": "pa55word", "client.id": "value"})
         "invalid value '***'"
     """
-    found = []
+    found: list[str] = []
     for name, value in options.items():
         if isinstance(value, str):
             found += _secrets_of(value)

@@ -102,7 +102,7 @@ def _check_levels(tree: Any) -> None:
     while left:
         node, depth = left.pop()
         if depth > LEVELS_MAX + _OTHERS:
-            place = next((part.meta for part in node.walk() if "start" in part.meta), {})
+            place: dict[str, int] = next((part.meta for part in node.walk() if "start" in part.meta), {})
             raise too_deep(place.get("start", -1), place.get("end", -1))
         for name, value in node.args.items():
             children = value if isinstance(value, list) else (value,)
@@ -122,7 +122,7 @@ def too_deep(start: int = -1, end: int = -1) -> NotValidError:
 
 def too_many(node: Any, count: int, what: str) -> NotValidError:
     """The error for a list that is too long."""
-    place = next((part.meta for part in node.walk() if "start" in part.meta), {})
+    place: dict[str, int] = next((part.meta for part in node.walk() if "start" in part.meta), {})
     return NotValidError(
         f"it has {count:,} {what}, more than the maximum of {ITEMS_MAX:,}: use IN for many values, or several steps",
         place.get("start", -1),

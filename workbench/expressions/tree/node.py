@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from workbench.errors import ExpressionError
+from workbench.expressions.tree.overflowing import whole, with_nulls
 
 Datum = Any
 """An Arrow array with a value per row, or an Arrow scalar that stands for all rows."""
@@ -154,7 +155,7 @@ def apply(kernel: str, operands: Sequence[Node], type_: pa.DataType, text: str, 
 
 def apply_or_null(kernel: str, operands: Sequence[Node], type_: pa.DataType, text: str, options: Any = None) -> Node:
     """Like `apply`, for a kernel that rejects some values: those rows become null."""
-    return call(_null_on_error(_kernel(kernel, options), type_), operands, type_, text)
+    return call(_null_on_error(kernel, _kernel(kernel, options), type_), operands, type_, text)
 
 
 def call(function: Callable[..., Datum], operands: Sequence[Node], type_: pa.DataType, text: str) -> Node:
@@ -227,10 +228,29 @@ def _kernel(name: str, options: Any) -> Callable[..., Datum]:
     return run
 
 
-def _null_on_error(function: Callable[..., Datum], type_: pa.DataType) -> Callable[..., Datum]:
-    """`function`, but null where it raises: a batch that fails is halved until the failing rows are isolated."""
+_STEADY = 100
+"""Batches without an overflow after one with it, until the kernel that raises is used again: its exception takes
+longer, the more rows overflow."""
+
+
+def _null_on_error(kernel: str, function: Callable[..., Datum], type_: pa.DataType) -> Callable[..., Datum]:
+    """`function`, but null where it raises; a batch whose failing rows no other way finds is halved until they are
+    isolated."""
+    exact = whole(kernel, type_)
+    careful = 0  # the number of batches for which rows are expected to fail
+
+    def nulled(values: Sequence[Datum]) -> Datum | None:
+        nonlocal careful
+        found = None if exact is None else exact(*values)
+        if found is None:
+            found = with_nulls(kernel, type_, values)
+        if found is not None:
+            careful = _STEADY if found.null_count else careful - 1
+        return found
 
     def attempt(*values: Datum) -> Datum:
+        if careful > 0 and (found := nulled(values)) is not None:
+            return found
         try:
             return function(*values)
         except pa.ArrowInvalid:
@@ -239,6 +259,8 @@ def _null_on_error(function: Callable[..., Datum], type_: pa.DataType) -> Callab
                 return pa.scalar(None, type_)
             if rows == 1:
                 return pa.nulls(1, type_)
+            if (found := nulled(values)) is not None:
+                return found
             middle = rows // 2
             halves = (_slice(values, 0, middle), _slice(values, middle, rows - middle))
             return pa.concat_arrays([attempt(*half) for half in halves])

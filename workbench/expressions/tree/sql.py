@@ -129,7 +129,7 @@ def _parsed(text: str) -> list[Tree]:
     with without_warnings():
         tokens = dialect.tokenize(text)
         check_nesting(tokens)
-        found = dialect.parser().parse(tokens, text)
+        found: list[Tree] = dialect.parser().parse(tokens, text)
         for tree in found:
             if tree is not None:
                 check_types(tree)

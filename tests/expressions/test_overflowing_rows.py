@@ -1,0 +1,89 @@
+"""Rows that overflow are null, whichever way finds them, and change no other row."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from workbench.expressions import compile_expression
+
+BOUNDS = {kind: 2 ** (kind.bit_width - 1) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
+
+
+def edges(kind: pa.DataType, rng: random.Random) -> int:
+    bound = BOUNDS[kind]
+    near = rng.choice((-bound, bound - 1, 0, -1, 1, 2, bound // 2, -bound // 2, int(bound**0.5), -int(bound**0.5)))
+    return max(-bound, min(bound - 1, near + rng.randint(-2, 2)))
+
+
+@pytest.mark.parametrize("kind", BOUNDS, ids=str)
+@pytest.mark.parametrize(
+    "operation", ["a + b", "a - b", "a * b", "-a", "abs(a)", "a DIV b", "a + 100", "a - 100", "a * 3"]
+)
+def test_whole_numbers_are_exact_or_null(kind: pa.DataType, operation: str) -> None:
+    rng = random.Random(f"{kind} {operation}")
+    pairs = [(edges(kind, rng), edges(kind, rng)) for _ in range(300)]
+    pairs[7] = (None, 1)
+    batch = pa.RecordBatch.from_arrays([pa.array(side, kind) for side in zip(*pairs, strict=True)], ["a", "b"])
+    batch = batch.slice(3)  # with an offset
+    compiled = compile_expression(operation, batch.schema)
+    limit = BOUNDS[compiled.type]
+    expected = [exact(operation, *pair, limit) for pair in pairs[3:]]
+    for _ in range(2):  # the first batch is found to overflow, the second one is expected to
+        found = compiled(batch)
+        found.validate(full=True)
+        assert found.to_pylist() == expected
+
+
+def exact(operation: str, a: int | None, b: int, limit: int) -> int | None:
+    if a is None or (operation == "a DIV b" and b == 0):
+        return None
+    value = {
+        "a + b": lambda: a + b,
+        "a - b": lambda: a - b,
+        "a * b": lambda: a * b,
+        "-a": lambda: -a,
+        "abs(a)": lambda: abs(a),
+        "a DIV b": lambda: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+        "a + 100": lambda: a + 100,
+        "a - 100": lambda: a - 100,
+        "a * 3": lambda: a * 3,
+    }[operation]()
+    return value if -limit <= value < limit else None
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.int64()], ids=str)
+def test_numbers_and_texts_cast_to_less_bits_are_exact_or_null(kind: pa.DataType) -> None:
+    rng, limit = random.Random(5), BOUNDS[kind]
+    numbers = [edges(pa.int64(), rng) if rng.random() < 0.5 else edges(kind, rng) for _ in range(300)] + [None]
+    name = {8: "TINYINT", 32: "INT", 64: "BIGINT"}[kind.bit_width]
+    texts = [None if number is None else f"{rng.choice(('', '0000000000000000000000'))}{number}" for number in numbers]
+    texts = [
+        text if text is None or "0-" not in text else str(number) for text, number in zip(texts, numbers, strict=True)
+    ]
+    texts += ["9" * 30, "x", "-" + "9" * 30]
+    expected = [None if number is None or not -limit <= number < limit else number for number in numbers]
+    for values, given in ((pa.array(numbers, pa.int64()), "CAST(v AS {})"), (pa.array(texts), "CAST(v AS {})")):
+        compiled = compile_expression(given.format(name), pa.schema([("v", values.type)]))
+        for _ in range(2):
+            found = compiled(pa.RecordBatch.from_arrays([values], ["v"]))
+            found.validate(full=True)
+            assert found.to_pylist()[: len(expected)] == expected
+            assert found[len(expected) :].null_count == len(values) - len(expected)
+
+
+def test_a_batch_without_overflow_after_one_with_it() -> None:
+    schema = pa.schema([("d", pa.decimal128(20, 2)), ("t", pa.timestamp("us")), ("n", pa.int32())])
+    rows = {"d": [10**10, None, 5], "t": [2**63 - 1, None, 5], "n": [2**31 - 1, None, 5]}
+    few = {"d": [1, 2], "t": [1, 2], "n": [1, 2]}
+    for text, odd, plain in (
+        ("CAST(d AS DECIMAL(5, 2))", [None, None, 5], [1, 2]),
+        ("CAST(d AS TINYINT)", [None, None, 5], [1, 2]),
+        ("CAST(t + INTERVAL '1' SECOND AS BIGINT)", [None, None, 1], [1, 1]),
+        ("n + n", [None, None, 10], [2, 4]),
+    ):
+        compiled = compile_expression(text, schema)
+        for given, expected in ((rows, odd), (few, plain), (rows, odd), (few, plain)):
+            assert compiled(pa.RecordBatch.from_pydict(given, schema)).to_pylist() == expected
