@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from workbench.connectors.messages.avro import AvroMessages
-from workbench.errors import SinkError
+from workbench.errors import SettingError, SinkError
 
 NOON = dt.datetime(2024, 1, 1, 12, 0, 0, 5, tzinfo=dt.UTC)
 MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
@@ -137,3 +137,19 @@ def test_what_a_field_cannot_hold(avro: Any, value: Any, kind: pa.DataType) -> N
 )
 def test_what_a_field_holds(avro: Any, value: Any, kind: pa.DataType) -> None:
     assert write(avro, value, kind) == value
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"type": "array", "items": "null"},
+        {"type": "array", "items": {"type": "record", "name": "e", "fields": [{"name": "x", "type": "null"}]}},
+        ["null", {"type": "map", "values": {"type": "array", "items": {"type": "fixed", "name": "f", "size": 0}}}],
+    ],
+)
+def test_an_array_whose_values_take_no_bytes_is_refused(kind: Any) -> None:
+    """A message of six bytes would hold a thousand million of them."""
+    with pytest.raises(SettingError, match="whose values take no bytes"):
+        AvroMessages(json.dumps({"type": "record", "name": "m", "fields": [{"name": "a", "type": kind}]}))
+    several = {"type": "array", "items": ["null", "int"]}
+    AvroMessages(json.dumps({"type": "record", "name": "m", "fields": [{"name": "a", "type": several}]}))

@@ -79,7 +79,8 @@ def test_quantifiers_are_greedy_or_reluctant(quantifier: str, expected: list[int
     assert [row[1] for row in recognized(clauses, ticker([10, 11, 12, 13, 14, 16]))] == expected
 
 
-def test_a_match_takes_no_longer_than_within() -> None:
+def test_a_match_takes_less_time_than_within() -> None:
+    """The example of Flink's page, which shows the drop of 14 in exactly an hour; its code lets that one time out."""
     clauses = """
         MEASURES C.rowtime AS dropTime, A.price - C.price AS dropDiff
         ONE ROW PER MATCH
@@ -88,7 +89,7 @@ def test_a_match_takes_no_longer_than_within() -> None:
         DEFINE B AS B.price > A.price - 10, C AS C.price < A.price - 10
     """
     prices = ticker([20, 17, 18, 11, 14, 9, 15, 14, 24, 1, 19], step=1_200)
-    assert recognized(clauses, prices) == [("ACME", "13:00:00", 14)]
+    assert recognized(clauses, prices) == [("ACME", "13:00:00", 13)]
 
 
 def test_one_row_holds_the_keys_and_the_measures() -> None:
@@ -379,7 +380,7 @@ def test_rows_are_referred_to_as_in_trino(
         ),
         ("MEASURES COUNT(*) AS n AFTER MATCH SKIP TO FIRST X PATTERN (A B)", "unknown variable 'X'", "TO FIRST X"),
         ("MEASURES COUNT(*) AS n PATTERN (A B) SUBSET A = (B)", "'A' is already the name of a variable", "A = (B)"),
-        ("MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '-1' SECOND", "WITHIN is negative", None),
+        ("MEASURES COUNT(*) AS n PATTERN (A B) WITHIN INTERVAL '-1' SECOND", "WITHIN is not positive", None),
         ("MEASURES COUNT(*) AS n DEFINE A AS true", "MATCH_RECOGNIZE has no PATTERN", "MATCH_RECOGNIZE"),
         ("MEASURES COUNT(*) AS n PATTERN (A B$)", "$ is not supported", "$"),
         (

@@ -44,6 +44,11 @@ class AvroMessages:
             raise SettingError(f"avro_schema is not an Avro schema: {message_of(error)}") from None
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise SettingError("avro_schema is not a record: write {'type': 'record', 'fields': [...]} as JSON")
+        if _has_items_without_bytes(parsed, {}):
+            raise SettingError(
+                "avro_schema has an array whose values take no bytes, such as those of 'null', so that a message of a few "
+                "bytes could hold any number of them: count them in a field 'long' instead"
+            )
         object.__setattr__(self, "schema", parsed)
 
     def check(self, schema: pa.Schema) -> None:
@@ -94,6 +99,34 @@ class AvroMessages:
     def _kinds(self) -> dict[str, Any]:
         """The Avro type of each field."""
         return {each["name"]: each["type"] for each in self.schema["fields"]}
+
+
+def _has_items_without_bytes(kind: Any, named: dict[str, Any]) -> bool:
+    """Whether an array in a type has values that take no bytes; `named` has the records outside of it."""
+    if isinstance(kind, list):
+        return any(_has_items_without_bytes(each, named) for each in kind)
+    if not isinstance(kind, dict):
+        return False
+    if kind["type"] in ("record", "error"):
+        named[kind["name"]] = kind
+        return any(_has_items_without_bytes(each["type"], named) for each in kind["fields"])
+    if kind["type"] == "fixed":
+        named[kind["name"]] = kind
+    inner = kind.get("items", kind.get("values", kind["type"]))
+    found = _has_items_without_bytes(inner, named)
+    return found or (kind["type"] == "array" and _takes_no_bytes(inner, named))
+
+
+def _takes_no_bytes(kind: Any, named: dict[str, Any]) -> bool:
+    kind = named.get(kind, kind) if isinstance(kind, str) else kind
+    if not isinstance(kind, dict):
+        return bool(kind == "null")
+    if kind["type"] == "fixed":
+        return bool(kind["size"] == 0)
+    if kind["type"] in ("record", "error"):
+        rest = {name: known for name, known in named.items() if known is not kind}  # one within itself is a union
+        return all(_takes_no_bytes(each["type"], rest) for each in kind["fields"])
+    return kind["type"] not in ("array", "map", "enum") and _takes_no_bytes(kind["type"], named)
 
 
 def _column(rows: Sequence[dict[str, Any]], item: pa.Field, field: Any) -> pa.Array:

@@ -95,10 +95,9 @@ class _Planned:
         rows_per_match, shows_empty = self._rows_per_match()
         skip, skip_mask = self._skip({**masks, **subsets})
         within = said.get("within")
-        # In SQL a match may span exactly this time; the operator's bound is exclusive.
-        within_us = 0 if within is None else constant_us(self._parsed(within), text) + 1
+        within_us = 0 if within is None else constant_us(self._parsed(within), text)
         if within is not None and within_us < 1:
-            raise self._error(within, "WITHIN is negative: write for example INTERVAL '10' SECOND")
+            raise self._error(within, "WITHIN is not positive: write for example INTERVAL '10' SECOND")
         rules = Rules(False, skip, skip_mask, within_us, is_asked(conditions), PARTIALS_MAX)
         bits = {variables[variable]: bit for bit, variable, _ in conditions}
         try:
