@@ -74,6 +74,15 @@ def test_numbers_and_texts_cast_to_less_bits_are_exact_or_null(kind: pa.DataType
             assert found[len(expected) :].null_count == len(values) - len(expected)
 
 
+def test_texts_of_days_that_do_not_exist_are_null_beside_those_that_do() -> None:
+    texts = ["2024-02-29", "2023-02-29", "2024-13-01", None, "2024-1-5", "x"]
+    batch = pa.RecordBatch.from_pydict({"s": texts, "t": [text and f"{text} 10:00:00" for text in texts]})
+    for text, hours in (("CAST(CAST(s AS DATE) AS STRING)", ""), ("CAST(CAST(t AS TIMESTAMP) AS STRING)", " 10:00:00")):
+        compiled = compile_expression(text, batch.schema)
+        expected = [f"2024-02-29{hours}", None, None, None, f"2024-01-05{hours}", None]
+        assert [compiled(batch).to_pylist() for _ in range(2)] == [expected, expected]
+
+
 def test_a_batch_without_overflow_after_one_with_it() -> None:
     schema = pa.schema([("d", pa.decimal128(20, 2)), ("t", pa.timestamp("us")), ("n", pa.int32())])
     rows = {"d": [10**10, None, 5], "t": [2**63 - 1, None, 5], "n": [2**31 - 1, None, 5]}

@@ -46,8 +46,8 @@ class AvroMessages:
             raise SettingError("avro_schema is not a record: write {'type': 'record', 'fields': [...]} as JSON")
         if _has_items_without_bytes(parsed, {}):
             raise SettingError(
-                "avro_schema has an array whose values take no bytes, such as those of 'null', so that a message of a few "
-                "bytes could hold any number of them: count them in a field 'long' instead"
+                "avro_schema has an array whose values take no bytes, such as 'null', so that a few bytes could "
+                "hold any number of them: count them in a field 'long' instead"
             )
         object.__setattr__(self, "schema", parsed)
 

@@ -7,9 +7,9 @@ often, at a depth that depends on the caller.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from sqlglot import exp
@@ -31,7 +31,7 @@ _CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE}
 _CHAINS = (exp.And, exp.Or)
 
-_quiet = threading.local()
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
 def check_nesting(tokens: Sequence[Any]) -> None:
@@ -133,12 +133,11 @@ def too_many(node: Any, count: int, what: str) -> NotValidError:
 @contextmanager
 def without_warnings() -> Iterator[None]:
     """Keep the parser's warnings off this thread's standard error: errors say what matters."""
-    before = getattr(_quiet, "is_on", False)
-    _quiet.is_on = True
+    before = _quiet.set(True)
     try:
         yield
     finally:
-        _quiet.is_on = before
+        _quiet.reset(before)
 
 
-logging.getLogger("sqlglot").addFilter(lambda record: not getattr(_quiet, "is_on", False))
+logging.getLogger("sqlglot").addFilter(lambda record: not _quiet.get())

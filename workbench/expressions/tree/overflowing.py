@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from workbench.expressions.tree.text_times import days_of_text, micros_of_text
 
 Datum = Any
 """An Arrow array, or a scalar that stands for all rows."""
@@ -167,6 +170,8 @@ def _cast(type_: pa.DataType, value: Datum) -> Datum | None:
         return _from_decimal(type_, value)
     if pa.types.is_string(source) and pa.types.is_signed_integer(type_):
         return _from_text(type_, value)
+    if pa.types.is_string(source) and (pa.types.is_date(type_) or pa.types.is_timestamp(type_)):
+        return _moments(type_, value)
     return None
 
 
@@ -198,6 +203,15 @@ def _fits(bound: Decimal, type_: pa.DataType) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _moments(type_: pa.DataType, value: Datum) -> Datum | None:
+    """The moments of texts, each of which is examined once; a text may name a day that its month does not have."""
+    coded = value.dictionary_encode()
+    read = days_of_text if pa.types.is_date(type_) else partial(micros_of_text, zoned=False)
+    known = [text is not None and read(text) is not None for text in coded.dictionary.to_pylist()]
+    mask = pa.array(known, pa.bool_()).take(coded.indices)
+    return pc.if_else(mask, value, pa.scalar(None, value.type)).cast(type_)
 
 
 def _from_text(type_: pa.DataType, value: Datum) -> Datum | None:
