@@ -137,7 +137,20 @@ class RecordError(WorkbenchError):
 
 
 class JobError(WorkbenchError):
-    """A job cannot do what was requested in its current state, or it has failed."""
+    """A job cannot do what was requested in its current state, or it has failed.
+
+    Args:
+        message: the sentence.
+        trace: the user's lines that the failure has passed, as in a traceback; empty: there are none.
+        origin: the place of the mistake in the user's code, if known.
+    """
+
+    def __init__(self, message: str, *, trace: str = "", origin: Origin | None = None) -> None:
+        super().__init__(message, origin=origin)
+        self.trace = trace
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n{self.trace}" if self.trace else super().__str__()
 
 
 def __dir__() -> list[str]:
@@ -155,9 +168,11 @@ def as_error(raised: BaseException) -> Exception:
     """
     if isinstance(raised, Exception):
         return raised
-    return JobError(
+    error = JobError(
         f"{shown(raised)} was raised, which ends programs and not jobs: raise an error, or end the job with job.stop()"
     )
+    error.__cause__ = raised
+    return error
 
 
 def told_by(error: OSError) -> str:

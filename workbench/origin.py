@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.redaction import redacted
 
-_PACKAGE = str(Path(__file__).parent)
+_PACKAGE = str(Path(__file__).parent / "_")[:-1]  # with the separator: a neighbour may begin with the same name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,14 @@ def caller() -> Origin | None:
     return Origin(file, line, line_text(file, line))
 
 
+def is_cell(file: str) -> bool:
+    """Whether a file of code is a cell, in a kernel or a terminal."""
+    return file.startswith("<ipython-input") or Path(file).parent.name.startswith("ipykernel_")
+
+
 def is_ours(file: str) -> bool:
-    """Whether a file of code belongs to this package."""
-    return file.startswith(_PACKAGE)
+    """Whether a file of code belongs to this package, or the package has generated the code."""
+    return file.startswith((_PACKAGE, "<workbench "))
 
 
 def line_text(file: str, line: int) -> str:

@@ -1,4 +1,4 @@
-"""The ``workbench`` command: demo, serve, compare, bench, doctor, simulate and soak.
+"""The ``workbench`` command: demo, run, serve, compare, bench, doctor, simulate and soak.
 
 A command is a module with a ``declare`` function, listed in ``workbench.cli.entry``. It imports the runtime only when
 it runs, so that the help stays fast.

@@ -18,6 +18,7 @@ from workbench.raised import described
 COMMANDS = {
     "demo": "open the first notebook, or run its job in the terminal",
     "lessons": "write the notebooks of the course, and open one",
+    "run": "run a script and wait for its jobs; the exit code tells how they ended",
     "serve": "show the dashboards of a script's jobs, or a recording, in a browser",
     "compare": "run a pipeline under several architectures of fault tolerance, with faults",
     "bench": "run benchmarks and check their results",
@@ -28,14 +29,18 @@ COMMANDS = {
 }
 """The commands in the order of the help, with one line each; each is a module with ``declare(parser)``."""
 
-_LAB = dict.fromkeys(("bench", "compare", "simulate", "soak"), "lab")
-"""The commands of the laboratory; the product knows them only by name."""
+_ROOMS = {
+    **dict.fromkeys(("bench", "compare", "simulate", "soak"), "lab"),
+    **dict.fromkeys(("run", "serve"), "cli.scripts"),
+}
+"""Where commands are, if not in this room; the product knows those of the laboratory only by name."""
 
 EXAMPLES = """\
 examples:
   workbench demo                    open the first notebook in JupyterLab
   workbench demo --headless         run its job in the terminal, with a progress bar
   workbench lessons 4               open the fourth lesson of the course
+  workbench run job.py              run a script; exit code 1 if it or one of its jobs fails
   workbench serve lesson.py         show the jobs that a script starts in a browser
   workbench bench grouping          measure a keyed aggregation
   workbench compare own.py --faults task-dies:at=20000   what failures do to results
@@ -81,7 +86,7 @@ def parser(words: Sequence[str]) -> Parser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=Help)
         if name == named:
-            needed(f"workbench.{_LAB.get(name, 'cli')}.{name}", f"'workbench {name}'").declare(command)
+            needed(f"workbench.{_ROOMS.get(name, 'cli')}.{name}", f"'workbench {name}'").declare(command)
     return top
 
 

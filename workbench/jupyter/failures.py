@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import linecache
 import sys
-from pathlib import Path
 from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
 from workbench.errors import QueryError, WorkbenchError, sentence_of
 from workbench.jupyter.cell import BodySyntaxError
-from workbench.origin import Origin, line_text
+from workbench.origin import Origin, is_cell, line_text
 
 
 def show_failure(
@@ -51,8 +50,3 @@ def cell_line(trace: TracebackType | None) -> Origin | None:
             text = line_text(file, line)
             found = Origin(file, line, "" if text.startswith("get_ipython().run_") else text)
     return found
-
-
-def is_cell(file: str) -> bool:
-    """Whether a code object's file name is that of a cell, in a kernel or a terminal."""
-    return file.startswith("<ipython-input") or Path(file).parent.name.startswith("ipykernel_")

@@ -8,27 +8,13 @@ from __future__ import annotations
 
 import atexit
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 
 import workbench.drivers.contract.leaving  # noqa: F401  what is registered first comes last: jobs are stopped before it
+from workbench.api.job.endings import end_all
 from workbench.api.job.job import Job
-from workbench.errors import WorkbenchError
 
 PATIENCE_S = 5.0
-
-
-def end(jobs: Iterable[Job], patience_s: float) -> bool:
-    """Stop jobs, each with a final checkpoint, and wait for them together; False if they took too long."""
-    ending = [job for job in jobs if not job.over]
-    for job in ending:
-        job.stop(wait=False)  # all at once
-    until_s = time.monotonic() + patience_s
-    for job in ending:
-        with suppress(WorkbenchError):  # it failed while stopping, or has not ended yet
-            job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
-    return all(job.over for job in ending)
 
 
 class Caretaker:
@@ -67,4 +53,4 @@ class Caretaker:
         self._called.wait()
         if self._dismissed:
             return
-        end(self._jobs().values(), self._patience_s)
+        end_all(self._jobs().values(), self._patience_s)

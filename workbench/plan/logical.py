@@ -135,6 +135,11 @@ class LogicalGraph:
                 uids[node] = uid
         return LogicalGraph(tuple(order), uids)
 
+    @property
+    def bounded(self) -> bool:
+        """Whether every source comes to an end by itself."""
+        return all(getattr(node.spec, "bounded", True) for node in self.nodes if node.role == "source")
+
     def slot_sharing_groups(self) -> dict[Node, str]:
         """The group of every node: its own, otherwise the one that all its inputs share, otherwise the default."""
         groups: dict[Node, str] = {}

@@ -254,7 +254,7 @@ class Sampler(JobObserver):
             tables={name: master.services.tables.rows(name) for name in master.services.tables.names()},
             paused=master.paused,
             backpressure=backpressure,
-            failure=None if master.failure is None else master.life.fact,
+            failure=None if master.failure is None else master.life.told,
             operators=self._shared("operators", self._operators.sample(master.graph, execution, now)),
             earlier=self._checkpoints.earlier(master.coordinator, now),
             restore=restore_frame(master),

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from workbench.api.job.run import PATIENCE_S, Run
 from workbench.arguments import true_or_false
 from workbench.durations import Duration, parse_duration
-from workbench.errors import JobError
+from workbench.errors import JobError, WorkbenchError
+
+if TYPE_CHECKING:
+    from workbench.api.job.job import Job
 
 
 def stop(run: Run, wait: bool, timeout: Duration) -> None:
@@ -43,6 +50,18 @@ def wait(run: Run, timeout: Duration | None) -> str:
     return run.state
 
 
+def end_all(jobs: Iterable[Job], patience_s: float) -> bool:
+    """Stop jobs, each with a final checkpoint, and wait for them together; False if they took too long."""
+    ending = [job for job in jobs if not job.over]
+    for job in ending:
+        job.stop(wait=False)  # all at once
+    until_s = time.monotonic() + patience_s
+    for job in ending:
+        with suppress(WorkbenchError):  # it failed while stopping, or has not ended yet
+            job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
+    return all(job.over for job in ending)
+
+
 def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) -> None:
     """Wait until the job has ended, unless the job is waiting for the caller; None: do not wait. If a call in the job
     does not return, wait `stalled_s` at most, unless the call waits for a server, which has an end.
@@ -64,7 +83,9 @@ def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) 
 def _check_failed(run: Run) -> None:
     if run.state == "FAILED":
         life = run.master.life
-        raise JobError(f"the job {run.name!r} failed: {life.fact} ({life.circumstance})")
+        run.told = True
+        told = f"the job {run.name!r} failed: {life.fact} ({life.circumstance})"
+        raise JobError(told, trace=life.trace.text) from life.trace.restore()
 
 
 def _patience(wait: bool, timeout: Duration) -> float | None:

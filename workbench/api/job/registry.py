@@ -6,6 +6,7 @@ import os
 import threading
 from typing import TYPE_CHECKING
 
+from workbench.api.job.script_end import attend
 from workbench.arguments import option, verb
 from workbench.errors import JobError, unknown
 
@@ -99,6 +100,7 @@ def register(job: Job) -> None:
         check_free(job.name)
         _jobs.pop(job.name, None)
         _jobs[job.name] = job
+    attend(jobs)
 
 
 def forget(job: Job) -> None:

@@ -48,6 +48,7 @@ class Run:
 
     Attributes:
         journal: the commands that users gave to a stepping job.
+        told: whether its failure has been raised where a user sees it.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Run:
         self.beside = beside
         self.cell = cell
         self.journal = Journal(lambda: driver.taken) if isinstance(driver, SteppingDriver) else None
+        self.told = False
         self._watch = watch
         self._process = os.getpid()
 

@@ -18,6 +18,7 @@ from workbench.api.job.run import Run
 from workbench.api.kept.job_record import JobRecord, started_from, this_cell
 from workbench.api.launching.assembling import build_master
 from workbench.api.launching.claiming import claimed, let_go
+from workbench.api.launching.job_log import JobLog
 from workbench.api.launching.job_resources import JobResources
 from workbench.api.launching.refusals import Plan, Runnable, RunRequest, check_beginning, check_directory, planned
 from workbench.api.launching.standing_by import stand_by
@@ -31,6 +32,7 @@ from workbench.durable.holder import Holder
 from workbench.durations import parse_speed
 from workbench.errors import JobError, WorkbenchError
 from workbench.raised import described
+from workbench.runtime.job.life_cycle import LifeCycle
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.observer import Observers
 from workbench.runtime.settings.architecture import SNAPSHOTS
@@ -109,15 +111,16 @@ class Launch:
         self._recorder = Recorder(recent_us=None if stepping else RECENT_US)
         self._sampler = Sampler(self._recorder)
         self._sampler.first = first
+        self._log = JobLog(name, lambda: self._driver.master)
         self._driver: LiveDriver | SteppingDriver
         clock: Clock
         if stepping:
             clock = stepped = VirtualClock(self._start_us)
-            self._driver = SteppingDriver(stepped, self._sampler.sample, held_by, narrator_for(plan.settings.policy))
+            self._driver = SteppingDriver(stepped, self._look, held_by, narrator_for(plan.settings.policy))
         else:
             clock = live = SystemClock()
             _resume_clock(clock, begin)
-            self._driver = LiveDriver(name, live, self._sampler.sample, activity=self._sampler.activity)
+            self._driver = LiveDriver(name, live, self._look, activity=self._sampler.activity)
             self._recorder.refresh = self._driver.refresh
         executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
         record = JobRecord(name, "RUNNING", clock.now_us(), self._given(), self._cell, Holder.this_process())
@@ -133,7 +136,7 @@ class Launch:
             clock=clock,
             stage=self._driver,
             background=self._driver,
-            observer=Observers(self._sampler, self._resources),
+            observer=Observers(self._sampler, self._resources, self._log),
             tables=Tables(),
             data_dir=begin.directory,
             executor=executor,
@@ -177,8 +180,15 @@ class Launch:
             raise
         if master.state == "FAILED" and not master.life.has_run and master.failure is not None:
             self._driver.ended.wait()  # by then the directory is free again
-            raise _not_started(name, master.failure)
+            job._run.told = True
+            raise _not_started(name, master.life)
         return job
+
+    def _look(self) -> bool:
+        """Sample telemetry, and log what has been counted; returns whether its frames have been read."""
+        read = self._sampler.sample()
+        self._log.look()
+        return read
 
     def _job(self) -> Job:
         storage = None if self._held is not None else self._begin.storage
@@ -274,11 +284,13 @@ class Launch:
         ).start()
 
 
-def _not_started(name: str, failure: Exception) -> Exception:
+def _not_started(name: str, life: LifeCycle) -> Exception:
+    failure, cause = life.failure, life.trace.restore()
+    assert failure is not None
     if isinstance(failure, WorkbenchError):
         return failure
-    error = JobError(f"the job {name!r} could not be started: {described(failure)}")
-    error.__cause__ = failure
+    error = JobError(f"the job {name!r} could not be started: {described(failure)}", trace=life.trace.text)
+    error.__cause__ = cause
     return error
 
 

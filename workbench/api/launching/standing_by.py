@@ -10,7 +10,6 @@ from threading import Event
 from workbench.api.beginning.opening import Beginning
 from workbench.drivers.contract.driver import Driver
 from workbench.drivers.live.standby import Standby
-from workbench.errors import sentence_of
 from workbench.runtime.job.master import Master
 from workbench.runtime.job.succession import successor
 from workbench.runtime.storage import Holder
@@ -60,7 +59,6 @@ def stand_by(
 
     def later(error: Exception) -> None:
         life = driver.master.life
-        text = f"cannot take over yet, will try again: {sentence_of(error)}"
-        driver.master.call(lambda: life.tell("notice", text))
+        driver.master.call(lambda: life.mishap("cannot take over yet, will try again", error))
 
     return Standby(name, holder, claim, won, failed, later)

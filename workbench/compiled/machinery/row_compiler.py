@@ -107,7 +107,7 @@ def _loop(function: Any, columns: Sequence[np.dtype[Any]], values: Sequence[Valu
         else:
             lines.append(f"        o{at}[i] = {one}")
     names: dict[str, Any] = {"function": function, "int64": types.int64, "float64": types.float64}
-    exec(compile("\n".join(lines), "<row loop>", "exec"), names)
+    exec(compile("\n".join(lines), "<workbench row loop>", "exec"), names)
     return njit(nogil=True)(names["loop"])
 
 

@@ -175,6 +175,8 @@ class Source:
         changelog_key: the columns that identify a row, if its records are changes: its schema then has the column
             ``$kind`` (``FIELD`` in ``operators/changelogs/row_kinds.py``), and one subtask reads all changes of a key
             in order. Empty: changes, but no columns identify a row. None: its records are only added.
+        bounded: whether it comes to an end by itself; may be left out if it does. A script waits at its end for jobs
+            whose sources do.
         completed_by: the operator that directly follows it, and without which its records are no stream for users; both
             run in one subtask. None: there is none.
     """

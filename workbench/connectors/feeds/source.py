@@ -57,6 +57,7 @@ class FeedSource(Source):
     retries: int = 12
     ca_file: str | PathLike[str] = ""
     schemes: ClassVar[Mapping[str, int]] = {}
+    bounded: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         text_of(self.url, "url", f"{next(iter(self.schemes))}://localhost")

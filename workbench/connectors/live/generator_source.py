@@ -58,6 +58,11 @@ class GeneratorSource(Source):
         if self.limit is not None:
             whole_number(self.limit, "limit")
 
+    @property
+    def bounded(self) -> bool:
+        """Whether it has a limit."""
+        return self.limit is not None
+
     def describe(self) -> str:
         return self._name() if self.limit is None else f"{self._name()}, {self.limit:,} rows"
 

@@ -72,6 +72,11 @@ class HybridSource(Source):
         return self.history.event_time
 
     @property
+    def bounded(self) -> bool:
+        """Whether the live source comes to an end."""
+        return bool(getattr(self.live, "bounded", True))
+
+    @property
     def replay(self) -> ReplaySource | None:
         """The replay of the history, if any."""
         return cast("ReplaySource | None", self.history.replay)

@@ -76,6 +76,7 @@ class SocketSource(Source):
     retry_delay_us: int = 500_000
     on_error: OnError = "fail"
     kind: ClassVar[str] = "socket"
+    bounded: ClassVar[bool] = False
     resettable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:

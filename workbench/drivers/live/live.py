@@ -22,7 +22,7 @@ from workbench.drivers.contract.turns import TURNSTILE, Turnstile
 from workbench.drivers.live.looking import Looking
 from workbench.drivers.live.slot_threads import Crew, SlotThread
 from workbench.drivers.live.ticks import Activity, Ticks
-from workbench.errors import as_error, sentence_of
+from workbench.errors import as_error
 from workbench.runtime.checkpoints.background import answered
 from workbench.runtime.job.master import Master
 from workbench.runtime.messages.messages import Query
@@ -290,7 +290,7 @@ class LiveDriver:
                 return self._on_tick()
         except Exception as error:  # noqa: BLE001  what looks at a job must not end it
             self._unseen = True
-            master.life.tell("notice", f"telemetry stopped: {sentence_of(error)}")
+            master.life.mishap("telemetry stopped", error)
             return False
 
     def _write(self) -> None:

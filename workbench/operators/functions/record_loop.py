@@ -218,7 +218,7 @@ def _compile(text: str) -> Callable[..., None]:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str) -> CodeType:
-    return compile(text, "<record loop>", "exec")
+    return compile(text, "<workbench record loop>", "exec")
 
 
 def _names(prefix: str, schema: pa.Schema) -> str:

@@ -63,6 +63,7 @@ class CheckpointRecord:
         mode: name of the fault-tolerance policy at its start.
         alone: no other checkpoint begins while it is in progress.
         completing: its manifest is being written.
+        own_fault: if it has failed: not because its attempt or the job was ended.
         discarded: it was complete and has since been removed, because only the newest are kept.
     """
 
@@ -78,6 +79,7 @@ class CheckpointRecord:
     reason: str = ""
     acknowledgements: dict[str, Acknowledgement] = field(default_factory=dict)
     completing: bool = False
+    own_fault: bool = False
     discarded: bool = False
 
     @property

@@ -352,6 +352,7 @@ class CheckpointCoordinator:
         del self.in_progress[record.checkpoint_id]
         record.state = "FAILED"
         record.reason = redacted(reason)
+        record.own_fault = own_fault
         record.ended_us = self._ended_us = now_us
         self.failed += 1
         self.failures += own_fault

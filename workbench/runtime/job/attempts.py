@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from workbench.errors import JobError, sentence_of
+from workbench.errors import JobError
 from workbench.operators.contract.base import Snapshot
 from workbench.plan.physical import PhysicalGraph
 from workbench.plan.regions import Region, regions_of
@@ -67,6 +67,7 @@ class Attempts:
         stage: steps the tasks.
         open_door: returns a new `Door` for tasks.
         tell: receives a kind and a line for the job's log.
+        mishap: receives what has failed and the error, if that does not end the job.
         audit: counts what is processed twice.
         restore_from: a complete checkpoint or savepoint to start from.
         predecessor: the attempts of a master that ran the job before.
@@ -89,6 +90,7 @@ class Attempts:
         *,
         open_door: Callable[[], Door],
         tell: Callable[[str, str], None],
+        mishap: Callable[[str, Exception], None],
         audit: Audit,
         restore_from: Manifest | None,
         predecessor: Attempts | None = None,
@@ -100,6 +102,7 @@ class Attempts:
         self._stage = stage
         self._open_door = open_door
         self._tell = tell
+        self._mishap = mishap
         self._audit = audit
         self._restore_from = restore_from
         self.count: int = 0 if predecessor is None else predecessor.count
@@ -256,7 +259,7 @@ class Attempts:
                 self._left = task.name
                 self._tell("notice", f"{task.name} is abandoned in a step that does not end; its output is discarded")
         for name, error in execution.close(left):
-            self._tell("notice", f"{name} could not be closed: {sentence_of(error)}")
+            self._mishap(f"{name} could not be closed", error)
 
     def _door(self, tasks: Iterable[str]) -> Door:
         self.count += 1

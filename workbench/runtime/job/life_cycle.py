@@ -21,6 +21,7 @@ from workbench.raised import message_of, without_frames
 from workbench.redaction import redacted
 from workbench.runtime.checkpoints.audit import Audit
 from workbench.runtime.job.observer import JobObserver
+from workbench.traces import Trace
 
 ACTIVE = frozenset({"SUSPENDED", "CREATED", "INITIALIZING", "RUNNING", "FAILING", "RESTARTING", "CANCELLING"})
 """States of a job that has not ended."""
@@ -36,6 +37,8 @@ class LifeCycle:
     Attributes:
         state: see above.
         failure: the last one; the job may have recovered from it.
+        fact: the failure's message.
+        trace: the user's lines that the failure has passed.
         circumstance: what failed, such as ``process[1] failed``.
         has_run: whether it has ever been RUNNING.
         started_us, ended_us: processing times.
@@ -48,7 +51,8 @@ class LifeCycle:
         self.observer = observer
         self.state = "CREATED"
         self.failure: Exception | None = None
-        self.fact = ""  # the failure's message
+        self.fact = ""
+        self.trace = Trace()
         self.circumstance = ""
         self.has_run = False
         self.audit = Audit()
@@ -68,10 +72,28 @@ class LifeCycle:
 
     def failed(self, error: Exception, what: str) -> None:
         """Record a failure."""
+        self.trace = Trace.of(error)
         self.failure = without_frames(error)
         self.fact = message_of(error, SENTENCE_MAX)  # built once: the error's class may be a user's
         self.circumstance = what
         self.tell("failure", f"{what}: {sentence_of(error)}")
+
+    @property
+    def told(self) -> str:
+        """The failure's message, and below it the user's lines that it has passed."""
+        return f"{self.fact}\n{self.trace.text}" if self.trace.text else self.fact
+
+    def mishap(self, what: str, error: Exception) -> None:
+        """Something has failed that does not end the job."""
+        self.tell("notice", f"{what}: {sentence_of(error)}")
+        self.observer.on_mishap(f"{what}: {redacted(sentence_of(error))}", Trace.of(error).text)
+
+    def checkpoint_failed(self, checkpoint_id: int, reason: str, *, own_fault: bool) -> None:
+        """Record a failed checkpoint; `own_fault`: not because its attempt or the job was ended."""
+        text = f"checkpoint {checkpoint_id} failed: {reason}"
+        self.tell("checkpoint", text)
+        if own_fault:
+            self.observer.on_checkpoint_failed(self._clock.now_us(), redacted(text))
 
     def end(self, state: str) -> None:
         """End the job for good."""

@@ -111,6 +111,7 @@ class Master:
             stage,
             open_door=lambda: Door(self.call, self._on_report),
             tell=self.life.tell,
+            mishap=self.life.mishap,
             audit=self.life.audit,
             restore_from=restore_from,
             predecessor=None if predecessor is None else predecessor._attempts,
@@ -119,7 +120,7 @@ class Master:
         self._succeeds = predecessor is not None
         self.begin: Callable[[], None] | None = self._begin_attempt
         self._inquiry = Inquiry(stage)
-        coordinator.on_savepoint = self.requests.tell
+        coordinator.on_savepoint = self._savepoint_complete
         coordinator.on_complete = self._checkpoint_complete
         coordinator.on_failed = self._checkpoint_failed
 
@@ -379,7 +380,7 @@ class Master:
             self._launch()
         except Exception as error:  # noqa: BLE001  whatever the new plan cannot do, the old one could
             self._use(graph, settings)
-            self.life.tell("notice", f"could not continue at parallelism {rescale.parallelism}: {sentence_of(error)}")
+            self.life.mishap(f"could not continue at parallelism {rescale.parallelism}", error)
             self._begin_attempt()
             rescale.done(sentence_of(error))
             return
@@ -476,8 +477,12 @@ class Master:
             self._ending.agree(all_committed=record.kind == "final")
             self.execution.tell_sources(Finish())
 
+    def _savepoint_complete(self, record: CheckpointRecord) -> None:
+        self.requests.tell(record)
+        self.life.observer.on_savepoint(record.savepoint or "", self.coordinator.path_of(record))
+
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
-        self.life.tell("checkpoint", f"checkpoint {record.checkpoint_id} failed: {record.reason}")
+        self.life.checkpoint_failed(record.checkpoint_id, record.reason, own_fault=record.own_fault)
         given_up = self.requests.failed(record)
         if given_up is not None and given_up.rescale is not None:
             self.sources.hold(False)

@@ -12,6 +12,15 @@ class JobObserver:
     def on_checkpoint(self, time_us: int, checkpoint_id: int) -> None:
         """A checkpoint is complete."""
 
+    def on_checkpoint_failed(self, time_us: int, text: str) -> None:
+        """A checkpoint has failed, and not because its attempt or the job was ended."""
+
+    def on_savepoint(self, name: str, path: str) -> None:
+        """A savepoint is complete; `path` is empty in memory."""
+
+    def on_mishap(self, text: str, trace: str) -> None:
+        """Something has failed that does not end the job; `trace`: the user's lines that the error has passed."""
+
     def on_deployed(self, time_us: int) -> None:
         """Called when tasks run: all tasks of an attempt, or those of a restarted region."""
 
@@ -34,6 +43,21 @@ class Observers(JobObserver):
         """Tell each."""
         for observer in self._observers:
             observer.on_checkpoint(time_us, checkpoint_id)
+
+    def on_checkpoint_failed(self, time_us: int, text: str) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_checkpoint_failed(time_us, text)
+
+    def on_savepoint(self, name: str, path: str) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_savepoint(name, path)
+
+    def on_mishap(self, text: str, trace: str) -> None:
+        """Tell each."""
+        for observer in self._observers:
+            observer.on_mishap(text, trace)
 
     def on_deployed(self, time_us: int) -> None:
         """Tell each."""

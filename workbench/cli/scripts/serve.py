@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import runpy
-import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from traceback import walk_tb
 
@@ -13,6 +12,7 @@ from rich.console import Console
 
 import workbench as wb
 from workbench.cli.command import Parser, count, readable_file
+from workbench.cli.scripts.program import main_program
 from workbench.errors import JobError, SettingError, WorkbenchError
 from workbench.origin import Origin, line_text
 from workbench.packages import needed
@@ -67,10 +67,9 @@ def run(options: argparse.Namespace) -> int:
     console.print(f"The dashboards of {script.name}: {pages.url}")
     if options.open:
         webbrowser.open(pages.url)
-    before = sys.argv
-    sys.argv = [str(script), *options.arguments]
     try:
-        _run(script)
+        with main_program(script, options.arguments) as main:
+            _run(script, main)
         if not wb.jobs():
             raise JobError(
                 f"{script.name} started no job, so there is nothing to show: start one with"
@@ -79,26 +78,25 @@ def run(options: argparse.Namespace) -> int:
         console.print("The script has ended. The page stays available until you press Ctrl-C.")
         pages.wait()
     finally:
-        sys.argv = before
         pages.stop()
     return 0
 
 
-def _run(script: Path) -> None:
+def _run(script: Path, main: Callable[[], None]) -> None:
     """Run the script as the main program.
 
     Raises:
         JobError: it raised anything but a WorkbenchError; the message names the script's line.
     """
     try:
-        runpy.run_path(str(script), run_name="__main__")
+        main()
     except WorkbenchError:
         raise
     except SyntaxError as error:
         where = f"{Path(error.filename or script).name}, line {error.lineno}: {(error.text or '').strip()}"
         raise JobError(f"{script.name} cannot be run: {error.msg} ({where})") from error
     except Exception as error:
-        file = str(script)
+        file = str(script.absolute())
         lines = [line for frame, line in walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
         where = f" ({Origin(file, lines[-1], line_text(file, lines[-1]))})" if lines else ""
         raise JobError(f"{script.name} raised {described(error)}{where}") from error

@@ -1,0 +1,10 @@
+"""The user's lines that an exception has passed: recorded as text, shown in errors, logs and reports.
+
+Belongs here: choosing the user's frames of a traceback, their text, and a traceback made from them again.
+Does not: the sentence of an error (``errors``, ``raised``).
+"""
+
+from workbench.traces.lines import Line, lines_of
+from workbench.traces.trace import Trace
+
+__all__ = ["Line", "Trace", "lines_of"]
