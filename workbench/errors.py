@@ -193,6 +193,8 @@ def sentence_of(error: BaseException) -> str:
         >>> sentence_of(SettingError("port 99999 cannot be opened")), sentence_of(KeyError("delay"))
         ('port 99999 cannot be opened', "KeyError: 'delay'")
     """
+    if isinstance(error, JobError):
+        return one_line(WorkbenchError.__str__(error), SENTENCE_MAX)  # without the lines below it
     return message_of(error, SENTENCE_MAX) if isinstance(error, WorkbenchError) else described(error)
 
 

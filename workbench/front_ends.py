@@ -6,6 +6,7 @@ The code that answers is imported on the first request. A process that is not a 
 
 from __future__ import annotations
 
+import logging
 import sys
 from functools import partial
 from importlib import import_module
@@ -20,12 +21,31 @@ _PROGRAM = sys.modules.get("__main__")
 
 
 def admit_front_ends() -> None:
-    """Let front ends of this process's kernel open their comms; does nothing without a kernel."""
-    kernel = getattr(shell(), "kernel", None)
+    """Let front ends of this process's kernel open their comms; does nothing without a kernel. In a shell of IPython,
+    failures of jobs are shown below cells."""
+    found = shell()
+    if found is not None:
+        show_failures_below(found)
+    kernel = getattr(found, "kernel", None)
     if kernel is None or getattr(kernel, "comm_manager", None) is None:
         return
     for target in (CONTROL_TARGET, TELEMETRY_TARGET):
         kernel.comm_manager.register_target(target, partial(_answer, kernel, target))
+
+
+def show_failures_below(shell: Any) -> None:
+    """Show failures of jobs below the cell that runs next, in a shell of IPython, and not as lines of a log on stderr;
+    a program that configures ``logging`` gets these nevertheless."""
+    log = logging.getLogger("workbench")
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
+    shell.events.register("post_run_cell", _after_cell)  # once
+
+
+def _after_cell(_result: object = None) -> None:
+    registry = sys.modules.get("workbench.api.job.registry")
+    if registry is not None and any(job.state == "FAILED" for job in registry.jobs().values()):
+        import_module("workbench.jupyter.showing.failed_jobs").show_failed()
 
 
 def shell() -> Any:

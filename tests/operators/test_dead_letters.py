@@ -326,7 +326,8 @@ def test_a_job_that_fails_names_the_task_the_key_and_the_record() -> None:
         "the job 'picky' failed: process function 'test_a_job_that_fails_names_the_task_the_key_and_the_record.<locals>"
         ".picky' raised ValueError: a bad value for key 'b' on record {'k': 'b', 'v': -1} ("
     )
-    assert str(caught.value).endswith("(process[0] failed)")
+    assert caught.value.message.endswith("(process[0] failed)")
+    assert caught.value.trace.endswith('raise ValueError("a bad value")')
 
 
 def test_without_a_reader_they_are_counted_and_dropped() -> None:

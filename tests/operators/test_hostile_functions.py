@@ -167,7 +167,8 @@ def test_without_dead_letters_the_job_fails_with_function_record_and_line(
 
 
 def check_failure(pipeline: wb.types.Pipeline, *parts: str) -> None:
-    """It fails with one bounded line with these parts, and everything that is told of it holds them too."""
+    """It fails with one bounded sentence with these parts, and everything that is told of it holds them too. Below the
+    sentence are at most the lines of the user's code."""
     job = pipeline.run("fails", restart=wb.restart.no_restart())
     with pytest.raises(wb.errors.JobError) as failed:
         job.wait("60s")
@@ -179,8 +180,11 @@ def check_failure(pipeline: wb.types.Pipeline, *parts: str) -> None:
     for text in told:
         assert isinstance(text, str)
         assert [part for part in parts if part not in text] == []
-        assert len(text) < BOUND
-        assert text.isprintable()
+        sentence, *trace = text.split("\n")
+        assert [part for part in parts if part not in sentence] == []
+        assert len(sentence) < BOUND
+        assert all(line.isprintable() for line in (sentence, *trace))
+        assert len("\n".join(trace).encode()) <= 4_000
         assert "pa55" not in text
 
 

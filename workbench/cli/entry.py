@@ -11,7 +11,7 @@ from importlib.metadata import version
 from workbench.cli.command import Parser
 from workbench.cli.help_text import Help
 from workbench.cli.interruption import terminated
-from workbench.errors import WorkbenchError
+from workbench.errors import WorkbenchError, sentence_of
 from workbench.packages import needed
 from workbench.raised import described
 
@@ -67,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # else Python's flush at exit fails
         return 1
     except WorkbenchError as error:
-        return _failed(str(error))
+        return _failed(sentence_of(error))
     except Exception as error:  # noqa: BLE001 - every failure becomes one line; WORKBENCH_DEBUG shows the traceback
         return _failed(f"unexpected {described(error)} (WORKBENCH_DEBUG=1 shows where)")
 

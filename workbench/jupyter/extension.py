@@ -14,6 +14,7 @@ from workbench.api.job.registry import jobs
 from workbench.api.kept.job_record import MAGICS, remember_directories
 from workbench.api.running.found_jobs import FoundJobs, found_jobs
 from workbench.errors import WorkbenchError
+from workbench.front_ends import show_failures_below
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.jupyter.comm import register_comms, unregister_comms
 from workbench.jupyter.completion import completer_of_streams
@@ -65,6 +66,7 @@ def load_ipython_extension(ipython: Any) -> None:
     if id(ipython) in _loaded:
         return
     ipython.register_magics(StreamMagics)
+    show_failures_below(ipython)
     completers = (completer_of_streams(ipython), completer_of_queries(ipython))
     ipython.Completer.custom_matchers.extend(completers)
     loaded = Loaded(sys.getswitchinterval(), ipython.custom_exceptions, ipython.CustomTB, Caretaker(_jobs), completers)

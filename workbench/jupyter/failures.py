@@ -1,4 +1,6 @@
-"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, with no traceback."""
+"""How an error looks in a notebook: a WorkbenchError is one sentence that names the cell's line, with no traceback.
+
+Below the sentence of a failed job are the lines of the user's functions that the failure has passed."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from traceback import walk_tb
 from types import TracebackType
 from typing import Any
 
-from workbench.errors import QueryError, WorkbenchError, sentence_of
+from workbench.errors import JobError, QueryError, WorkbenchError, sentence_of
 from workbench.jupyter.cell import BodySyntaxError
 from workbench.origin import Origin, is_cell, line_text
 
@@ -30,6 +32,8 @@ def show_failure(
     lines = [f"{kind.__name__}: {sentence(error, trace)}"]
     if isinstance(error, QueryError) and error.excerpt:
         lines += error.excerpt.split("\n")
+    if isinstance(error, JobError) and error.trace:
+        lines += error.trace.split("\n")
     shell._showtraceback(kind, error, lines)
     return lines
 

@@ -5,6 +5,7 @@ Does not: the sentence of an error (``errors``, ``raised``).
 """
 
 from workbench.traces.lines import Line, lines_of
+from workbench.traces.told import told_trace
 from workbench.traces.trace import Trace
 
-__all__ = ["Line", "Trace", "lines_of"]
+__all__ = ["Line", "Trace", "lines_of", "told_trace"]

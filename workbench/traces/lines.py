@@ -64,7 +64,7 @@ def lines_of(error: BaseException) -> tuple[Line, ...]:
     trace: TracebackType | None = _TRACE_OF.__get__(error)
     while trace is not None:
         code = trace.tb_frame.f_code
-        if not is_ours(code.co_filename) and (calls or not _is_library(code.co_filename)):
+        if not is_ours(code.co_filename) and (calls or not is_library(code.co_filename)):
             calls.append((code, trace.tb_lasti, trace.tb_lineno))
         trace = trace.tb_next
     if len(calls) > FIRST + LAST:
@@ -82,7 +82,7 @@ def _line(code: CodeType, instruction: int, number: int) -> Line:
 
 
 @lru_cache(1_024)
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Whether a file of code belongs to Python or an installed package."""
     if file.startswith("<"):
         return file.startswith(("<frozen ", "<__array_function__"))

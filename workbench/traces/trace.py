@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
@@ -41,8 +41,13 @@ class Trace:
     @classmethod
     def of(cls, error: BaseException) -> Trace:
         """What an exception has passed, as long as it has its traceback."""
-        parts = tuple((each, lines_of(each)) for each in islice(_chain(error), _CAUSES_MAX))
-        return cls(parts, _text(parts))
+        return cls.of_parts((each, lines_of(each)) for each in islice(_chain(error), _CAUSES_MAX))
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[tuple[BaseException, tuple[Line, ...]]]) -> Trace:
+        """The trace of exceptions with the lines that each has passed."""
+        kept = tuple(parts)
+        return cls(kept, _text(kept))
 
     @property
     def original(self) -> BaseException | None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from workbench.api.job.run import PATIENCE_S, Run
 from workbench.arguments import true_or_false
@@ -60,6 +60,26 @@ def end_all(jobs: Iterable[Job], patience_s: float) -> bool:
         with suppress(WorkbenchError):  # it failed while stopping, or has not ended yet
             job.wait(timeout=f"{max(0.0, until_s - time.monotonic()):.3f}s")
     return all(job.over for job in ending)
+
+
+def mark_told(job: object) -> None:
+    """The failure of a job has been shown to its user; does nothing for what only looks like a job."""
+    run = getattr(job, "_runner", None) or getattr(job, "_run", None)
+    if hasattr(run, "told"):
+        run.told = True
+
+
+def untold_failure(job: Any) -> str:
+    """The failure of a job that has not been shown yet, with the user's lines; empty: there is none."""
+    if job.state != "FAILED":
+        return ""
+    run = job._runner if job.engine == "spark" else job._run
+    if run.told:
+        return ""
+    if job.engine == "spark":
+        return f"the job {job.name!r} failed on Spark: {run.failure}\n{run.trace.text}".rstrip()
+    life = run.master.life
+    return f"the job {job.name!r} failed: {life.fact} ({life.circumstance})\n{life.trace.text}".rstrip()
 
 
 def _wait_for_end(run: Run, seconds: float | None, stalled_s: float = math.inf) -> None:

@@ -94,7 +94,9 @@ def _save(name: str | None) -> bool:
     from workbench.api.job.script_end import running
 
     taken = True
-    for job in running(wb.jobs().values()) if name else ():
+    if name is None:
+        return taken
+    for job in running(wb.jobs().values()):
         try:
             folder = job.savepoint(name)
             sys.stderr.write(f"workbench: savepoint of the job {job.name!r}: {folder or 'kept in memory only'}\n")

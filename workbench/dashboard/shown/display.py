@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from time import monotonic
 from typing import Any, Protocol
 
+from workbench.api.job.endings import mark_told
 from workbench.dashboard.contract.job_port import OVER, Watched
 from workbench.dashboard.page.pace import Pace
 from workbench.dashboard.shown.view import View
@@ -74,6 +75,8 @@ class Display:
         self.is_done = frame is not None and frame.state in OVER
         self.pace.sent(self.view.pulse.count + 1, now)
         self.line.push(lambda: self._change(frame))
+        if frame is not None and frame.state == "FAILED":
+            mark_told(self.job)
 
     def fill(self, now: float) -> None:
         """Make cards that are missing and send them: at once those that the page shows; the others one by one when it

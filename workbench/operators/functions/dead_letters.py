@@ -37,6 +37,7 @@ from workbench.operators.functions.user_function import (
     record_at,
 )
 from workbench.origin import Origin
+from workbench.traces import Trace
 
 OnError = Literal["fail", "dead_letter"]
 POLICIES: tuple[OnError, ...] = ("fail", "dead_letter")
@@ -51,11 +52,13 @@ SCHEMA = pa.schema(
         pa.field("error", pa.string(), nullable=False),
         pa.field("record", pa.string(), nullable=False),
         pa.field("event_time", pa.timestamp("us", "UTC")),
+        pa.field("traceback", pa.string()),
     ]
 )
 """Columns of dead letters: the operator's uid and subtask, the record's key as text (null if the stream is not keyed),
 its position in its source (such as ``data.csv, row 17``; null if not known, as behind an exchange), the error, the
-record as JSON text, and its event time."""
+record as JSON text, its event time, and the lines of the user's code that the error has passed, in at most 4 kB and
+without values of variables (null if it has passed none)."""
 
 T = TypeVar("T")
 KeyOf = Callable[[int], object]
@@ -85,6 +88,7 @@ class DeadLetter:
         key: as text.
         position: in its source, such as ``data.csv, line 17``; None: not known.
         time_us: its event time; NO_TIME: none.
+        traceback: the user's lines that the error has passed; None: none.
     """
 
     error: str
@@ -92,6 +96,7 @@ class DeadLetter:
     key: str | None = None
     position: str | None = None
     time_us: int = NO_TIME
+    traceback: str | None = None
 
 
 def check_on_error(on_error: str, origin: Origin | None) -> None:
@@ -126,6 +131,7 @@ def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_
         pa.array([letter.error for letter in letters]),
         pa.array([letter.record for letter in letters]),
         pa.array(times, pa.int64(), mask=times == NO_TIME).cast(SCHEMA.field("event_time").type),
+        pa.array([letter.traceback for letter in letters], pa.string()),
     ]
     return Records(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), times if with_times else None)
 
@@ -325,6 +331,7 @@ class PoisonRecords:
             None if key_of is None else key_text(key_of(at)),
             self._context.position(first + at),
             time_us=NO_TIME if times is None else int(times[at]),
+            traceback=Trace.of(error).text or None,
         )
         self._letters.append((first + at, letter))
         self._context.counters.numRecordsInErrors += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -14,6 +15,7 @@ from workbench.connectors.contract.base import Held
 from workbench.connectors.tables.tables import Tables
 from workbench.errors import JobError, WorkbenchError
 from workbench.plan.physical import PhysicalGraph
+from workbench.redaction import redacted
 from workbench.spark.carried.plan import CarriedPlan
 from workbench.spark.engine.batch import Batch
 from workbench.spark.engine.carried_query import start_carried
@@ -29,10 +31,12 @@ from workbench.spark.jobs.figures import Figures
 from workbench.spark.sending.secrets import environment_sent
 from workbench.spark.watching.executors import ExecutorSeen, executors_of
 from workbench.spark.watching.observation import reports_after
+from workbench.traces import Trace, told_trace
 
 if TYPE_CHECKING:
     from workbench.spark.session import SparkSession
 
+_log = logging.getLogger("workbench.job")
 _LOOK_S = 0.05
 _KEEP_S = 3.0
 _EXECUTORS_S = 1.0
@@ -83,7 +87,8 @@ class QueryRunner:
     Attributes:
         state: Flink's job state.
         failure: why it failed, in a sentence; empty: it has not.
-        error: what raised, if the job failed.
+        error: what raised in this process, if the job failed.
+        trace: the user's lines that the failure has passed, here or in a process of Spark's.
         complete: whether everything was read and committed.
         queries: Spark's handles, oldest first: one for each start.
         batches: the last thousand, oldest first.
@@ -91,6 +96,7 @@ class QueryRunner:
         executors: of the cluster, without those that were lost before this job.
         limits: of the next batches.
         changes: of the limits, each in a sentence with the batch from which it applies.
+        told: whether its failure has been raised where a user sees it.
     """
 
     def __init__(self, run: SparkRun) -> None:
@@ -98,6 +104,7 @@ class QueryRunner:
         self.state = "CREATED"
         self.failure = ""
         self.error: Exception | None = None
+        self.trace = Trace()
         self.complete = False
         self.queries: list[Any] = []
         self.batches: deque[BatchRecord] = deque(maxlen=_KEPT)
@@ -115,7 +122,9 @@ class QueryRunner:
         self._plan = CarriedPlan(run.graph, run.name, run.directory.run)
         folder = run.directory.root if run.directory.kept else None
         self.epochs = Epochs(self._plan.sinks, run.name, run.directory.run, folder, self.tables)
+        self.told = False
         self._start()
+        _log.info("job %r: runs on Spark", run.name)
         threading.Thread(target=self._follow, name=f"{run.name}/spark", daemon=True).start()
 
     @property
@@ -253,7 +262,7 @@ class QueryRunner:
                 time.sleep(_LOOK_S)
         except Exception as error:  # noqa: BLE001  the session may be gone in the middle of a question
             self.error = error
-            self._fail(failure_of(error, self._run.session))
+            self._fail(failure_of(error, self._run.session), error)
 
     def _looked_at_the_end(self) -> bool:
         """Look once; whether the job is over now."""
@@ -292,7 +301,7 @@ class QueryRunner:
         told = self.error.message if isinstance(self.error, WorkbenchError) else failure_of(error, self._run.session)
         if told.startswith(_OF_A_STAGE) and any(each.ran_out_of_memory for each in self.executors):
             told = SHORT_OF_MEMORY  # what Spark says then is what it missed of the executors that are gone
-        return self._fail(told)
+        return self._fail(told, self.error or error)
 
     def _complete_as_read(self) -> bool:
         """Everything is read and committed."""
@@ -303,8 +312,13 @@ class QueryRunner:
             self._stop_query()
         return self._end("FINISHED")
 
-    def _fail(self, failure: str) -> bool:
+    def _fail(self, failure: str, error: Exception | None) -> bool:
         self.failure = failure
+        if error is not None:
+            self.trace = Trace.of(error)
+            if not self.trace.text and (told := told_trace(str(error))).text:
+                self.trace = told
+        _log.error("job %r: failed on Spark: %s", self._run.name, redacted(f"{failure}\n{self.trace.text}".rstrip()))
         return self._end("FAILED")
 
     def _keep_places(self) -> None:
@@ -335,6 +349,8 @@ class QueryRunner:
             raise JobError(f"the job {self._run.name!r} is {self.state}: run the pipeline again")
 
     def _end(self, state: str) -> bool:
+        if state != "FAILED":
+            _log.info("job %r: ended on Spark (%s)", self._run.name, state)
         self.state, self._ended_s = state, time.monotonic()
         self.epochs.close()
         for place in self._run.held:

@@ -100,7 +100,7 @@ class SparkJob:
             state_bytes=None if last is None else last.state_bytes,
             executors=sum(each.active for each in runner.executors) or None,
             executors_lost=losses(runner.executors) or None,
-            failure=runner.failure or None,
+            failure=f"{runner.failure}\n{runner.trace.text}".strip() or None,
         )
 
     def metrics(self) -> Table:
@@ -207,7 +207,10 @@ class SparkJob:
         if not self._runner.ended.wait(seconds):
             raise JobError(f"the job {self.name!r} is still {self.state} after {timeout}")
         if self.state == "FAILED":
-            raise JobError(f"the job {self.name!r} failed on Spark: {self._runner.failure}") from self._runner.error
+            runner = self._runner
+            runner.told = True
+            told = f"the job {self.name!r} failed on Spark: {runner.failure}"
+            raise JobError(told, trace=runner.trace.text) from runner.trace.restore()
         return self.state
 
     def tune(self, **settings: object) -> Status:
