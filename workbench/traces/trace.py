@@ -111,7 +111,7 @@ def _raised_at(line: Line) -> TracebackType:
     tree = ast.Module([ast.Raise(ast.Name("error", ast.Load(), **place), None, **place)], [])
     code = compile(tree, line.file, "exec").replace(co_name=line.function.rpartition(".")[2])
     try:
-        exec(code, {"error": _RaisedError})
+        exec(code, {"error": _RaisedError}, {})
     except _RaisedError as error:
         made = error.__traceback__
         assert made is not None

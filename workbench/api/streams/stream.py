@@ -1060,8 +1060,8 @@ class Stream:
     def dead_letters(self) -> Stream:
         """The records that the operator before could not process; requires ``on_error="dead_letter"``.
 
-        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text) and
-        ``event_time``.
+        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text),
+        ``event_time`` and ``traceback`` (the lines of your code that the error has passed, at most 4 kB; null: none).
 
         ``position`` is the position of the record in its source, so that it can be found again: ``data.csv, row 17``,
         ``data.parquet#0, row 17`` (of that row group), ``table, row 17``, ``generator, row 17``, ``flights.log, channel

@@ -479,7 +479,8 @@ class Master:
 
     def _savepoint_complete(self, record: CheckpointRecord) -> None:
         self.requests.tell(record)
-        self.life.observer.on_savepoint(record.savepoint or "", self.coordinator.path_of(record))
+        if record.savepoint is not None:
+            self.life.observer.on_savepoint(record.savepoint, self.coordinator.path_of(record))
 
     def _checkpoint_failed(self, record: CheckpointRecord) -> None:
         self.life.checkpoint_failed(record.checkpoint_id, record.reason, own_fault=record.own_fault)
