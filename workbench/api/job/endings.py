@@ -65,7 +65,7 @@ def end_all(jobs: Iterable[Job], patience_s: float) -> bool:
 def mark_told(job: object) -> None:
     """The failure of a job has been shown to its user; does nothing for what only looks like a job."""
     run = getattr(job, "_runner", None) or getattr(job, "_run", None)
-    if hasattr(run, "told"):
+    if run is not None and hasattr(run, "told"):
         run.told = True
 
 

@@ -105,7 +105,7 @@ def failure(frame: Frame) -> str:
         back = "the beginning" if latest is None else f"checkpoint <b>{latest.id}</b>"
         return f"A task has failed. The tasks connected to it stop, and go back to {back}."
     if frame.state == "FAILED":
-        sentence = frame.failure.split("\n", 1)[0]
+        sentence = (frame.failure or "").split("\n", 1)[0]
         return f"The job has failed: {_escaped(sentence)}"
     restarts = whole_of(frame.metrics, "numRestarts") or 0
     if restarts and frame.restore is not None:
