@@ -4,7 +4,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills log-kills clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
+.PHONY: help demo test test-slow test-all core lint format types notebooks lessons play binder docs pictures reference bench simulate kills connector-kills log-kills chaos clusters soak interrupts mutants pipelines contention corruption fuzz large doctor install install-dev install-docs clean
 
 # Many processes import the workbench: one compiles it to bytecode for all.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,6 +25,7 @@ RESTARTS ?= 50
 INTERRUPTS ?= 200
 FUZZ ?= 50000
 SOAK ?= 1800
+RUNS ?= 100
 VERSION ?=
 SITE := build/$(if $(VERSION),versions/$(VERSION),docs)
 
@@ -117,6 +118,9 @@ connector-kills: install-dev  ## the same between Redis, PostgreSQL, Kafka, NATS
 
 log-kills: install-dev  ## the same with tables read from PostgreSQL's log, in their copy and behind it (KILLS=300)
 	@WORKBENCH_KILLS=$(KILLS) $(BIN)/python -m pytest tests/system/test_log_kills.py $(ARGS)
+
+chaos: install-dev  ## attack jobs between servers that restart, hang and lose connections (RUNS=100, ARGS="--seed 1 --only kafka")
+	@PYTHONPATH=tests/support $(BIN)/python -m chaos --runs $(RUNS) $(ARGS)
 
 clusters: install-dev  ## kill Spark executors, let JVMs run out of memory, and run more random pipelines on Spark
 	@WORKBENCH_CLUSTERS=1 $(BIN)/python -m pytest tests/spark/test_cluster_spark.py tests/spark/test_engine_spark.py \

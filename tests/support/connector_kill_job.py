@@ -1,26 +1,15 @@
-"""A process that starts jobs between servers in processes of their own, quickly: it has imported everything, and forks.
-
-Each line on its input is one of these, in JSON:
-
-- ``{"system", "place", "folder", "number", "parallelism", "bounded"}``: start a job; answers with its process ID.
-- ``"kill"``: kill it with SIGKILL; answers with its exit status, or the number of the signal as a negative number.
-- ``"wait"``: wait until it ends; answers with the same.
-"""
+"""A program that starts jobs between servers in processes of their own; see `forking`."""
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
+from forking import serve
 
 import workbench as wb
-from workbench.compiled import warm_up
 
 SCHEMA = {"id": pa.int64(), "key": pa.int64()}
 PARTS = 2
@@ -94,29 +83,5 @@ def run(system: str, place: str, folder: str, number: int, parallelism: int, bou
     return state
 
 
-def main() -> None:
-    warm_up()
-    child = 0
-    for line in sys.stdin:
-        told: Any = json.loads(line)
-        if isinstance(told, dict):
-            child = os.fork()
-            if child == 0:
-                try:
-                    ended = run(**told)
-                except BaseException as error:  # noqa: BLE001
-                    ended = f"{type(error).__name__}: {error}"
-                    sys.stderr.write(f"{ended}\n")
-                sys.stderr.flush()
-                os._exit(ended != "FINISHED")
-            answer = child
-        else:
-            if told == "kill":
-                os.kill(child, signal.SIGKILL)  # nobody has waited for it, so the number is still its own
-            answer = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        sys.stdout.write(f"{answer}\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main()
+    serve(run)

@@ -10,98 +10,19 @@ import os
 import signal
 import socket
 import subprocess
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 from certificates import Certificate
+from relay import Relay
 from tls_relay import TlsRelay
 from waiting import until
 
-_CHUNK = 1 << 16
 _TOPICS = count()
-
-
-class Relay:
-    """Passes TCP connections on to a port, until it is cut; connections are refused until it is mended.
-
-    Attributes:
-        answer: answers a request of a client in the broker's place, for connections that are made from now on; where it
-            returns None, the broker does.
-    """
-
-    def __init__(self, target: int) -> None:
-        self._target = target
-        self.answer: Callable[[bytes], bytes | None] | None = None
-        self._pairs: list[socket.socket] = []
-        self._lock = threading.Lock()
-        self._listener: socket.socket | None = None
-        self.port = 0
-        self.mend()
-
-    def mend(self) -> None:
-        listener = socket.socket()
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", self.port))
-        listener.listen()
-        self.port = listener.getsockname()[1]
-        self._listener = listener
-        threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
-
-    def cut(self) -> None:
-        assert self._listener is not None
-        with suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self._lock:
-            pairs, self._pairs = self._pairs, []
-        for each in pairs:
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self, listener: socket.socket) -> None:
-        with suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", self._target))
-                with self._lock:
-                    self._pairs += [client, server]
-                for each in (client, server):
-                    each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                lock, answer = threading.Lock(), self.answer
-                for source, sink in ((client, server), (server, client)):
-                    asked = answer if source is client else None if answer is None else lambda _: None
-                    threading.Thread(target=self._pass_on, args=(source, sink, asked, lock), daemon=True).start()
-
-    def _pass_on(
-        self,
-        source: socket.socket,
-        sink: socket.socket,
-        answer: Callable[[bytes], bytes | None] | None,
-        lock: threading.Lock,
-    ) -> None:
-        """Pass bytes on, or, to answer some, whole requests and responses, which each begin with their size."""
-        with suppress(OSError), source.makefile("rb") as whole:
-            while answer is None and (data := source.recv(_CHUNK)):
-                sink.sendall(data)
-            while answer is not None and (size := whole.read(4)):
-                data = whole.read(int.from_bytes(size, "big"))
-                if (own := answer(data)) is None:
-                    target, data = sink, size + data
-                else:
-                    target, data = source, len(own).to_bytes(4, "big") + own
-                with lock:  # both directions write to the client
-                    target.sendall(data)
-        for each in (source, sink):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-        source.close()
-        with self._lock:
-            self._pairs = [each for each in self._pairs if each is not source]
 
 
 class KafkaProcess:
@@ -148,13 +69,15 @@ class KafkaProcess:
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
         admin.delete_topics([topic])[topic].result(10)
 
-    def send(self, topic: str, values: Sequence[bytes | None], partitions: int = 4, **rest: Any) -> None:
-        """Send messages, one to each partition in turn."""
+    def send(
+        self, topic: str, values: Sequence[bytes | None], partitions: int = 4, *, to: Sequence[int] = (), **rest: Any
+    ) -> None:
+        """Send messages, one to each partition in turn, or to the partitions that are given."""
         from confluent_kafka import Producer
 
         producer = Producer({"bootstrap.servers": self.servers, "batch.num.messages": 1, **self._options})
         for at, value in enumerate(values):
-            producer.produce(topic, value, partition=at % partitions, **rest)
+            producer.produce(topic, value, partition=to[at] if to else at % partitions, **rest)
         assert producer.flush(30) == 0
 
     def messages(self, topic: str, partitions: int = 4) -> list[Any]:

@@ -5,7 +5,6 @@ A few run with the slow tests; ``make connector-kills`` runs 200 kills and 50 re
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -16,7 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from child_program import ChildProgram
+from forking import Processes
 from killed_systems import KEYS, SYSTEMS, System
 from waiting import until
 
@@ -32,32 +31,9 @@ ROWS_AT_ONCE = 7
 STEP_S = 0.02
 
 
-class Processes:
-    """One process after the other, each of which continues the job in a folder."""
-
-    def __init__(self) -> None:
-        self._program = ChildProgram("connector_kill_job.py")
-
-    def start(self, **job: object) -> None:
-        self._tell(job)
-
-    def kill(self) -> int:
-        """Kill the process; returns the negative number of the signal that ended it, or its exit status."""
-        return self._tell("kill")
-
-    def wait(self) -> int:
-        return self._tell("wait")
-
-    def _tell(self, what: object) -> int:
-        return self._program.ask(json.dumps(what))
-
-    def close(self) -> None:
-        self._program.close()
-
-
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    started = Processes()
+    started = Processes("connector_kill_job.py")
     yield started
     started.close()
 
