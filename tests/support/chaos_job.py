@@ -8,11 +8,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from chaos.flows import End, flow
+from chaos.flows import APPENDING, End, flow, mapped, source_of
+from chaos.plans import SERVER_OF, SOURCES
 from forking import serve
 
 import workbench as wb
 from workbench.errors import WorkbenchError
+
+WORK_S = 10.0
+"""How long a job that has nothing to read, or no server, is waited for."""
 
 
 def run(
@@ -46,10 +50,8 @@ def run(
             order = orders.read_text()
             orders.unlink()
             answer = Path(folder) / "answer.part"
-            answer.write_text(obey(job, order))
+            answer.write_text(obey(job, order, Path(folder) / "answer"))
             answer.rename(Path(folder) / "answer")
-            if order.startswith("savepoint") and (Path(folder) / "answer").read_text() == "done":
-                os.kill(os.getpid(), signal.SIGKILL)
         time.sleep(0.01)
     state = job.wait()
     if state != "FINISHED":
@@ -57,25 +59,39 @@ def run(
     return state
 
 
-def obey(job: wb.types.Job, order: str) -> str:
-    """Do what the run asks for; returns ``done``, or why not."""
+def obey(job: wb.types.Job, order: str, answer: Path) -> str:
+    """Do what the run asks for; returns ``done``, or why not. Orders to die are answered before."""
     verb, _, what = order.partition(" ")
     try:
         match verb:
+            case "work":
+                end_s = time.monotonic() + WORK_S
+                while not job.over and not at_work(job) and time.monotonic() < end_s:
+                    time.sleep(0.02)
             case "rescale":
                 job.rescale(int(what), timeout="20s")
             case "stop":
                 job.stop(timeout="60s")
-            case "checkpoint":
-                job.checkpoint()
             case "savepoint":
                 job.pause()
                 job.savepoint(what, timeout="20s")
+                answer.write_text("done")
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "die":
+                job.checkpoint()
+                time.sleep(int(what) / 1e6)
+                os.kill(os.getpid(), signal.SIGKILL)
     except WorkbenchError as error:
         if verb == "savepoint" and not job.over:
             job.resume()
         return f"refused: {error}"
     return "done"
+
+
+def at_work(job: wb.types.Job) -> bool:
+    """Whether it has read rows and completed a checkpoint."""
+    read: Any = job.status()["records_in"]
+    return read > 0 and any(each.state == "COMPLETED" for each in job.checkpoints())
 
 
 def told(**job: Any) -> str:
@@ -87,5 +103,22 @@ def told(**job: Any) -> str:
         raise
 
 
+def pipelines() -> None:
+    """One of each kind."""
+    for source in SOURCES:
+        if source in SERVER_OF:
+            rows = source_of(End(source, place_of(source)), 0, bounded=True, rate=None)
+            if source != "postgresql-log":
+                for sink in APPENDING:
+                    mapped(rows).key_by("key").aggregate(n=wb.count()).sink_to(APPENDING[sink](place_of(sink), 0))
+
+
+def place_of(kind: str) -> str:
+    """Where nothing is."""
+    places = {"postgresql": "postgresql://localhost/x", "kafka": "localhost:9092", "": "/nowhere"}
+    server = SERVER_OF.get(kind, "")
+    return places.get(server, f"{server}://localhost")
+
+
 if __name__ == "__main__":
-    serve(told)
+    serve(told, pipelines)

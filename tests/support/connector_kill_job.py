@@ -83,5 +83,12 @@ def run(system: str, place: str, folder: str, number: int, parallelism: int, bou
     return state
 
 
+def pipelines() -> None:
+    """One of each kind."""
+    places = {"redis": "redis://localhost", "postgresql": "postgresql://localhost/x", "nats": "nats://localhost"}
+    for name, system in SYSTEMS.items():
+        system(places.get(name, "/tmp mqtt://localhost" if name == "mqtt" else "localhost:9092"), 0, False)
+
+
 if __name__ == "__main__":
-    serve(run)
+    serve(run, pipelines)

@@ -14,6 +14,8 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 from child_program import ChildProgram
@@ -49,15 +51,26 @@ class Processes:
         self._program.close()
 
 
-def serve(run: Callable[..., str]) -> None:
+DRIVERS = ("confluent_kafka", "redis", "psycopg", "adbc_driver_postgresql.dbapi", "duckdb")
+"""Packages that connectors import when they connect."""
+
+
+def serve(run: Callable[..., str], pipelines: Callable[[], object]) -> None:
     """Do what the lines on the input ask for.
 
     Args:
         run: a job, until it ends; returns its state.
+        pipelines: builds one of each kind, which imports what they need. A process that imports it anew takes seconds
+            before its job begins.
     """
     from workbench.compiled import warm_up
 
     warm_up()
+    import_module("workbench.api.launching.launch")
+    for driver in DRIVERS:
+        with suppress(ImportError):
+            import_module(driver)
+    pipelines()
     child = 0
     for line in sys.stdin:
         told: Any = json.loads(line)

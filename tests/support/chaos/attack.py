@@ -24,6 +24,8 @@ from .systems import System
 
 END_S = 90.0
 """After which a job has hung that has only to read to its end."""
+ENDLESS = 1_000_000
+"""Rows of an input that keeps nothing: a job that reads it anew has something to read."""
 ANSWER_S = 30.0
 """After which an order is not waited for: the job's process is killed."""
 KINDS = ("kills", "restarts", "stops", "cuts", "slow", "rescales", "resumes")
@@ -90,11 +92,14 @@ class Attack:
         producer = None
         try:
             producer = self._begun()
-            for fault in self._plan.faults:
-                producer.reach(max(fault.row, self._plan.before))
-                producer.allow(self._plan.rows)
-                if self._source.relay is None:
-                    time.sleep(0.3)
+            if not self._source.keeps:
+                producer.allow(ENDLESS)
+            nexts = [fault.row for fault in self._plan.faults[1:]] + [self._plan.rows]
+            for fault, to in zip(self._plan.faults, nexts, strict=True):
+                producer.reach(fault.row)
+                producer.allow(to)
+                if fault.awaits:
+                    self._order("work")
                 if self._over():
                     break
                 self._do(fault)
@@ -204,11 +209,23 @@ class Attack:
             act = {"restart": self._restart, "hang": self._hang, "cut": self._cut, "slow": self._slow}
             act.get(fault.kind, self._ambush)(fault)
         else:
-            act = {"stall": self._stall, "stop": self._stop, "savepoint": self._savepoint}
-            act.get(fault.kind, self._rescale_live if fault.kind == "rescale-live" else self._killed)(fault)
+            act = {
+                "kill-in-checkpoint": self._killed_in_checkpoint,
+                "rescale-live": self._rescale_live,
+                "stall": self._stall,
+                "stop": self._stop,
+                "savepoint": self._savepoint,
+            }
+            act.get(fault.kind, self._killed)(fault)
 
     def _killed(self, fault: Fault) -> None:
         time.sleep(fault.for_s)
+        self._kill()
+        self._look()
+        self._resume(fault)
+
+    def _killed_in_checkpoint(self, fault: Fault) -> None:
+        self._order(f"die {fault.after * 3}")
         self._kill()
         self._look()
         self._resume(fault)
@@ -360,19 +377,18 @@ class Attack:
     def _quiet(self, producer: Producer) -> None:
         """A server that keeps nothing: once the job reads, everything that comes is there once."""
         (sink,) = self._plan.sinks
-        producer.reach(self._plan.rows)
-        begin = self._plan.rows
+        begin = producer.fed
 
         def ids() -> set[object]:
             return {each["id"] for each in self._found(sink) if isinstance(each, dict)}
 
         def seen() -> bool:
-            producer.reach(producer.fed + 7)
             return any(isinstance(each, int) and each >= begin for each in ids())
 
         until(seen)
         begin = producer.fed
         producer.reach(begin + 70)
+        producer.close()
         until(lambda: producer.fed - 1 in ids())
         self._order("stop")
         self._ended(self._reaped(self._processes.wait), (0,))

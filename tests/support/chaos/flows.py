@@ -93,8 +93,20 @@ def source_of(end: End, number: int, *, bounded: bool, rate: float | None) -> wb
     return wb.Stream.from_source(source).uid("read")
 
 
+def mapped(rows: wb.Stream) -> wb.Stream:
+    """The map of each run."""
+    return rows.with_columns(twice=col("value") * 2).uid("map")
+
+
 def flow(
-    source: End, sinks: Sequence[End], number: int, *, shape: str, bounded: bool, rate: float | None
+    source: End,
+    sinks: Sequence[End],
+    number: int,
+    *,
+    shape: str,
+    bounded: bool = False,
+    rate: float | None = None,
+    through: Callable[[wb.Stream], wb.Stream] = mapped,
 ) -> wb.types.Pipeline:
     """The pipeline of a run.
 
@@ -105,9 +117,9 @@ def flow(
         shape: what is appended: ``rows`` as the map passes them, or ``counts`` of their keys so far.
         bounded: whether it ends where the input ends now.
         rate: of files: rows per second.
+        through: the map.
     """
-    rows = source_of(source, number, bounded=bounded, rate=rate)
-    passed = rows.with_columns(twice=col("value") * 2).uid("map")
+    passed = through(source_of(source, number, bounded=bounded, rate=rate))
     if source.kind == "postgresql-log":
         groups = passed.group_by("key").aggregate(n=wb.count(), total=wb.sum("value")).uid("groups")
         branches = [

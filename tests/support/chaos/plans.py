@@ -27,13 +27,14 @@ RETRACTING = ("duckdb-upsert", "postgresql-upsert", "sqlite-upsert")
 
 SERVERS = ("kafka", "nats", "redis", "postgresql", "mqtt")
 
-ON_JOBS = ("kill", "rescale", "rescale-live", "stop", "savepoint", "stall")
+ON_JOBS = ("kill", "kill-in-checkpoint", "rescale", "rescale-live", "stop", "savepoint", "stall")
 ON_CONNECTIONS = ("cut", "slow", "torn", "kill-in-request", "kill-in-answer")
 ON_SERVERS = ("restart", "hang")
 FAULTS = (*ON_JOBS, *ON_CONNECTIONS, *ON_SERVERS)
 """Kinds of faults:
 
 - kill, rescale: the job's process is killed, and another one continues, with another parallelism.
+- kill-in-checkpoint: its process is killed while it takes a checkpoint.
 - rescale-live: the running job is told to change its parallelism.
 - stop, savepoint: it ends with a last checkpoint, or is killed behind a savepoint, and another one continues from that.
 - stall: the job's process is stopped for a while.
@@ -55,6 +56,7 @@ class Fault:
         kills: whether the job's process is killed, and another one started, before it ends.
         parallelism: of the next process.
         after: how many bytes pass before a connection is cut, or the job killed, in the middle of them.
+        awaits: whether it begins when the process has read rows and completed a checkpoint, or at once.
     """
 
     kind: str
@@ -64,11 +66,13 @@ class Fault:
     kills: bool
     parallelism: int
     after: int
+    awaits: bool
 
     def __str__(self) -> str:
         where = f" of {self.server}" if self.server else ""
         during = " and a kill" if self.kills else ""
-        return f"{self.kind}{where}{during} at row {self.row} ({self.for_s:.1f} s, then {self.parallelism} subtasks)"
+        at = f"{'at work ' if self.awaits else ''}at row {self.row}"
+        return f"{self.kind}{where}{during} {at} ({self.for_s:.1f} s, then {self.parallelism} subtasks)"
 
 
 @dataclass(frozen=True)
@@ -140,8 +144,8 @@ def drawn(seed: int, most_faults: int = 6) -> Plan:
     )
     before = 0 if source == "mqtt" else plan.rows // chance.choice((3, 5, 100))
     count = chance.randrange(3, most_faults + 1)
-    rows = sorted(chance.randrange(before, plan.rows) for _ in range(count))
-    faults = tuple(_fault(chance, plan, at) for at in rows)
+    step = (plan.rows - before) / count
+    faults = tuple(_fault(chance, plan, int(before + step * (at + chance.random()))) for at in range(count))
     return replace(plan, before=before, faults=faults)
 
 
@@ -162,6 +166,7 @@ def _fault(chance: Random, plan: Plan, row: int) -> Fault:
         kills=kills,
         parallelism=chance.choice((1, 2, 3)),
         after=int(10 ** chance.uniform(0, 4)),
+        awaits=chance.random() < 0.7,
     )
 
 
