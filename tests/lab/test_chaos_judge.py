@@ -20,6 +20,7 @@ import workbench as wb
 from workbench import col
 
 ROWS = 200
+PASSED = pa.schema({**SCHEMA, "twice": pa.int64()})
 EXPECTED = expected_of("csv", "rows", ROWS, table=False)
 COUNTS = expected_of("csv", "counts", ROWS, table=False)
 OTHER_KEY = next(at for at in range(51, ROWS) if EXPECTED[at]["key"] != EXPECTED[50]["key"])
@@ -151,7 +152,6 @@ MAPS: dict[str, tuple[Callable[[wb.Stream], wb.Stream], set[str]]] = {
     "reorders": (lambda rows: mapped(rows).map_batches(reversed_rows, PASSED), {"reordered"}),
     "changes": (lambda rows: mapped(rows).with_columns(text="trim(text)"), {"changed"}),
 }
-PASSED = pa.schema({**SCHEMA, "twice": pa.int64()})
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from chaos.flows import APPENDING, End, flow, mapped, source_of
 from chaos.plans import SERVER_OF, SOURCES
@@ -29,7 +29,7 @@ def run(
     bounded: bool,
     rate: float | None,
     restore: str | None,
-    mode: str,
+    mode: Literal["exactly-once", "unaligned"],
     interval: str,
 ) -> str:
     """Continue the job from wherever an earlier process left it; returns how it ended."""

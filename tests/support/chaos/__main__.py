@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", default=[], help="runs with this server, source or sink")
     parser.add_argument("--go-on", action="store_true", help="run all, whatever is found")
     chosen = parser.parse_args(arguments)
+    logging.getLogger("paho").addHandler(logging.NullHandler())  # it reports every connection that ends
     outcomes: list[Outcome] = []
     with Arena() as arena:
         for plan in runs(chosen.runs, chosen.seed, chosen.only):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from .rows import PARTS
 
 SCHEMA = {"id": pa.int64(), "key": pa.int64(), "value": pa.int64(), "text": pa.string()}
 
-APPENDING: dict[str, Callable[[str, int], object]] = {
+APPENDING: dict[str, Callable[[str, int], Any]] = {
     "kafka": lambda place, number: wb.KafkaSink(place, f"out-{number}", key="key", delivery="exactly-once"),
     "kafka-at-least-once": lambda place, number: wb.KafkaSink(place, f"out-{number}", key="key"),
     "nats": lambda place, number: wb.NatsSink(place, f"out-{number}", f"out-{number}.rows", delivery="exactly-once"),
@@ -30,7 +31,7 @@ APPENDING: dict[str, Callable[[str, int], object]] = {
 }
 """Sinks that add rows, by their names."""
 
-UPDATING: dict[str, Callable[[str, int, str], object]] = {
+UPDATING: dict[str, Callable[[str, int, str], Any]] = {
     "redis-hash": lambda place, number, key: wb.RedisSink(place, f"last-{number}", upsert_key=key),
     "postgresql-upsert": lambda place, number, key: wb.SqlSink(place, f"last_{number}", upsert_key=key),
     "sqlite-upsert": lambda place, number, key: wb.SqlSink(
@@ -65,10 +66,11 @@ def source_of(end: End, number: int, *, bounded: bool, rate: float | None) -> wb
         bounded: whether it ends where the input ends now.
         rate: of files: rows per second.
     """
-    streams = [f"in-{number}{sign}{part}" for part in range(PARTS) for sign in (":" if end.kind == "redis" else "-",)]
+    sign = ":" if end.kind == "redis" else "-"
+    streams = [f"in-{number}{sign}{part}" for part in range(PARTS)]
     match end.kind:
         case "kafka":
-            source: object = wb.KafkaSource(end.place, f"in-{number}", SCHEMA, bounded=bounded)
+            source: Any = wb.KafkaSource(end.place, f"in-{number}", SCHEMA, bounded=bounded)
         case "nats":
             source = wb.NatsSource(end.place, streams, SCHEMA, bounded=bounded)
         case "redis":
@@ -76,20 +78,20 @@ def source_of(end: End, number: int, *, bounded: bool, rate: float | None) -> wb
         case "postgresql":
             source = wb.SqlSource(end.place, f"in_{number}", SCHEMA, bounded=bounded, poll="10ms")
         case "postgresql-log":
-            slot, publication = f"slot_{number}", f"publication_{number}"
             source = wb.PostgresLogSource(
-                *(end.place, f"in_{number}", SCHEMA),
-                **{"slot": slot, "publication": publication, "bounded": bounded, "chunk_rows": 40},
+                end.place,
+                f"in_{number}",
+                SCHEMA,
+                slot=f"slot_{number}",
+                publication=f"publication_{number}",
+                bounded=bounded,
+                chunk_rows=40,
             )
         case "mqtt":
             source = wb.MqttSource(end.place, SCHEMA, topic=f"in-{number}")
         case _:
-            return wb.Stream.from_files(
-                [Path(end.place) / f"in-{number}-{part}.{end.kind}" for part in range(PARTS)],
-                SCHEMA,
-                format="json" if end.kind == "jsonl" else end.kind,
-                rate=rate,
-            ).uid("read")
+            files = [Path(end.place) / f"in-{number}-{part}.{end.kind}" for part in range(PARTS)]
+            return wb.Stream.from_files(files, SCHEMA, rate=rate).uid("read")
     return wb.Stream.from_source(source).uid("read")
 
 
