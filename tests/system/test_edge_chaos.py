@@ -9,7 +9,7 @@ import pytest
 from chaos.arena import Arena
 from chaos.plans import FAULTS, SERVER_OF, SERVERS, drawn
 
-SEEDS = (393, 924, 561, 862, 1052)
+SEEDS = (255, 1810, 245, 1894, 561)
 
 
 @pytest.fixture(scope="module")

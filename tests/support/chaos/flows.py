@@ -19,6 +19,9 @@ SCHEMA = {"id": pa.int64(), "key": pa.int64(), "value": pa.int64(), "text": pa.s
 APPENDING: dict[str, Callable[[str, int], Any]] = {
     "kafka": lambda place, number: wb.KafkaSink(place, f"out-{number}", key="key", delivery="exactly-once"),
     "kafka-at-least-once": lambda place, number: wb.KafkaSink(place, f"out-{number}", key="key"),
+    "kafka-transactions": lambda place, number: wb.KafkaSink(
+        place, f"out-{number}", key="key", delivery="transactions"
+    ),
     "nats": lambda place, number: wb.NatsSink(place, f"out-{number}", f"out-{number}.rows", delivery="exactly-once"),
     "nats-at-least-once": lambda place, number: wb.NatsSink(place, f"out-{number}", f"out-{number}.rows"),
     "redis": lambda place, number: wb.RedisSink(place, f"out-{number}"),

@@ -10,7 +10,7 @@ from .flows import APPENDING, UPDATING
 from .judge import Promise
 
 SERVER_OF = {
-    **dict.fromkeys(("kafka", "kafka-at-least-once"), "kafka"),
+    **dict.fromkeys(("kafka", "kafka-at-least-once", "kafka-transactions"), "kafka"),
     **dict.fromkeys(("nats", "nats-at-least-once"), "nats"),
     **dict.fromkeys(("redis", "redis-hash"), "redis"),
     **dict.fromkeys(("postgresql", "postgresql-log", "postgresql-upsert"), "postgresql"),
@@ -112,7 +112,7 @@ class Plan:
         """What the documentation promises for the rows in a sink."""
         if self.source == "mqtt":
             return Promise.AT_MOST_ONCE
-        return Promise.AT_LEAST_ONCE if sink.endswith("at-least-once") else Promise.EXACTLY_ONCE
+        return Promise.AT_LEAST_ONCE if sink.endswith(("at-least-once", "transactions")) else Promise.EXACTLY_ONCE
 
     def __str__(self) -> str:
         return f"seed {self.seed}: {self.source} -> {self.shape} -> {' + '.join(self.sinks)}"
