@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -64,3 +66,20 @@ def test_printed_changes_begin_with_their_kinds() -> None:
     job = counts.sink_to(wb.PrintSink(write=text.append)).run("printed", buffer_size=1)
     assert job.wait("60s") == "FINISHED"
     assert "".join(text).splitlines() == ["1> +I k=a, n=1", "1> +I k=b, n=1", "1> -U k=a, n=1", "1> +U k=a, n=2"]
+
+
+@pytest.mark.parametrize("spread", [lambda stream: stream, lambda stream: stream.rebalance()], ids=["planned", "given"])
+def test_changes_of_a_key_do_not_overtake_each_other_between_different_parallelisms(
+    spread: Callable[[wb.Stream], wb.Stream], tmp_path: Path
+) -> None:
+    rows = 2_000
+    numbers = wb.Stream.from_table(pa.table({"k": [n % 5 for n in range(rows)], "n": range(rows)}))
+    groups = numbers.group_by("k").aggregate(n=wb.count(), last=wb.max("n")).with_parallelism(1)
+    passed = spread(groups).with_columns(twice="last * 2").filter("n > 0")
+    pipeline = passed.sink_to(wb.SqlSink(f"sqlite:///{tmp_path}/x.db", "groups"))
+    job = pipeline.run("groups", parallelism=3, buffer_size=1)
+    assert job.wait("60s") == "FINISHED"
+    with closing(sqlite3.connect(tmp_path / "x.db")) as database:
+        found = sorted(database.execute("SELECT k, n, last, twice FROM groups"))
+    last = [rows - 5 + k for k in range(5)]
+    assert found == [(k, rows // 5, last[k], 2 * last[k]) for k in range(5)]

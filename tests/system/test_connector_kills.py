@@ -15,8 +15,10 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from chaos.arena import MAKE
+from chaos.outputs import COLUMNS, expected_of
+from chaos.systems import System
 from forking import Processes
-from killed_systems import KEYS, SYSTEMS, System
 from waiting import until
 
 KILLS = int(os.environ.get("WORKBENCH_KILLS", "3"))
@@ -27,13 +29,21 @@ LIFE_S_MIN, LIFE_S_MAX = 0.2, 1.0
 DOWN_S_MAX = float(os.environ.get("WORKBENCH_DOWN_S", "0.4"))
 START_S_MAX = 5.0
 """A job that starts waits so long for its server at least; if it is away for longer, the job has to run already."""
+SINKS = {
+    "redis": ("redis", "redis-hash"),
+    "postgresql": ("postgresql", "postgresql-upsert"),
+    "kafka": ("kafka",),
+    "nats": ("nats",),
+    "mqtt": ("parquet",),
+}
+"""By server, which is the source, too: one that rows are added to, exactly once, and one with the last of each key."""
 ROWS_AT_ONCE = 7
 STEP_S = 0.02
 
 
 @pytest.fixture(scope="module")
 def processes() -> Iterator[Processes]:
-    started = Processes("connector_kill_job.py")
+    started = Processes("chaos_job.py")
     yield started
     started.close()
 
@@ -41,29 +51,41 @@ def processes() -> Iterator[Processes]:
 class Auditor:
     """Compares what the output of one job has with what its input was given, and with what was seen before."""
 
-    def __init__(self, system: System, number: int) -> None:
-        self._system, self._number = system, number
+    def __init__(self, name: str, source: System, target: System, number: int) -> None:
+        self._name, self._source, self._target, self._number = name, source, target, number
         self._seen: Counter[int] = Counter()
         self.fed = 0
+        source.create_input(name, number)
+        for sink in SINKS[name]:
+            target.create_output(sink, number)
 
     def feed(self) -> None:
-        self._system.feed(self._number, range(self.fed, self.fed + ROWS_AT_ONCE))
+        self._source.feed(self._name, self._number, range(self.fed, self.fed + ROWS_AT_ONCE))
         self.fed += ROWS_AT_ONCE
+
+    def _found(self, sink: str, shape: str) -> list[dict[str, object]]:
+        rows = self._target.found(sink, self._number, COLUMNS[shape])
+        assert not [each for each in rows if not isinstance(each, dict)]
+        return [each for each in rows if isinstance(each, dict)]
+
+    def _written(self) -> Counter[int]:
+        """The IDs of the rows in the output."""
+        return Counter(int(str(each["id"])) for each in self._found(SINKS[self._name][0], "rows"))
 
     def feed_until_seen(self) -> None:
         """Until the last row that is fed now is in the output; a server that keeps nothing is fed until then."""
         begin = self.fed
 
         def seen() -> bool:
-            if self.fed == begin or not self._system.keeps:
+            if self.fed == begin or not self._source.keeps:
                 self.feed()
-            return any(each >= begin for each in self._system.written(self._number))
+            return any(each >= begin for each in self._written())
 
         until(seen)
 
     def audit(self, moment: str) -> None:
         """Nothing is duplicated, nothing was never fed, and nothing that was seen is gone."""
-        now = self._system.written(self._number)
+        now = self._written()
         assert max(now.values(), default=1) == 1, f"{moment}: {[n for n in now if now[n] > 1][:5]} are there twice"
         assert not set(now) - set(range(self.fed)), f"{moment}: {sorted(set(now) - set(range(self.fed)))[:5]}"
         assert not self._seen - now, f"{moment}: {sorted(self._seen - now)[:5]} are gone"
@@ -76,7 +98,7 @@ class Auditor:
         begin = self.fed
         for _ in range(10):
             self.feed()
-        until(lambda: self.fed - 1 in self._system.written(self._number))
+        until(lambda: self.fed - 1 in self._written())
         self.audit(moment)
         lost = set(range(begin, self.fed)) - set(self._seen)
         assert not lost, f"{moment}: {sorted(lost)[:5]} are lost"
@@ -85,8 +107,9 @@ class Auditor:
         """Everything is there once."""
         self.audit(moment)
         assert sorted(self._seen) == list(range(self.fed)), f"{moment}: {self.fed - len(self._seen)} rows are lost"
-        if (latest := self._system.latest(self._number)) is not None:
-            assert latest == {n % KEYS: n for n in range(self.fed)}, moment
+        for sink in SINKS[self._name][1:]:
+            found = sorted(self._found(sink, "counts"), key=str)
+            assert found == sorted(expected_of(self._name, "counts", self.fed, table=True), key=str), moment
 
 
 def live(system: System, auditor: Auditor, chance: Random, *, restart: bool) -> None:
@@ -106,19 +129,31 @@ def live(system: System, auditor: Auditor, chance: Random, *, restart: bool) -> 
         time.sleep(STEP_S)
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize("name", SINKS)
 def test_killed_processes_and_restarted_servers_lose_and_double_nothing(
     name: str, processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     chance = Random(f"{name} {SEED}")
     restarting = set(chance.sample(range(KILLS), min(RESTARTS, KILLS)))
     jobs = rows = 0
-    with SYSTEMS[name]() as system:
+    with MAKE[name]() as system, MAKE[""]() as files:
+        target = files if name == "mqtt" else system
         for begin in range(0, KILLS, KILLS_PER_JOB):
             number, jobs = jobs, jobs + 1
-            system.create(number)
-            auditor = Auditor(system, number)
-            job = {"system": name, "place": system.place, "folder": str(tmp_path / str(number)), "number": number}
+            auditor = Auditor(name, system, target, number)
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            job = {
+                "source": (name, system.place),
+                "sinks": [(sink, target.place) for sink in SINKS[name]],
+                "folder": str(folder),
+                "number": number,
+                "shape": "rows",
+                "rate": None,
+                "restore": None,
+                "mode": "exactly-once",
+                "interval": "30ms",
+            }
             for kill in range(begin, min(begin + KILLS_PER_JOB, KILLS)):
                 moment = f"seed {SEED}, kill {kill}"
                 processes.start(**job, parallelism=chance.choice((1, 2, 3)), bounded=False)

@@ -44,8 +44,8 @@ class Input:
 
     Attributes:
         node: the origin of the records.
-        exchange: how they are spread over subtasks; None leaves the choice to the planner (forward, or rebalance if the
-            parallelism differs).
+        exchange: how they are spread over subtasks; None leaves the choice to the planner: forward, or if the
+            parallelism differs, hash by the keys, or rebalance without keys.
         keys: for a hash exchange.
         tag: of a side output, or None for the main output.
         partitioner: for a custom exchange.

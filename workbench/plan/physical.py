@@ -291,21 +291,27 @@ def _connect(
     schema: pa.Schema,
     local: LocalAggregation | None,
 ) -> Edge:
-    exchange: ExchangeKind = item.exchange or ("forward" if source.parallelism == target.parallelism else "rebalance")
+    exchange = item.exchange or _chosen(item, source, target)
     if exchange == "forward" and source.parallelism != target.parallelism:
         raise PlanError(
             f"forward from {source.name!r} (parallelism {source.parallelism}) to {target.name!r} "
             f"(parallelism {target.parallelism}): use rebalance()",
             origin=target.nodes[0].origin,
         )
+    keys = () if exchange == "forward" else item.keys
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    edge = Edge(
-        edge_id, source, target, item.node, item.tag, port, exchange, item.keys, schema, item.partitioner, local
-    )
+    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, keys, schema, item.partitioner, local)
     source.outs.append(edge)
     target.ins.append(edge)
     return edge
+
+
+def _chosen(item: Input, source: Vertex, target: Vertex) -> ExchangeKind:
+    """The exchange of an input that leaves it open: one that keeps the order of a key's changes, if it has one."""
+    if source.parallelism == target.parallelism:
+        return "forward"
+    return "hash" if item.keys else "rebalance"
 
 
 def _local(graph: LogicalGraph, item: Input, target: Vertex, schema: pa.Schema) -> LocalAggregation | None:

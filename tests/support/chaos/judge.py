@@ -16,6 +16,7 @@ class Promise(Enum):
     EXACTLY_ONCE = "exactly-once"
     AT_LEAST_ONCE = "at-least-once"
     AT_MOST_ONCE = "at-most-once"
+    NEITHER = "lost or repeated"
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def judge_log(
         found: the rows in the order of the output.
         identity: the columns that tell a row from all others.
         promise: a row that comes again, as it was, is fine with at-least-once; its first coming keeps the order. A row
-            that is missing is fine with at-most-once.
+            that is missing is fine with at-most-once. Both are fine behind a source at most once and a sink at least
+            once.
         whole: whether the input has ended; otherwise rows that are to come are not lost.
     """
     verdict = Verdict()
@@ -101,7 +103,7 @@ def judge_log(
             verdict.note("changed", f"{each} instead of {expected[at]}")
         comings[at] += 1
         if comings[at] > 1:
-            if promise is Promise.AT_LEAST_ONCE:
+            if promise in (Promise.AT_LEAST_ONCE, Promise.NEITHER):
                 verdict.repeated += 1
             else:
                 verdict.note("doubled", str(each))
@@ -110,7 +112,7 @@ def judge_log(
         furthest[each["key"]] = max(at, furthest.get(each["key"], -1))
     for at in range(len(expected)) if whole else ():
         if not comings[at]:
-            if promise is Promise.AT_MOST_ONCE:
+            if promise in (Promise.AT_MOST_ONCE, Promise.NEITHER):
                 verdict.missed += 1
             else:
                 verdict.note("lost", str(expected[at]))

@@ -69,7 +69,9 @@ class PostgresSystem(System):
                     self._execute(f"DELETE FROM {table} WHERE id = {other}")
 
     def found(self, kind: str, number: int, columns: Mapping[str, type]) -> list[Found]:
-        table, order = (f"out_{number}", "ctid") if kind == "postgresql" else (f"last_{number}", "1")
+        table, order = (
+            (f"out_{number}", "xmin::text::bigint, ctid") if kind == "postgresql" else (f"last_{number}", "1")
+        )
         if self._execute(f"SELECT to_regclass('{table}')::text") == [(None,)]:
             return []
         names = list(columns)

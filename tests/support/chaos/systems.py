@@ -139,6 +139,13 @@ class KafkaSystem(System):
     def found(self, kind: str, number: int, columns: Mapping[str, type]) -> list[Found]:
         return [read_message(each.value()) for each in self._server.messages(f"out-{number}", PARTS)]
 
+    def down(self) -> None:
+        """Lose all connections, which is what a client sees of a restart."""
+        self._server.relay.cut()
+
+    def up(self) -> None:
+        self._server.relay.mend()
+
 
 class NatsSystem(System):
     def __init__(self, server: nats_server.NatsProcess) -> None:

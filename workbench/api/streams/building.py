@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
-from workbench.api.streams.changelogs import changelog_sink_node, check_names, check_takes_changes
+from workbench.api.streams.changelogs import changelog_sink_node, check_names, check_takes_changes, in_order
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import ExpressionError, PlanError, WorkbenchError, unknown
@@ -39,6 +39,7 @@ def operator_node(
     with located(origin):
         if any(map(is_changelog, schemas)):
             check_takes_changes(spec)
+            inputs = tuple(in_order(item) if is_changelog(item.schema) else item for item in inputs)
         side = dict(spec.side_schemas(schemas)) if isinstance(spec, HasSideOutputs) else {}
         made = spec.output_schema(schemas)
         if not adds_kinds:

@@ -120,6 +120,20 @@ def upsert_key(end: Input) -> tuple[str, ...] | None:
     return tuple(computed[name] for name in key) if set(key) <= set(computed) else None
 
 
+def in_order(end: Input) -> Input:
+    """A changelog as the input of an operator: all changes of a key go to one subtask, so they stay in their order.
+
+    Another exchange than by the key, or the one that a planner chooses for another parallelism, would let a change
+    overtake the one before it.
+    """
+    key = upsert_key(end)
+    if not key or end.exchange in ("hash", "broadcast"):
+        return end
+    if end.exchange in (None, "forward"):
+        return replace(end, keys=key)
+    return replace(end, exchange="hash", keys=key, partitioner=None)
+
+
 def changelog_sink_node(sink: Sink, end: Input, origin: Origin | None) -> Node:
     """The sink of a changelog, by whose key the rows are spread.
 
