@@ -95,6 +95,10 @@ class OwnerBook(Protocol):
             SinkError: the store refuses.
         """
 
+    def lost(self, error: SinkError) -> str:
+        """The error if a change failed because the server was lost, so that the same may succeed later; otherwise
+        empty."""
+
 
 class PlaceOwner:
     """A place that a job owns for one of its sinks while it runs.
@@ -155,6 +159,15 @@ class PlaceOwner:
             watched: the result of the last call; None: this is the first one.
             since_us: the time of the first one.
         """
+        attempts = Attempts()
+        while True:
+            try:
+                return self._take_once(watched, since_us)
+            except SinkError as error:
+                if not (fact := self._book.lost(error)) or not attempts.again(fact):
+                    raise
+
+    def _take_once(self, watched: OwnerRecord | None, since_us: int) -> OwnerRecord | None:
         with self._book.change("take") as change:
             record = change.read()
             if record is not None and (holder := self._other(record)) is not None:

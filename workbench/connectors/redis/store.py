@@ -180,6 +180,16 @@ class RedisStore:
             if change.is_changed:
                 pipe.execute()
 
+    def lost(self, error: SinkError) -> str:
+        """See `OwnerBook.lost`; a client that loses its connection before it executes says that the record may have
+        changed."""
+        cause = error.__cause__
+        if isinstance(cause, self.server.errors) and (
+            isinstance(cause, self.server.watch_error) or self.server.may_return(cause)
+        ):
+            return self.server.fact(cause)
+        return ""
+
     @contextmanager
     def _watching(self, client: Any, attempts: Attempts) -> Iterator[Any]:
         """A pipeline that watches the record; waits while the server is unreachable."""

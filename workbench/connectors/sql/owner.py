@@ -11,6 +11,7 @@ from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.contract.base import SinkContext
 from workbench.connectors.epochs.owner import OwnerRecord, PlaceOwner
 from workbench.connectors.sql.database import Database
+from workbench.errors import SinkError
 
 OWNERS = "workbench_owners"
 
@@ -47,6 +48,10 @@ class TableOwners:
         with self.database.transaction(f"{purpose} the table {self.table!r}", wait_s, attempts) as connection:
             create_owners(connection)
             yield OwnerRow(connection, self.table)
+
+    def lost(self, error: SinkError) -> str:
+        """As the database says."""
+        return self.database.lost(error)
 
 
 @dataclass(frozen=True)

@@ -209,8 +209,8 @@ def may_return(error: BaseException | None) -> bool:
     return isinstance(error, ServerHangsError) or any(
         words in said
         for words in (
-            *("refused", "No such file", "starting up", "shutting down", "terminat", "closed the connection"),
-            *("no connection", "not open", "timeout expired", "timed out"),
+            *("refused", "No such file", "starting up", "accepting connections", "in recovery mode", "shutting down"),
+            *("terminat", "closed the connection", "no connection", "not open", "timeout expired", "timed out"),
         )
     )
 
