@@ -1,4 +1,4 @@
-"""A job takes its tables and keys although the connection is lost while it does, and waits for a server that starts."""
+"""A job takes its tables although the connection is lost while it does, and waits for a server that starts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Callable
 import postgresql_server
 import pyarrow as pa
 import pytest
-import redis_server
 from relay import Relay
 
 import workbench as wb
@@ -42,15 +41,6 @@ def test_a_table_is_taken_when_the_connection_is_lost_meanwhile() -> None:
         check_all(relay, lambda number: wb.SqlSink(url, f"rows_{number}"), range(400, 1_600, 400))
         for number in range(400, 1_600, 400):
             assert sorted(server.query(f"SELECT n FROM rows_{number}")) == [(1,), (2,), (3,)]
-
-
-def test_a_key_is_taken_when_the_connection_is_lost_meanwhile() -> None:
-    with redis_server.running() as server, redis_server.client_of(server) as client:
-        relay = Relay(server.socket)
-        url = f"redis://127.0.0.1:{relay.port}"
-        check_all(relay, lambda number: wb.RedisSink(url, f"rows-{number}"), range(50, 650, 60))
-        for number in range(50, 650, 60):
-            assert [int(entry[b"n"]) for _, entry in client.xrange(f"rows-{number}")] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,8 @@ class Attack:
             self._outcome.happened["kills"] += 1
         for system in self._systems.values():
             if system.late and system.relay is not None:
-                system.relay.forget()
+                with system.busy:  # the producer would send again what was lost
+                    system.relay.forget()
 
     def _last_words(self) -> str:
         with suppress(FileNotFoundError):

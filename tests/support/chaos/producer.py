@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
 
 from .rows import AT_ONCE
 
@@ -19,7 +21,7 @@ class Producer:
         begin: the number of the first row.
     """
 
-    def __init__(self, feed: Callable[[range], None], busy: threading.Lock, begin: int) -> None:
+    def __init__(self, feed: Callable[[range], None], busy: AbstractContextManager[Any], begin: int) -> None:
         self._feed, self._busy = feed, busy
         self._changed = threading.Condition()
         self._limit = self.fed = begin

@@ -41,7 +41,7 @@ class System(ABC):
 
     def __init__(self, server: Any = None) -> None:
         self._server = server
-        self.busy = threading.Lock()
+        self.busy = threading.RLock()
 
     def create_input(self, kind: str, number: int) -> None:  # noqa: B027  most need nothing
         """Create an input."""
