@@ -1,8 +1,6 @@
-"""A job takes its tables although the connection is lost while it does, and waits for a server that starts."""
+"""A job takes its tables although the connection is lost meanwhile, and waits for a server that starts."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import postgresql_server
 import pyarrow as pa
@@ -29,17 +27,12 @@ def taken(relay: Relay, sink: wb.types.Sink, number: int) -> None:
     assert cut
 
 
-def check_all(relay: Relay, make: Callable[[int], wb.types.Sink], moments: range) -> None:
-    for number in moments:
-        taken(relay, make(number), number)
-
-
 def test_a_table_is_taken_when_the_connection_is_lost_meanwhile() -> None:
     with postgresql_server.running() as server:
         relay = Relay(server.folder / ".s.PGSQL.5432")
         url = f"postgresql://wb@127.0.0.1:{relay.port}/postgres?sslmode=disable&gssencmode=disable"
-        check_all(relay, lambda number: wb.SqlSink(url, f"rows_{number}"), range(400, 1_600, 400))
         for number in range(400, 1_600, 400):
+            taken(relay, wb.SqlSink(url, f"rows_{number}"), number)
             assert sorted(server.query(f"SELECT n FROM rows_{number}")) == [(1,), (2,), (3,)]
 
 
