@@ -119,6 +119,13 @@ def test_what_is_updated() -> None:
     assert dict(judge_table(last, wrong, ("key",)).wrong) == {"changed": 2, "doubled": 1, "unreadable": 1, "lost": 1}
 
 
+def test_only_rows_that_were_deleted_may_stay() -> None:
+    verdict = judge_table(EXPECTED[1:], EXPECTED, ("id",), {0})
+    assert (verdict.fine, verdict.stayed) == (True, 1)
+    assert dict(judge_table(EXPECTED[1:], EXPECTED, ("id",), {1}).wrong) == {"changed": 1}
+    assert dict(judge_table(EXPECTED, EXPECTED[1:], ("id",), {0}).wrong) == {"lost": 1}
+
+
 def test_what_is_taken_back() -> None:
     assert judge_kept(EXPECTED[:50], EXPECTED).fine
     assert dict(judge_kept(EXPECTED, EXPECTED[1:]).wrong) == {"gone": 1}
