@@ -10,6 +10,7 @@ from typing import Protocol
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import PAUSE_US_MAX, Retries
+from workbench.connectors.contract.secrets import cause_of, hidden, hidden_options
 from workbench.connectors.feeds.link import ANSWER_US, FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.sorting import MessageSource, letters_of, sorted_out
@@ -17,6 +18,7 @@ from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
 from workbench.operators.snapshots.pieces import value_in
+from workbench.redaction import redacted
 
 _STEADY_US = PAUSE_US_MAX
 """A connection that lasts at least this long resets the retries, even if it receives no message."""
@@ -31,7 +33,10 @@ class Feed(MessageSource, Protocol):
     def message_format(self) -> MessageFormat: ...
     @property
     def server(self) -> str: ...
-    def without_secrets(self, error: Exception) -> tuple[str, BaseException | None]: ...
+    @property
+    def url(self) -> str: ...
+    @property
+    def headers(self) -> Mapping[str, str] | None: ...
     def describe(self) -> str: ...
 
 
@@ -150,8 +155,12 @@ class FeedReader(SourceReader):
         if self._link is not None:
             self._link.close()
             self._link = None
-        fact, cause = self._feed.without_secrets(error)
+        headers = self._feed.headers or {}
+        secrets = (self._feed.url, *headers.values())
+        fact = redacted(hidden_options(hidden(str(error), *secrets), headers))
         if error.fatal or self._retries.failed(now_us, fact) is None:
             tries = "" if error.fatal or not self._feed.retries else f" {self._feed.retries + 1} times in a row"
             fix = error.fix or "check the address"
-            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {fact}; {fix}") from cause
+            raise SourceError(f"no messages from {self._feed.describe()}{tries}: {fact}; {fix}") from cause_of(
+                error, *secrets
+            )

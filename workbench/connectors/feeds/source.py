@@ -15,7 +15,7 @@ import pyarrow as pa
 from workbench.arguments import as_given, text_of, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
-from workbench.connectors.contract.secrets import cause_of, check_url, hidden, hidden_options, revealed, shown
+from workbench.connectors.contract.secrets import check_url, revealed, shown
 from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.link import Link
 from workbench.connectors.feeds.reader import FeedReader
@@ -27,7 +27,6 @@ from workbench.expressions import ColumnName, column_name
 from workbench.operators.functions.dead_letters import OnError, check_on_error
 from workbench.operators.functions.user_function import SchemaLike, declared_schema
 from workbench.origin import caller
-from workbench.redaction import redacted
 
 _HEADER = re.compile(r"[\t\x20-\x7e]*")
 _ENCRYPTED = ("https", "wss", "mqtts")
@@ -122,11 +121,6 @@ class FeedSource(Source):
     def server(self) -> str:
         """Its URL without secrets, for messages."""
         return shown(urlsplit(self.url)._replace(query="", fragment="").geturl())
-
-    def without_secrets(self, error: Exception) -> tuple[str, BaseException | None]:
-        """What an error says, and the error as a cause, without the secrets of the URL and the headers."""
-        secrets = (self.url, *(self.headers or {}).values())
-        return redacted(hidden_options(hidden(str(error), *secrets), self.headers or {})), cause_of(error, *secrets)
 
     def describe(self) -> str:
         return self.server
