@@ -69,16 +69,17 @@ def ended(folder: Path, *parts: str, code: int = 0) -> list[str]:
 
 
 def test_no_thread_of_a_running_job_is_left_when_python_is_torn_down(tmp_path: Path) -> None:
-    assert ended(tmp_path, _RUNNING) == ["True", "RUNNING", "left:"]
+    assert ended(tmp_path, _RUNNING) == ["True", "FINISHED", "left:"]
 
 
 def test_nor_after_an_error(tmp_path: Path) -> None:
-    assert ended(tmp_path, _RUNNING, "raise SystemExit(3)", code=3) == ["True", "RUNNING", "left:"]
+    assert ended(tmp_path, _RUNNING, "raise SystemExit(3)", code=3) == ["True", "FINISHED", "left:"]
 
 
 @pytest.mark.slow
 def test_a_function_that_never_returns_does_not_keep_the_process(tmp_path: Path) -> None:
-    state, left = ended(tmp_path, _STUCK)
+    # The script fails: else it would wait for its job.
+    state, left = ended(tmp_path, _STUCK, 'raise ValueError("enough")', code=1)
     assert state == "RUNNING"
     assert left.startswith("left: busy tm-0/")
 

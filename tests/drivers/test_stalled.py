@@ -252,7 +252,7 @@ def test_a_job_that_waits_for_a_call_when_it_is_rescaled_can_be_canceled(
 
 def test_a_thread_without_a_line_number_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """A frame of another thread has none for a moment."""
-    frame = SimpleNamespace(f_code=SimpleNamespace(co_filename="/home/ann/storage.py"), f_lineno=None, f_back=None)
+    frame = SimpleNamespace(f_code=SimpleNamespace(co_filename="/srv/storage.py"), f_lineno=None, f_back=None)
     writer = threading.current_thread()
     monkeypatch.setattr(sys, "_current_frames", lambda: {writer.ident: frame})
     assert "has been in one call since 1970-01-01 00:00:00 UTC" in stalls.told_of_writer(writer, 0, 10**9)

@@ -64,7 +64,7 @@ def test_periods_of_a_low_average_price(query: str, skip: str) -> None:
 def test_price_drops_within_five_seconds() -> None:
     expected = []
     for key, prices in bids().items():
-        for match in searched(read_pattern("A B* C"), prices, _drop, "past_last", 6):
+        for match in searched(read_pattern("A B* C"), prices, _drop, "past_last", 5):
             first, last = match[0][1], match[-1][1]
             expected.append((*key, last, prices[first] - prices[last]))
     assert rows(Q3) == sorted(expected)

@@ -87,10 +87,10 @@ Traceback (most recent call last):
   File "/tmp/sent/workbench/operators/functions/called_function.py", line 7, in call
     loop(function)
   File "<workbench record loop>", line 8, in loop
-  File "/home/ann/job.py", line 4, in f
+  File "/srv/job.py", line 4, in f
     return {"x": helper(r)}
                  ^^^^^^^^^
-  File "/home/ann/job.py", line 2, in helper
+  File "/srv/job.py", line 2, in helper
     return connect(token='gh0st77')
 ZeroDivisionError: division by zero
 
@@ -111,8 +111,8 @@ def test_the_lines_of_an_exception_in_another_process_are_found_in_its_text() ->
     assert trace.original is not None
     frames = traceback.extract_tb(trace.original.__traceback__)
     assert [(frame.filename, frame.lineno, frame.name) for frame in frames] == [
-        ("/home/ann/job.py", 4, "f"),
-        ("/home/ann/job.py", 2, "helper"),
+        ("/srv/job.py", 4, "f"),
+        ("/srv/job.py", 2, "helper"),
     ]
     assert "gh0st77" not in trace.text
 

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
+from workbench.drivers.contract.driver import Driver
 from workbench.redaction import redacted
-from workbench.runtime.job.master import Master
 from workbench.runtime.job.observer import JobObserver
 
 JOB = logging.getLogger("workbench.job")
@@ -59,12 +59,11 @@ class JobLog(JobObserver):
 
     Args:
         name: of the job.
-        master: returns its present master.
     """
 
-    def __init__(self, name: str, master: Callable[[], Master]) -> None:
+    def __init__(self, name: str) -> None:
         self._about = f"job {name!r}:"
-        self._master = master
+        self._driver: Driver
         self._failure = ""
         self._letters: dict[str, int] = {}
         self._restarts = Warnings(JOB, self._counted("restarts"))
@@ -73,10 +72,14 @@ class JobLog(JobObserver):
         self._mishaps = Warnings(JOB, self._counted("mishaps"))
         self._all = (self._restarts, self._failed, self._dead, self._mishaps)
 
+    def watch(self, driver: Driver) -> None:
+        """Log what happens to the job that this one drives."""
+        self._driver = driver
+
     def on_event(self, time_us: int, kind: str, text: str) -> None:
         """Log a change of the job's state, with the failure that led to it."""
         if kind == "failure":
-            trace = self._master().life.trace.text
+            trace = self._driver.master.life.trace.text
             self._failure = f"{text}\n{trace}" if trace else text
         elif kind == "state":
             self._entered(time_us, text)
@@ -99,7 +102,7 @@ class JobLog(JobObserver):
 
     def look(self) -> None:
         """Count dead letters, and log what was left out a second ago; called ten times a second or less often."""
-        now_us, over = self._now(), self._master().over
+        now_us, over = self._now(), self._driver.master.over
         if new := self._new_letters():
             self._dead.add(now_us, count=new)
         for each in self._all:
@@ -112,7 +115,7 @@ class JobLog(JobObserver):
             _say(JOB, logging.INFO, f"{self._about} runs")
         elif state == "SUSPENDED":
             _say(JOB, logging.INFO, f"{self._about} waits for its checkpoint directory")
-        elif self._master().over:
+        elif self._driver.master.over:
             for each in self._all:
                 each.flush(time_us, now=True)
             if state == "FAILED":
@@ -130,7 +133,7 @@ class JobLog(JobObserver):
 
     def _new_letters(self) -> int:
         """The number of dead letters since the last call; counters of a task that restarts begin anew."""
-        execution, new = self._master().execution, 0
+        execution, new = self._driver.master.execution, 0
         for task in () if execution is None else execution.tasks:
             count = sum(link.counters.numRecordsInErrors for link in task.links)
             before = self._letters.get(task.name, 0)
@@ -139,7 +142,7 @@ class JobLog(JobObserver):
         return new
 
     def _now(self) -> int:
-        return self._master().services.clock.now_us()
+        return self._driver.master.services.clock.now_us()
 
 
 def _say(log: logging.Logger, level: int, text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -111,17 +112,19 @@ class Launch:
         self._recorder = Recorder(recent_us=None if stepping else RECENT_US)
         self._sampler = Sampler(self._recorder)
         self._sampler.first = first
-        self._log = JobLog(name, lambda: self._driver.master)
+        log = JobLog(name)
+        look = _looking(self._sampler, log)
         self._driver: LiveDriver | SteppingDriver
         clock: Clock
         if stepping:
             clock = stepped = VirtualClock(self._start_us)
-            self._driver = SteppingDriver(stepped, self._look, held_by, narrator_for(plan.settings.policy))
+            self._driver = SteppingDriver(stepped, look, held_by, narrator_for(plan.settings.policy))
         else:
             clock = live = SystemClock()
             _resume_clock(clock, begin)
-            self._driver = LiveDriver(name, live, self._look, activity=self._sampler.activity)
+            self._driver = LiveDriver(name, live, look, activity=self._sampler.activity)
             self._recorder.refresh = self._driver.refresh
+        log.watch(self._driver)
         executor = SteppedExecutor() if stepping else ThreadedExecutor(name)
         record = JobRecord(name, "RUNNING", clock.now_us(), self._given(), self._cell, Holder.this_process())
         self._resources = JobResources(begin, self._driver, executor, record)
@@ -136,7 +139,7 @@ class Launch:
             clock=clock,
             stage=self._driver,
             background=self._driver,
-            observer=Observers(self._sampler, self._resources, self._log),
+            observer=Observers(self._sampler, self._resources, log),
             tables=Tables(),
             data_dir=begin.directory,
             executor=executor,
@@ -183,12 +186,6 @@ class Launch:
             job._run.told = True
             raise _not_started(name, master.life)
         return job
-
-    def _look(self) -> bool:
-        """Sample telemetry, and log what has been counted; returns whether its frames have been read."""
-        read = self._sampler.sample()
-        self._log.look()
-        return read
 
     def _job(self) -> Job:
         storage = None if self._held is not None else self._begin.storage
@@ -282,6 +279,17 @@ class Launch:
             twin_of=self._twin_of or self._request.name,
             first=first,
         ).start()
+
+
+def _looking(sampler: Sampler, log: JobLog) -> Callable[[], bool]:
+    """Samples telemetry, and logs what has been counted; returns whether its frames have been read."""
+
+    def look() -> bool:
+        read = sampler.sample()
+        log.look()
+        return read
+
+    return look
 
 
 def _not_started(name: str, life: LifeCycle) -> Exception:

@@ -299,16 +299,14 @@ class PostgresLogReader(SourceReader):
 
     def _no_rows(self) -> Rows:
         """For rows of a query."""
-        columns = self._source.columns
         assert self._table is not None
-        return Rows(columns, self._key_places, Layout.of_table(self._table, columns))
+        return Rows(self._source.columns, self._key_places, Layout.of_table(self._table, self._source.columns))
 
     def _key_of(self, row: Sequence[str | None]) -> Key:
         return tuple(str(row[place]) for place in self._key_places)
 
     def _fetched(self, batch: pa.RecordBatch, what: str) -> Fetched:
-        source = self._source
-        place = f"{source.table} of {source.server}, {what}"
+        source, place = self._source, f"{self._source.table} of {self._source.server}, {what}"
         return Fetched(Records.timed(batch, source.event_time), source.table, where=lambda row: place)
 
     @property

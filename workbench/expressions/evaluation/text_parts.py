@@ -1,23 +1,21 @@
-"""Functions that take text apart, find places in it, and write instants as text."""
+"""Functions that take text apart, and find places in it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from workbench.expressions.evaluation.casts import widen
 from workbench.expressions.evaluation.json_parts import json_array_length, json_value
 from workbench.expressions.evaluation.searching import matches, required_literal
+from workbench.expressions.evaluation.times import date_format
 from workbench.expressions.tree.node import Datum, Node, apply, call, constant, null_of
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
-from workbench.expressions.tree.types import LOCAL, is_time
 
 _INT, _LONG, _TEXT = pa.int32(), pa.int64(), pa.string()
 _LONGEST = 10_000
@@ -301,71 +299,6 @@ def _reverse(scope: Scope, tree: Tree) -> Node:
     return apply("utf8_reverse", [scope.string(tree.this, "reverse")], _TEXT, render(tree))
 
 
-# instants as text -------------------------------------------------------------------------------------------------
-
-_FORMATS = {
-    "yyyy": ("%Y", "day"),
-    "MM": ("%m", "day"),
-    "dd": ("%d", "day"),
-    "DDD": ("%j", "day"),
-    "HH": ("%H", "hour"),
-    "mm": ("%M", "minute"),
-    "ss": ("%S", "second"),
-}
-"""Letters of a pattern: the same in C's notation, and the unit below which instants are equal in it."""
-_UNITS = ("day", "hour", "minute", "second")
-_YEAR_10000_S = 253_402_300_800
-
-
-def _date_format(scope: Scope, tree: Tree) -> Node:
-    """``date_format(instant, 'yyyy-MM-dd HH:mm:ss')``: each distinct second, minute or day is written once."""
-    operand, wanted = _operands(scope, tree, 2)
-    while isinstance(operand, exp.TimeStrToTime | exp.TsOrDsToTimestamp | exp.TsOrDsToDate):
-        operand = operand.this  # the parser's own addition
-    node = scope.node(operand)
-    if not is_time(node.type):
-        raise scope.needs("date_format", "a timestamp or date", node, "timestamp")
-    wanted = scope.constant_text(wanted, "date_format")
-    pattern, signed, unit, at = "", "", 0, 0
-    for match in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", wanted):
-        found = match.group()
-        if found[0] == "'":
-            letters = (found[1:-1] or "'").replace("%", "%%")
-        elif found in _FORMATS:
-            letters, below = _FORMATS[found]
-            unit = max(unit, _UNITS.index(below))
-        elif found[0].isalpha():
-            raise scope.error(f"{render(tree)} has {found!r} in its pattern: valid are {', '.join(_FORMATS)}")
-        else:
-            letters = found.replace("%", "%%")
-        pattern, signed = pattern + letters, signed + ("+%Y" if found == "yyyy" else letters)
-        at = match.end()
-    if at < len(wanted):
-        raise scope.error(f"{render(tree)}: a quotation mark in its pattern is not closed")
-    return call(_formatting(pattern, signed, _UNITS[unit]), [widen(node, LOCAL)], _TEXT, render(tree))
-
-
-def _formatting(pattern: str, signed: str, unit: str) -> Callable[[Datum], Datum]:
-    """Args: pattern; the same with a sign before the year, as Spark writes those of more than four digits; the unit."""
-    flooring = pc.RoundTemporalOptions(1, unit)
-
-    def formatted(seconds: Any) -> Any:
-        texts = pc.strftime(seconds, pattern)
-        late = pc.greater_equal(seconds, pa.scalar(_YEAR_10000_S, pa.timestamp("s")))
-        if signed == pattern or not (late.as_py() if isinstance(late, pa.Scalar) else pc.any(late).as_py()):
-            return texts
-        return pc.if_else(late, pc.strftime(seconds, signed), texts)
-
-    def written(value: Datum) -> Datum:
-        seconds: Any = pc.call_function("floor_temporal", [value], flooring).cast(pa.timestamp("s"))
-        if isinstance(seconds, pa.Scalar):
-            return formatted(seconds)
-        coded = seconds.dictionary_encode()
-        return formatted(coded.dictionary).take(coded.indices)
-
-    return written
-
-
 # names ------------------------------------------------------------------------------------------------------------
 
 
@@ -384,7 +317,7 @@ def _operands(scope: Scope, tree: Tree, count: int) -> list[Tree]:
 _BY_NAME: dict[str, Builder] = {
     "SPLIT_INDEX": _split_index,
     "COUNT_CHAR": _count_char,
-    "DATE_FORMAT": _date_format,
+    "DATE_FORMAT": date_format,
     "JSON_ARRAY_LENGTH": json_array_length,
     "JSON_VALUE": json_value,
     "POSITIVE": _positive,

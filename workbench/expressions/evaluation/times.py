@@ -1,7 +1,8 @@
-"""Functions of dates and times; parts of an instant are those of UTC."""
+"""Functions of dates and times, and instants as text; parts of an instant are those of UTC."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from sqlglot import exp
 
 from workbench.expressions.evaluation.casts import cast, widen
-from workbench.expressions.tree.node import Node, apply, constant
+from workbench.expressions.tree.node import Datum, Node, apply, call, constant
 from workbench.expressions.tree.scope import Scope
 from workbench.expressions.tree.sql import Tree, render
 from workbench.expressions.tree.types import INSTANT, LOCAL, is_time
@@ -106,3 +107,70 @@ BUILDERS: dict[type, Builder] = {
     exp.TsOrDsToDate: _to_date,
     exp.StrToUnix: _seconds,
 }
+
+
+# instants as text -------------------------------------------------------------------------------------------------
+
+_FORMATS = {
+    "yyyy": ("%Y", "day"),
+    "MM": ("%m", "day"),
+    "dd": ("%d", "day"),
+    "DDD": ("%j", "day"),
+    "HH": ("%H", "hour"),
+    "mm": ("%M", "minute"),
+    "ss": ("%S", "second"),
+}
+"""Letters of a pattern: the same in C's notation, and the unit below which instants are equal in it."""
+_WRITTEN_UNITS = ("day", "hour", "minute", "second")
+_YEAR_10000_S = 253_402_300_800
+
+
+def date_format(scope: Scope, tree: Tree) -> Node:
+    """``date_format(instant, 'yyyy-MM-dd HH:mm:ss')``: each distinct second, minute or day is written once."""
+    if len(tree.expressions) != 2:
+        raise scope.error(f"{render(tree)} has {len(tree.expressions)} operands instead of 2")
+    operand, wanted = tree.expressions
+    while isinstance(operand, exp.TimeStrToTime | exp.TsOrDsToTimestamp | exp.TsOrDsToDate):
+        operand = operand.this  # the parser's own addition
+    node = scope.node(operand)
+    if not is_time(node.type):
+        raise scope.needs("date_format", "a timestamp or date", node, "timestamp")
+    wanted = scope.constant_text(wanted, "date_format")
+    pattern, signed, unit, at = "", "", 0, 0
+    for match in re.finditer(r"'[^']*'|([A-Za-z])\1*|[^A-Za-z']", wanted):
+        found = match.group()
+        if found[0] == "'":
+            letters = (found[1:-1] or "'").replace("%", "%%")
+        elif found in _FORMATS:
+            letters, below = _FORMATS[found]
+            unit = max(unit, _WRITTEN_UNITS.index(below))
+        elif found[0].isalpha():
+            raise scope.error(f"{render(tree)} has {found!r} in its pattern: valid are {', '.join(_FORMATS)}")
+        else:
+            letters = found.replace("%", "%%")
+        pattern, signed = pattern + letters, signed + ("+%Y" if found == "yyyy" else letters)
+        at = match.end()
+    if at < len(wanted):
+        raise scope.error(f"{render(tree)}: a quotation mark in its pattern is not closed")
+    return call(_formatting(pattern, signed, _WRITTEN_UNITS[unit]), [widen(node, LOCAL)], pa.string(), render(tree))
+
+
+def _formatting(pattern: str, signed: str, unit: str) -> Callable[[Datum], Datum]:
+    """Args: pattern; the same with a sign before the year, as Spark writes those of more than four digits; the unit."""
+    flooring = pc.RoundTemporalOptions(1, unit)
+
+    def formatted(seconds: Any) -> Any:
+        texts = pc.strftime(seconds, pattern)
+        late = pc.greater_equal(seconds, pa.scalar(_YEAR_10000_S, pa.timestamp("s")))
+        if signed == pattern or not (late.as_py() if isinstance(late, pa.Scalar) else pc.any(late).as_py()):
+            return texts
+        return pc.if_else(late, pc.strftime(seconds, signed), texts)
+
+    def written(value: Datum) -> Datum:
+        seconds: Any = pc.call_function("floor_temporal", [value], flooring).cast(pa.timestamp("s"))
+        if isinstance(seconds, pa.Scalar):
+            return formatted(seconds)
+        coded = seconds.dictionary_encode()
+        return formatted(coded.dictionary).take(coded.indices)
+
+    return written
