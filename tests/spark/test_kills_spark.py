@@ -83,7 +83,7 @@ def test_what_ends_in_the_middle_of_a_batch_loses_and_doubles_nothing(
     told = json.loads((tmp_path / "told.json").read_text())
     assert 0 < told["late"] <= LATE  # of the second process
     assert told["problems"] == []
-    assert told["tiers"] == {"sessions": "carried", "native": "native", "connected": "carried", "random": "carried"}
+    assert told["tiers"] == {"sessions": "carried", "native": "carried", "connected": "carried", "random": "carried"}
     assert min(told["batches"].values()) > 0
     assert "the JVM of Spark has ended" in told["orphan"]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]

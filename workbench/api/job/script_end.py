@@ -50,6 +50,8 @@ def attend(jobs: Callable[[], Mapping[str, Job]]) -> None:
     with _starting:
         if _attending or not is_script():
             return
+        import concurrent.futures.thread  # noqa: F401  a module that registers itself cannot be imported later
+
         thread = threading.Thread(target=_attend, args=(jobs,), name="workbench-script-end")
         _attending.append(thread)
         thread.start()

@@ -127,7 +127,14 @@ class KafkaCluster:
         """Whether a client's error means that the cluster is unreachable or busy, so that a later call can succeed."""
         kinds = kafka_package().KafkaError
         away = (
-            *(kinds._TRANSPORT, kinds._ALL_BROKERS_DOWN, kinds._TIMED_OUT, kinds._MSG_TIMED_OUT, kinds._WAIT_COORD),
+            *(
+                kinds._TRANSPORT,
+                kinds._ALL_BROKERS_DOWN,
+                kinds._TIMED_OUT,
+                kinds._MSG_TIMED_OUT,
+                kinds._WAIT_COORD,
+                kinds._DESTROY,
+            ),
             *(kinds._RESOLVE, kinds._TIMED_OUT_QUEUE, kinds.NOT_ENOUGH_REPLICAS, kinds.REQUEST_TIMED_OUT),
             *(kinds.LEADER_NOT_AVAILABLE, kinds.NOT_LEADER_FOR_PARTITION, kinds.COORDINATOR_NOT_AVAILABLE),
         )
