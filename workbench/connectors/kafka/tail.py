@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from workbench.clock import rest
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
 from workbench.connectors.kafka.transactions import transactional_id
@@ -90,10 +91,23 @@ class Tail:
         if told.error is not None:
             raise SinkError(f"there is no topic {self._topic!r} at {self._cluster}: check its name, or create it first")
         place = kafka_package().TopicPartition
-        return {
-            number: consumer.get_watermark_offsets(place(self._topic, number), timeout=ANSWER_S)
-            for number in told.partitions
-        }
+        return {number: self._bounds_of(consumer, place(self._topic, number)) for number in told.partitions}
+
+    def _bounds_of(self, consumer: Any, partition: Any) -> tuple[int, int]:
+        """The bounds of a partition that exists. A client that has just connected, or replaces a connection, may not
+        know it yet."""
+        kinds, left_s = kafka_package().KafkaError, float(ANSWER_S)
+        while True:
+            try:
+                low, high = consumer.get_watermark_offsets(partition, timeout=ANSWER_S)
+                return low, high
+            except exceptions() as error:
+                passing = kafka_error(error).code() in (kinds._DESTROY, kinds._UNKNOWN_PARTITION)
+                if not passing or left_s <= 0:
+                    raise
+                consumer.list_topics(self._topic, timeout=ANSWER_S)
+                rest(_TURN_S)
+                left_s -= _TURN_S
 
     def _read(self, consumer: Any, begins: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[MessageId]:
         place, kinds = kafka_package().TopicPartition, kafka_package().KafkaError
