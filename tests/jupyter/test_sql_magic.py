@@ -61,11 +61,11 @@ def test_the_job_has_the_name_the_options_and_the_table(cells: InteractiveShell)
 
 
 def test_a_mistake_shows_the_line_of_the_cell_and_a_caret(cells: InteractiveShell) -> None:
-    shown = told(cells, "%%stream_sql wrong\nSELECT user\nFROM click")
+    shown = told(cells, "%%stream_sql misspelt\nSELECT user\nFROM click")
     assert "line 3, column 6: unknown table 'click': did you mean 'clicks'?" in shown
     assert "    FROM click\n         ^^^^^" in shown
     assert "Traceback" not in shown
-    assert "wrong" not in wb.jobs()
+    assert "misspelt" not in wb.jobs()
 
 
 def test_a_view_becomes_a_variable_and_needs_no_name(cells: InteractiveShell) -> None:
