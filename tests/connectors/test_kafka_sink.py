@@ -151,6 +151,23 @@ def test_a_connection_that_is_lost_for_a_while_loses_and_doubles_nothing(broker:
     assert values_of(broker, topic) == list(range(600))
 
 
+def test_a_message_whose_acknowledgement_is_lost_is_stored_once(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    sender = wb.KafkaSink(broker.servers, topic, delivery="exactly-once").target.of_subtask().sender()
+    sender.send(TABLE.slice(0, 10).to_batches()[0])
+    sender.flush()
+    broker.relay.ambush(0, broker.relay.forget, to_server=False)
+    sender.send(TABLE.slice(10, 10).to_batches()[0])
+    sender.flush()  # the broker says that it has these messages, and not where
+    assert broker.relay.disarm()
+    assert sender.reached == {0: 10}
+    sender.send(TABLE.slice(20, 10).to_batches()[0])
+    sender.flush()
+    assert sender.reached == {0: 30}
+    sender.close()
+    assert values_of(broker, topic, 1) == list(range(30))
+
+
 @pytest.mark.slow
 def test_a_full_disk_is_waited_for(broker: KafkaProcess) -> None:
     """With the broker's own error; while it lasts the client sends messages again, and none is lost or doubled."""

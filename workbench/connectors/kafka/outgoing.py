@@ -108,7 +108,7 @@ class Outgoing:
         transactional_id: the ID of a transactional producer; empty: not transactional.
 
     Attributes:
-        reached: the offset after the last acknowledged message, by partition.
+        reached: the offset after the last acknowledged message whose offset is known, by partition.
     """
 
     def __init__(self, topic: Topic, transactional_id: str = "") -> None:
@@ -193,9 +193,10 @@ class Outgoing:
         if error is not None:
             self._failed = self._failed or error
         else:
-            partition = message.partition()
-            self.reached[partition] = max(self.reached.get(partition, 0), message.offset() + 1)
             self._acknowledged += 1
+            partition, offset = message.partition(), message.offset()
+            if offset is not None:  # None: sent again, and the broker had stored it the first time
+                self.reached[partition] = max(self.reached.get(partition, 0), offset + 1)
 
     def _note(self, error: Any) -> None:
         kinds = kafka_package().KafkaError
