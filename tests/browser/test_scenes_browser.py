@@ -29,6 +29,8 @@ pytestmark = [
 
 SHOTS = os.environ.get("WORKBENCH_SHOTS")
 WITHIN_MS = 10_000
+MARKERS_REL = 0.2
+"""How far the median of the markers of a few flushes lies from that of all records, where the processor is shared."""
 OPENED_S = 2.0
 """How long the page is open before something happens."""
 EVERY = """const every = node => [...(node.shadowRoot ?? node).querySelectorAll("*")].flatMap(one =>
@@ -79,10 +81,10 @@ def check_buffer_timeout(scene, told):
     [(before, after)] = re.findall(r"buffer_timeout 1s → 5ms: latency p50 ([\d,.]+) → ([\d,.]+) ms", told)
     [change], now_us = scene.job.recorder.frames()[-1].changes, time.time_ns() // 1_000
     exact_ms = scene.latencies.usual_p50_ms(change.time_us - FOLLOWED_US, change.time_us)
-    assert number(before) == pytest.approx(exact_ms, rel=0.1)
+    assert number(before) == pytest.approx(exact_ms, rel=MARKERS_REL)
     assert exact_ms == pytest.approx(500, rel=0.2)  # half of the timeout, and what a busy machine adds
     exact_ms = scene.latencies.p50_ms(now_us - RECENT_US, now_us)
-    assert number(after) == pytest.approx(exact_ms, rel=0.1, abs=1)
+    assert number(after) == pytest.approx(exact_ms, rel=MARKERS_REL, abs=2)
 
 
 def check_checkpoint_interval(scene, told):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lab_front import Front
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 WAIT_MS = 120_000
 """After which the effect of a task does not come to the screen at all."""
@@ -131,4 +132,8 @@ class Clicking:
         found = self.dashboard.locator(selector)
         for text in texts:
             found = found.filter(has_text=text)
-        found.filter(visible=True).first.wait_for()
+        try:
+            found.filter(visible=True).first.wait_for()
+        except PlaywrightTimeout as problem:
+            shown = self.dashboard.locator(selector).all_text_contents()
+            raise AssertionError(f"nothing like {texts} is seen at {selector}, but {shown}") from problem

@@ -64,7 +64,8 @@ def run_trial(make: Callable[[], Work], setting: Setting, on_progress: Progress)
         before = work.emitted.count
         with Meter() as meter:
             sleep(WARM_UP, 1.0, setting.seconds, on_progress)
-            events = work.emitted.count - before
+            while not (events := work.emitted.count - before) and not job.over:  # a busy machine, for a short time
+                time.sleep(0.01)
         job.stop(wait=False)
         job.wait(PATIENCE)
         return _result(work, setting, job, meter, events)
