@@ -86,6 +86,17 @@ def first_line_of(error: BaseException) -> str:
     return one_line(lines[0], MESSAGE_MAX) if lines else message_of(error)
 
 
+def fact_of(error: BaseException) -> str:
+    """Why something that came from outside was refused: of an error that nobody wrote for people, its class, too.
+
+    Example:
+        >>> fact_of(ValueError("it is empty")), fact_of(KeyError("uuid"))
+        ('it is empty', "KeyError: 'uuid'")
+    """
+    is_bare = isinstance(error, LookupError | TypeError | AttributeError | ArithmeticError | RuntimeError | MemoryError)
+    return described(error) if is_bare and not isinstance(error, NotImplementedError) else first_line_of(error)
+
+
 def shown(value: object, most: int = VALUE_MAX) -> str:
     """The repr of a value; for a large value, no more is computed than is shown.
 

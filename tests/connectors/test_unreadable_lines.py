@@ -17,7 +17,9 @@ from hypothesis import given, settings
 
 import workbench as wb
 from workbench.connectors.contract.base import Exhausted, Fetched
+from workbench.connectors.files import lenient_files
 from workbench.connectors.files.file_source import FileSource
+from workbench.connectors.messages import sorting
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.functions.dead_letters import SCHEMA
 
@@ -195,3 +197,25 @@ def test_lines_of_a_socket() -> None:
     )
     assert set(job.table("bad")["position"].to_pylist()) == {f"127.0.0.1:{port}"}
     assert sum(int(str(row["numRecordsInErrors"])) for row in job.metrics()) == 2
+
+
+@pytest.mark.parametrize("error", [KeyError("uuid"), OSError("cut off"), pa.ArrowKeyError("no"), RecursionError()])
+def test_whatever_a_decoder_raises_is_that_records_dead_letter(error: Exception) -> None:
+    batch = pa.RecordBatch.from_pydict({"n": list(range(8))})
+
+    def decode(begin: int, end: int) -> pa.RecordBatch:
+        if begin <= 5 < end:
+            raise error
+        return batch.slice(begin, end - begin)
+
+    source = wb.KafkaSource("localhost:9092", "numbers", {"n": pa.int64()}, on_error="dead_letter")
+    letters = sorting.letters_of([b"%d" % n for n in range(8)], "numbers, offset {}".format, source)
+    found = sorting.sorted_out(8, decode, letters, source)
+    assert found.batch.column("n").to_pylist() == [0, 1, 2, 3, 4, 6, 7]
+    assert [(letter.record, letter.position) for letter in found.letters] == [("5", "numbers, offset 5")]
+    assert found.letters[0].error
+    lines = [b"%d" % n for n in range(8)]
+    kept, bad = lenient_files.sorted_out(
+        lines, lambda part: decode(int(part[0]), int(part[-1]) + 1), batch.schema, None
+    )
+    assert (kept.num_rows, bad) == (7, [(5, found.letters[0].error)])

@@ -25,9 +25,8 @@ from workbench.connectors.files.file_format import (
 from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.elements import event_times
-from workbench.errors import RecordError, SourceError
 from workbench.operators.functions.dead_letters import DeadLetter
-from workbench.raised import first_line_of
+from workbench.raised import fact_of
 
 _LINE = pa.schema([("line", pa.binary())])
 _SHOWN = 10_000
@@ -102,7 +101,7 @@ def sorted_out(
 
     Args:
         lines: without their ends.
-        parse: raises pa.ArrowInvalid, UnicodeDecodeError or SourceError.
+        parse: raises an error of any class unless all lines are records.
         schema: of the records.
         event_time: the column with event times, or None.
     """
@@ -115,9 +114,9 @@ def sorted_out(
             if event_time is not None:
                 event_times(records.column(event_time), event_time)
             good.append(records)
-        except (pa.ArrowInvalid, UnicodeDecodeError, SourceError, RecordError) as error:
+        except Exception as error:  # noqa: BLE001  whatever is raised, the line is no record
             if end - begin == 1:
-                bad.append((begin, first_line_of(error)))
+                bad.append((begin, fact_of(error)))
                 return
             middle = (begin + end) // 2
             sort_out(begin, middle)

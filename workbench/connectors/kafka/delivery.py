@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Fetched
 from workbench.connectors.kafka.run import Run
-from workbench.connectors.messages.sorting import REFUSED, Sorted, letters_of, sorted_out
+from workbench.connectors.messages.sorting import Sorted, letters_of, sorted_out
 from workbench.elements import event_times
 from workbench.operators.contract.base import OperatorContext
 
@@ -53,7 +53,7 @@ class Delivery:
             batch = source.rows.decode(message)
             if source.event_time is not None:
                 event_times(batch.column(source.event_time), source.event_time)
-        except REFUSED as error:
+        except Exception as error:  # noqa: BLE001  whatever is raised, the message is no record
             dead = letters_of(message.values, place, source)(0, error)
             nothing = pa.RecordBatch.from_pylist([], schema=source.schema)
             return Sorted(nothing, [], [dead]).fetched(source, split, place, self._context), None

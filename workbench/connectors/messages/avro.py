@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
+from workbench.connectors.messages.message_format import check_kinds
 from workbench.connectors.messages.same_value import is_same, is_uuid
 from workbench.errors import PlanError, SettingError, SinkError
 from workbench.packages import needed
@@ -55,6 +56,7 @@ class AvroMessages:
         has = {each["name"] for each in self.schema["fields"]}
         if missing := [name for name in schema.names if name not in has]:
             raise PlanError(f"avro_schema has no field {missing[0]!r}, but {', '.join(sorted(has))}")
+        check_kinds(schema)
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         avro = needed("fastavro", "reading Avro")

@@ -126,7 +126,7 @@ class ArrowMessages:
     several = True
 
     def check(self, schema: pa.Schema) -> None:
-        """Arrow supports all types."""
+        check_kinds(schema)
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         batches: list[pa.RecordBatch] = []
@@ -156,6 +156,18 @@ class ArrowMessages:
         with pa.ipc.new_stream(buffer, plain.schema) as writer:
             writer.write_table(plain)
         return [buffer.getvalue().to_pybytes()]
+
+
+def check_kinds(schema: pa.Schema) -> None:
+    """Reject columns of types of which no batch without rows can be made: those of unions.
+
+    Raises:
+        PlanError: names the type.
+    """
+    try:
+        schema.empty_table()
+    except pa.ArrowNotImplementedError as error:
+        raise PlanError(f"messages cannot have columns of the type {error}: declare another type") from None
 
 
 def _is_a_line_each(block: bytes, count: int) -> bool:

@@ -10,16 +10,14 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Fetched
 from workbench.elements import Records, event_times
-from workbench.errors import RecordError, SourceError
+from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext
 from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records
-from workbench.raised import first_line_of
+from workbench.raised import fact_of
 
 SHOWN_MAX = 10_000
 """The number of bytes of a message that a dead letter keeps."""
 _QUOTED_MAX = 120
-REFUSED = (ValueError, pa.ArrowNotImplementedError, RecordError, SourceError)
-"""The exceptions of a format for a message that is not a record; ``pa.ArrowInvalid`` is a ``ValueError``."""
 
 
 class MessageSource(Protocol):
@@ -91,7 +89,7 @@ def sorted_out(
             batch = decode(begin, end)
             if source.event_time is not None:
                 event_times(batch.column(source.event_time), source.event_time)
-        except REFUSED as error:
+        except Exception as error:  # noqa: BLE001  whatever is raised, the message is no record
             if end - begin > 1:
                 middle = (begin + end) // 2
                 parts += [(middle, end), (begin, middle)]
@@ -132,7 +130,7 @@ def refused(shown: str, place: str, error: Exception, source: MessageSource, *, 
     Raises:
         SourceError: the source fails the task on such messages.
     """
-    fact = first_line_of(error)
+    fact = fact_of(error)
     if source.on_error != "dead_letter":
         raise SourceError(
             f"{place} is not a record of these columns: {fact}, in {shown[:_QUOTED_MAX]!r}; fix the writer, declare "

@@ -8,6 +8,7 @@ from ..trial import Format
 from .checkpoints import Checkpoints, Records, Restored, Resumed
 from .comm_messages import CommMessages
 from .expressions import Expressions
+from .messages import ArrowMessages, AvroMessages, CsvMessages, JsonMessages, RawMessages
 from .parquet_files import ParquetFiles
 from .recordings import Recordings
 from .replay_log import ReplayLogs
@@ -16,6 +17,11 @@ from .text_files import CsvFiles, JsonFiles
 from .words import Words
 
 _ALL: tuple[type[Format], ...] = (
+    ArrowMessages,
+    AvroMessages,
+    CsvMessages,
+    JsonMessages,
+    RawMessages,
     Checkpoints,
     CommMessages,
     SqlAddresses,
