@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from waiting import PATIENCE_S, until
 
 from workbench.cli import demo, doctor, main
-from workbench.cli.checks import Check, machine, packages, space
+from workbench.cli.checks import Check, machine, packages, runtime, space
 from workbench.cli.entry import COMMANDS
 from workbench.cli.run_folder import RunFolder
 from workbench.datasets.package import DATA_FOLDER
@@ -218,6 +218,23 @@ def test_doctor_prints_a_line_for_each_check(capsys: pytest.CaptureFixture[str])
     assert "Spark session" not in named
     assert named["pyarrow"] == named["compiled kernels"] == "ok"
     assert code == (1 if "missing" in named.values() else 0)
+
+
+def test_doctor_tells_whether_the_machine_is_ready_for_a_lesson_before_it_starts_spark(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java, spark = Check("Java", True, "17"), Check("Spark session", False, "no memory", "free some", needed=True)
+    monkeypatch.setattr(doctor, "checks", lambda: iter([java]))
+    monkeypatch.setattr(runtime, "spark_session", lambda: iter([spark]))
+    assert main(["doctor"]) == 1
+    told = capsys.readouterr().out
+    places = [told.index(text) for text in ("Java", "is ready for a lesson", "Spark session  ", "1 missing: Spark")]
+    assert places == sorted(places)
+    assert main(["doctor", "--quick"]) == 0
+    assert "Spark session" not in capsys.readouterr().out
+    monkeypatch.setattr(doctor, "checks", lambda: iter([Check("Java", False, "none", "install it", needed=True)]))
+    assert main(["doctor", "--quick"]) == 1
+    assert "Not ready for a lesson. 1 missing: Java." in capsys.readouterr().out
 
 
 def test_doctor_tells_what_takes_the_space(capsys: pytest.CaptureFixture[str]) -> None:
@@ -488,7 +505,8 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_resumes(
 
 
 def test_a_caller_may_have_closed_the_standard_streams(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "checks", lambda *, quick: iter([Check("Python", True, "there")]))
+    monkeypatch.setattr(doctor, "checks", lambda: iter([Check("Python", True, "there")]))
+    monkeypatch.setattr(runtime, "spark_session", lambda: iter([]))
     with monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", None)
         patch.setattr(sys, "stderr", None)

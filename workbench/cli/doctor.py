@@ -34,12 +34,24 @@ def run(options: argparse.Namespace) -> int:
     console = Console(highlight=False, soft_wrap=True)
     if options.space:
         return _space(console)
-    missing = [check for check in shown(console, checks(quick=options.quick)) if check.needed and not check.ok]
-    if missing:
-        console.print(f"\n{len(missing)} missing: {', '.join(check.name for check in missing)}.")
-        return 1
-    console.print("\nAll required checks passed.")
-    return 0
+    missing = _missing(console, checks())
+    told = f"Not ready for a lesson. {_listed(missing)}" if missing else "This machine is ready for a lesson."
+    console.print(f"\n{told}")
+    if not options.quick:
+        from workbench.cli.checks import runtime
+
+        console.print("\nStarting a Spark session, which only the last lesson and histories need (--quick skips this)")
+        missing += _missing(console, runtime.spark_session())
+        console.print(f"\n{_listed(missing) if missing else 'All required checks passed.'}")
+    return 1 if missing else 0
+
+
+def _missing(console: Console, made: Iterator[Check]) -> list[Check]:
+    return [check for check in shown(console, made) if check.needed and not check.ok]
+
+
+def _listed(missing: list[Check]) -> str:
+    return f"{len(missing)} missing: {', '.join(check.name for check in missing)}."
 
 
 def _space(console: Console) -> int:
@@ -51,15 +63,13 @@ def _space(console: Console) -> int:
     return 0
 
 
-def checks(*, quick: bool) -> Iterator[Check]:
-    """All checks, each made when the iterator reaches it."""
+def checks() -> Iterator[Check]:
+    """The checks that take seconds, each made when the iterator reaches it."""
     from workbench.cli.checks import runtime  # imports the kernels and Spark, which the help does not need
 
     yield from machine.python_version()
     yield from packages.requirements()
     yield from runtime.java()
-    if not quick:
-        yield from runtime.spark_session()
     yield from runtime.compiled_kernels()
     yield from packages.lab_extension()
     yield from connectors.clients()
