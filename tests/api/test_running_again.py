@@ -203,7 +203,9 @@ def test_the_program_of_the_readme_runs_twice_in_one_kernel(tmp_path: Path, monk
     monkeypatch.setattr(datasets, "flights_history", lambda: wb.History.open(log.path))
     monkeypatch.setattr(wb.types.Job, "dashboard", lambda job: None)
     monkeypatch.chdir(tmp_path)
-    program = README.read_text(encoding="utf-8").partition("## Ten lines, a year")[2].split("```")[1].removeprefix("python")
+    program = (
+        README.read_text(encoding="utf-8").partition("## Ten lines, a year")[2].split("```")[1].removeprefix("python")
+    )
     names: dict[str, object] = {}
     exec(program, names)
     first = names["job"]

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -51,10 +52,18 @@ WRONG_SETTINGS = {
 
 
 def documented() -> dict[str, str]:
-    """The programs of the documents, those of one document as one."""
+    """The programs of the documents, those of one document as one, in which a module is imported once."""
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     programs = {page.name: "\n".join(BLOCK.findall(page.read_text(encoding="utf-8"))) for page in pages}
-    return {name: program for name, program in programs.items() if program}
+    return {name: "\n".join(_imported_once(program.splitlines())) for name, program in programs.items() if program}
+
+
+def _imported_once(lines: list[str]) -> Iterator[str]:
+    known: set[str] = set()
+    for line in lines:
+        if not line.startswith("import ") or line not in known:
+            yield line
+        known.add(line)
 
 
 def lessons() -> dict[str, str]:
