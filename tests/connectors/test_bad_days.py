@@ -97,6 +97,7 @@ def test_a_refused_login_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
     """At once, not after all attempts, and without the password."""
     pytest.importorskip("confluent_kafka")
     monkeypatch.setenv("WB_KAFKA_PASSWORD", "gue55ed")
+    monkeypatch.setattr("workbench.connectors.kafka.cluster.ANSWER_S", 0.2)
     login = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanisms": "PLAIN", "sasl.username": "ann"}
     login["sasl.password"] = "${WB_KAFKA_PASSWORD}"
     with kafka_refusal.refusing() as servers:
@@ -109,6 +110,9 @@ def test_a_refused_login_of_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
         job = stream.run("without-login", restart=wb.restart.no_restart())
         with pytest.raises(JobError, match="refuses the login"):
             job.wait("60s")
+        once = wb.KafkaSink(servers, "orders", delivery="exactly-once", options=login)
+        with pytest.raises(SinkError, match="refuses the login"):
+            wb.Stream.from_table(NUMBERS).sink_to(once).run("without-login")
 
 
 @pytest.mark.slow

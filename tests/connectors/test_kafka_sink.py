@@ -23,6 +23,7 @@ from waiting import until
 
 import workbench as wb
 from workbench.connectors.contract.base import Fetched
+from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.tail import identity_in
 from workbench.errors import CommittedRowsError, PlanError, SettingError, SinkError
 from workbench.lab.connectors import check_sink
@@ -166,6 +167,20 @@ def test_a_message_whose_acknowledgement_is_lost_is_stored_once(broker: KafkaPro
     assert sender.reached == {0: 30}
     sender.close()
     assert values_of(broker, topic, 1) == list(range(30))
+
+
+def test_the_end_of_a_topic_is_read_although_connections_are_lost(broker: KafkaProcess) -> None:
+    topic = broker.topic(2)
+    log = wb.KafkaSink(broker.servers, topic, delivery="exactly-once").target.of_subtask()
+    sender = log.sender()
+    sent = [MessageId("job/sink", "run", 1, 0, at) for at in range(20)]
+    sender.send(TABLE.slice(0, 20).to_batches()[0], sent)
+    sender.flush()
+    sender.close()
+    for after in range(0, 2_000, 200):
+        broker.relay.ambush(after, broker.relay.forget, to_server=False)
+        assert log.messages({}) == set(sent), after
+        broker.relay.disarm()
 
 
 @pytest.mark.slow

@@ -28,8 +28,7 @@ KILLS_PER_JOB = 20
 LIFE_S_MIN, LIFE_S_MAX = 0.2, 1.0
 DOWN_S_MAX = float(os.environ.get("WORKBENCH_DOWN_S", "0.4"))
 START_S_MAX = 5.0
-"""A job that starts waits so long for its server at least, except for Kafka, without which it does not start; if it is
-away for longer, the job has to run already."""
+"""A job that starts waits so long for its server at least; if it is away for longer, the job has to run already."""
 SINKS = {
     "redis": ("redis", "redis-hash"),
     "postgresql": ("postgresql", "postgresql-upsert"),
@@ -113,9 +112,9 @@ class Auditor:
             assert found == sorted(expected_of(self._name, "counts", self.fed, table=True), key=str), moment
 
 
-def live(system: System, auditor: Auditor, chance: Random, *, restart: bool, patient: bool) -> None:
+def live(system: System, auditor: Auditor, chance: Random, *, restart: bool) -> None:
     """Feed the job for a while; at some moment the server goes down and comes back, if it restarts."""
-    if restart and (DOWN_S_MAX > START_S_MAX or not patient):
+    if restart and DOWN_S_MAX > START_S_MAX:
         auditor.feed_until_seen()
     end_s = time.monotonic() + chance.uniform(LIFE_S_MIN, LIFE_S_MAX)
     down_s = time.monotonic() + chance.uniform(0, LIFE_S_MIN) if restart else end_s + 1
@@ -158,7 +157,7 @@ def test_killed_processes_and_restarted_servers_lose_and_double_nothing(
             for kill in range(begin, min(begin + KILLS_PER_JOB, KILLS)):
                 moment = f"seed {SEED}, kill {kill}"
                 processes.start(**job, parallelism=chance.choice((1, 2, 3)), bounded=False)
-                live(system, auditor, chance, restart=kill in restarting, patient=name != "kafka")
+                live(system, auditor, chance, restart=kill in restarting)
                 assert processes.kill() == -signal.SIGKILL, f"{moment}: the job had ended by itself"
                 auditor.audit(moment)
             processes.start(**job, parallelism=2, bounded=system.keeps)

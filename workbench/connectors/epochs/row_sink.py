@@ -37,19 +37,15 @@ class RowSink(Sink):
         """Why the guarantee is not stronger."""
         return UpsertLogic.reason if self.upsert_key else ""
 
-    def _checked(self) -> RowStore:
-        """The store for checks before a job starts."""
-        return self.target
-
     def check_fresh(self, context: SinkContext) -> None:
         """Reject a start without a checkpoint if this job has appended rows before."""
         if not self.upsert_key:
-            check_fresh(self._checked(), f"{context.job}/{context.uid}")
+            check_fresh(self.target, f"{context.job}/{context.uid}")
 
     def check_restore(self, context: SinkContext, snapshots: Sequence[Snapshot]) -> None:
         """Reject a checkpoint that is older than appended rows, or that no such sink has saved."""
         if not self.upsert_key:
-            check_restore(self._checked(), snapshots, context.schema, context.checkpoint)
+            check_restore(self.target, snapshots, context.schema, context.checkpoint)
 
     def _written_by(self, target: RowStore, schema: pa.Schema, *, creates_table: bool) -> Operator:
         """Create the operator of one subtask, which writes to `target`: the store, with the pauses between attempts."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, TypeVar
@@ -118,6 +118,39 @@ class KafkaCluster:
             fact = hidden_options(one_line(error.args[0].str(), _FACT_MAX), self.options)
             raise SettingError(f"Kafka's client cannot be used with these options: {fact}") from None
 
+    def partitions(self, client: Any, topic: str, kind: type[Failed]) -> list[int]:
+        """The numbers of a topic's partitions.
+
+        Args:
+            client: a client of the cluster.
+            topic: the name of the topic.
+            kind: the class of the error if there is no such topic.
+
+        Raises:
+            SourceError, SinkError: there is none.
+            KafkaException: the brokers do not answer.
+        """
+        told = client.list_topics(topic, timeout=ANSWER_S).topics[topic]
+        if told.error is None:
+            return sorted(told.partitions)
+        if told.error.code() == kafka_package().KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise kind(f"there is no topic {topic!r} at {self}: check its name, or create it first")
+        raise exceptions()(told.error)
+
+    def cause(self, error: Any, noted: Sequence[Any]) -> Any:
+        """The error that says most about why a call failed: the call itself only says that no broker answers.
+
+        Args:
+            error: of the call.
+            noted: the connection errors that the client reported meanwhile.
+        """
+        if not self.may_return(error):
+            return error
+        kinds = kafka_package().KafkaError
+        refusals = [each for each in noted if self.refuses(each)]
+        unmet = [each for each in noted if each.code() in (kinds._RESOLVE, kinds._SSL)]
+        return (refusals or unmet or [error])[0]
+
     def refuses(self, error: Any) -> bool:
         """Whether a client's connection error is final: a refused login, or a certificate that is not valid."""
         kinds = kafka_package().KafkaError
@@ -134,9 +167,11 @@ class KafkaCluster:
                 kinds._MSG_TIMED_OUT,
                 kinds._WAIT_COORD,
                 kinds._DESTROY,
+                getattr(kinds, "_DESTROY_BROKER", kinds._DESTROY),  # earlier versions of the client do not have it
             ),
             *(kinds._RESOLVE, kinds._TIMED_OUT_QUEUE, kinds.NOT_ENOUGH_REPLICAS, kinds.REQUEST_TIMED_OUT),
             *(kinds.LEADER_NOT_AVAILABLE, kinds.NOT_LEADER_FOR_PARTITION, kinds.COORDINATOR_NOT_AVAILABLE),
+            kinds._UNKNOWN_PARTITION,  # a client that has just connected, or replaces a connection, knows none yet
         )
         return error.code() in away or bool(error.retriable())
 
@@ -165,7 +200,7 @@ class KafkaCluster:
             return kind(f"cannot {what} at {self}: {fact}; raise message.max.bytes of the topic and in options")
         if code in (kinds._MSG_TIMED_OUT, kinds.KAFKA_STORAGE_ERROR):
             return kind(f"{self} did not store messages in time ({fact}): start the broker, or free space on its disk")
-        if self.may_return(error):
+        if self.may_return(error) and code != kinds._UNKNOWN_PARTITION:
             return kind(f"no connection to {self}: {fact}; start the broker, or check host and port")
         return kind(f"cannot {what} at {self}: {fact}")
 

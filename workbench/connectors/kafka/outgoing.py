@@ -51,7 +51,7 @@ class Topic:
     timestamp: str | None
     fences: bool = False
     recent: int = 10_000
-    attempts: Attempts = field(default_factory=lambda: Attempts(WAIT_S), compare=False, repr=False)
+    attempts: Attempts = field(default_factory=Attempts, compare=False, repr=False)
 
     @property
     def title(self) -> str:
@@ -79,7 +79,7 @@ class Topic:
         end_transactions(self.cluster, [transactional_id(writer, subtask) for subtask in range(count)], self.attempts)
 
     def _tail(self) -> Tail:
-        return Tail(self.cluster, self.name, wait_s=self.attempts.wait_s)
+        return Tail(self.cluster, self.name, self.attempts)
 
     def keys(self, rows: pa.RecordBatch) -> Sequence[bytes | None]:
         """The key of each row: the text of one column, or a JSON object of several."""

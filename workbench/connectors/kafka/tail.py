@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from workbench.clock import rest
+from workbench.connectors.contract.attempts import Attempts
 from workbench.connectors.epochs.message_id import MessageId
 from workbench.connectors.kafka.cluster import ANSWER_S, KafkaCluster, exceptions, kafka_error, kafka_package
 from workbench.connectors.kafka.transactions import transactional_id
@@ -40,13 +40,13 @@ class Tail:
     Args:
         cluster: its cluster.
         topic: its name.
-        wait_s: how long to wait for messages, in seconds.
+        attempts: attempts while the brokers are unreachable; their `wait_s` is also how long to wait for messages.
     """
 
-    def __init__(self, cluster: KafkaCluster, topic: str, *, wait_s: float) -> None:
+    def __init__(self, cluster: KafkaCluster, topic: str, attempts: Attempts) -> None:
         self._cluster = cluster
         self._topic = topic
-        self._wait_s = wait_s
+        self._attempts = attempts
 
     def ends(self) -> dict[int, int]:
         """The end of each partition, or an offset shortly before it.
@@ -75,39 +75,34 @@ class Tail:
         return set(self._told(lambda consumer: list(self._read(consumer, begins, ends)), committed=committed))
 
     def _told(self, call: Callable[[Any], Any], *, committed: bool = False) -> Any:
+        """The result of a call with a consumer; it is made again while the brokers are unreachable."""
         isolation = "read_committed" if committed else "read_uncommitted"
+        noted: list[Any] = []
         consumer = self._cluster.consumer(
-            lambda error: None, group_id="workbench", isolation_level=isolation, fetch_wait_max_ms=10
+            noted.append, group_id="workbench", isolation_level=isolation, fetch_wait_max_ms=10
         )
         try:
-            return call(consumer)
-        except exceptions() as error:
-            raise self._cluster.error(kafka_error(error), f"read the end of {self._topic!r}", SinkError) from error
+            while True:
+                try:
+                    found = call(consumer)
+                except exceptions() as error:
+                    consumer.consume(1, 0)  # the client calls `noted.append` within it
+                    fault = self._cluster.cause(kafka_error(error), noted)
+                    if not self._cluster.may_return(fault) or not self._attempts.again(self._cluster.outage(fault)):
+                        raise self._cluster.error(fault, f"read the end of {self._topic!r}", SinkError) from error
+                    noted.clear()
+                else:
+                    self._attempts.succeeded()
+                    return found
         finally:
             consumer.close()
 
     def _bounds(self, consumer: Any) -> dict[int, tuple[int, int]]:
-        told = consumer.list_topics(self._topic, timeout=ANSWER_S).topics[self._topic]
-        if told.error is not None:
-            raise SinkError(f"there is no topic {self._topic!r} at {self._cluster}: check its name, or create it first")
         place = kafka_package().TopicPartition
-        return {number: self._bounds_of(consumer, place(self._topic, number)) for number in told.partitions}
-
-    def _bounds_of(self, consumer: Any, partition: Any) -> tuple[int, int]:
-        """The bounds of a partition that exists. A client that has just connected, or replaces a connection, may not
-        know it yet."""
-        kinds, left_s = kafka_package().KafkaError, float(ANSWER_S)
-        while True:
-            try:
-                low, high = consumer.get_watermark_offsets(partition, timeout=ANSWER_S)
-                return low, high
-            except exceptions() as error:
-                passing = kafka_error(error).code() in (kinds._DESTROY, kinds._UNKNOWN_PARTITION)
-                if not passing or left_s <= 0:
-                    raise
-                consumer.list_topics(self._topic, timeout=ANSWER_S)
-                rest(_TURN_S)
-                left_s -= _TURN_S
+        return {
+            number: consumer.get_watermark_offsets(place(self._topic, number), timeout=ANSWER_S)
+            for number in self._cluster.partitions(consumer, self._topic, SinkError)
+        }
 
     def _read(self, consumer: Any, begins: Mapping[int, int], ends: Mapping[int, int]) -> Iterator[MessageId]:
         place, kinds = kafka_package().TopicPartition, kafka_package().KafkaError
@@ -117,8 +112,13 @@ class Tail:
         while left:
             messages = consumer.consume(1, _TURN_S)  # returns as soon as one is available
             messages += consumer.consume(_CONSUMED, 0)
-            silent_s = 0.0 if messages else silent_s + _TURN_S
-            if silent_s > self._wait_s:
+            if messages:
+                self._attempts.succeeded()
+                silent_s = 0.0
+            else:
+                consumer.list_topics(self._topic, timeout=ANSWER_S)  # raises an error if no broker answers
+                silent_s += _TURN_S
+            if silent_s > self._attempts.wait_s:
                 raise self._not_reached(left)
             for message in messages:
                 error = message.error()
@@ -142,8 +142,9 @@ class Tail:
             names = {transactional_id(identity.writer, subtask): None for subtask in (identity.subtask, 0)}
             sender = f"the transaction {' or '.join(map(repr, names))}"
         where = f"from offset {offset if found is None else found.offset()} of partition {number} on"
+        wait_s = self._attempts.wait_s
         return SinkError(
-            f"the end of {self._topic!r} at {self._cluster} was not reached within {self._wait_s:g} s: {sender} is "
+            f"the end of {self._topic!r} at {self._cluster} was not reached within {wait_s:g} s: {sender} is "
             f"open {where}; end its producer, or wait until the brokers abort it (transaction.timeout.ms)"
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.connectors.kafka.cluster import ANSWER_S, exceptions, kafka_package, place_of
+from workbench.connectors.kafka.cluster import ANSWER_S, place_of
 from workbench.connectors.kafka.places import Partition
 from workbench.errors import SourceError
 
@@ -31,17 +31,12 @@ class Topics:
             SourceError: a topic does not exist.
             KafkaException: the brokers do not answer.
         """
-        kinds = kafka_package().KafkaError
-        found = []
-        for topic in self._source.topics:
-            told = self._consumer.list_topics(topic, timeout=ANSWER_S).topics[topic]
-            if told.error is not None:
-                if told.error.code() == kinds.UNKNOWN_TOPIC_OR_PART:
-                    raise SourceError(
-                        f"there is no topic {topic!r} at {self._source.cluster}: check its name, or create it first"
-                    )
-                raise exceptions()(told.error)
-            found += [Partition(topic, number) for number in sorted(told.partitions)]
+        cluster = self._source.cluster
+        found = [
+            Partition(topic, number)
+            for topic in self._source.topics
+            for number in cluster.partitions(self._consumer, topic, SourceError)
+        ]
         return [each for each in found if each.belongs_to(subtask, parallelism)]
 
     def bounds(self, partition: Partition) -> tuple[int, int]:

@@ -127,10 +127,6 @@ class RedisSink(RowSink):
         """Acquire the key for the job."""
         return PlaceOwner(self.target, context)
 
-    def _checked(self) -> RedisStore:
-        """The key for checks before a job starts, which do not wait for the server."""
-        return replace(self.target, attempts=Attempts(0.0))
-
     def committed(self) -> Iterable[object]:
         """The rows at the server, as fields and values."""
         return self.target.rows()
