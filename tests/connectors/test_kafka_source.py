@@ -5,10 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import subprocess
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import deleted_topic_job
+import kafka_deleted
 import pyarrow as pa
 import pytest
 from kafka_server import KafkaProcess, running
@@ -416,6 +421,35 @@ def test_a_topic_is_compared_while_it_is_read(broker: KafkaProcess, monkeypatch:
     with pytest.raises(SourceError, match=rf"the topic '{topic}' of .* was deleted and created again"):
         next_of(reader)
     reader.close()
+
+
+@pytest.mark.slow
+def test_a_topic_that_is_deleted_while_it_is_read_is_named(broker: KafkaProcess) -> None:
+    topic = broker.topic(1)
+    broker.send(topic, [b'{"n": 1}'], 1)
+    deleting, answered = threading.Event(), threading.Event()
+
+    def answer(request: bytes) -> bytes | None:
+        if not deleting.is_set() or (found := kafka_deleted.unknown(request)) is None:
+            return None
+        answered.set()
+        return found
+
+    broker.relay.answer = answer
+    command = [sys.executable, deleted_topic_job.__file__, broker.servers, topic]
+    try:
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "read\n"
+            deleting.set()
+            assert answered.wait(30)
+            broker.delete(topic)
+            told, _ = program.communicate(timeout=60)
+    finally:
+        broker.relay.answer = None
+        broker.relay.forget()
+    assert program.returncode == 0
+    assert f"the topic '{topic}' of {broker.servers} was deleted while it was read" in told
 
 
 @pytest.mark.parametrize("bounded", [False, True])

@@ -63,7 +63,7 @@ class KafkaProcess:
         return name
 
     def delete(self, topic: str) -> None:
-        """Delete a topic, which no client reads now: librdkafka 2.16 dies of Tansu's answer to such a client."""
+        """Delete a topic, which no client reads now, unless the relay answers it: see `kafka_deleted`."""
         from confluent_kafka.admin import AdminClient
 
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})

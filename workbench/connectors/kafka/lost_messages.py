@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from workbench.connectors.kafka.cluster import exceptions, kafka_package
 from workbench.connectors.kafka.places import Partition
 from workbench.connectors.kafka.topics import Topics
 from workbench.errors import SourceError
@@ -74,17 +75,27 @@ class LostMessages:
 
     def gone(self, partition: Partition) -> SourceError:
         """The error for a partition that its topic no longer has: topics do not lose partitions."""
-        return self._lost(partition, "the partition no longer exists, because the topic was recreated")
+        return self._lost(partition, "the partition no longer exists, because the topic was deleted or recreated")
 
-    def out_of_range(self, partition: Partition, fact: str) -> SourceError:
-        """The error for a position that a broker refuses.
+    def error(self, partition: Partition, error: Any) -> Exception:
+        """What to raise for a partition that cannot be read.
+
+        Args:
+            partition: the partition.
+            error: of the client.
 
         Raises:
             KafkaException: the brokers do not answer.
         """
-        low, high = self._topics.bounds(partition)
-        reason = "the topic was recreated" if high < self._reach(partition) else "its retention is too short"
-        return self._lost(partition, f"it begins at {low} and ends at {high}: {reason}; {fact}")
+        kinds = kafka_package().KafkaError
+        if error.code() in (kinds._UNKNOWN_PARTITION, kinds._UNKNOWN_TOPIC, kinds.UNKNOWN_TOPIC_OR_PART):
+            return self.gone(partition)
+        if error.code() in (kinds._AUTO_OFFSET_RESET, kinds.OFFSET_OUT_OF_RANGE):
+            low, high = self._topics.bounds(partition)
+            reason = "the topic was recreated" if high < self._reach(partition) else "its retention is too short"
+            fact = self._cluster.fact(error)
+            return self._lost(partition, f"it begins at {low} and ends at {high}: {reason}; {fact}")
+        return exceptions()(error)
 
     def _reach(self, partition: Partition) -> int:
         """An offset that the partition cannot end before, if it is the one that was read."""

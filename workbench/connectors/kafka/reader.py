@@ -282,10 +282,8 @@ class KafkaReader(SourceReader):
                     self._add(good)
                     good = []
                     self._keep(Run(partition, (), ()), message.offset())
-            elif error.code() in (kinds._AUTO_OFFSET_RESET, kinds.OFFSET_OUT_OF_RANGE):
-                raise self._lost.out_of_range(partition, self._cluster.fact(error))
             else:
-                raise exceptions()(error)
+                raise self._lost.error(partition, error)
         return good
 
     def _probe(self, now_us: int) -> None:

@@ -1,4 +1,4 @@
-"""Notices that a topic was deleted and created again, by the ID that its brokers give it.
+"""Notices that a topic was deleted, or created again, by the ID that its brokers give it.
 
 Source: KIP-516, which gives each topic an ID of its own, so that a client does not take a new topic for a former one.
 """
@@ -15,6 +15,8 @@ from workbench.operators.snapshots.pieces import value_in
 
 _LOOK_US = 5_000_000
 """How often to ask for the IDs while messages are read."""
+_AGAIN_US = 1_000_000
+"""When to ask again for a topic that is not found: a broker that has just started may not know it yet."""
 _NONE = (0, 0)
 
 
@@ -35,6 +37,8 @@ class TopicIds:
         self._admin: Any = None
         self._asked: Mapping[str, Any] = {}
         self._due_us = 0
+        self._found: set[str] = set()
+        self._missed: set[str] = set()
         self.known: dict[str, str] = {}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -57,7 +61,7 @@ class TopicIds:
         """Compare the IDs again from time to time, without waiting for the answer.
 
         Raises:
-            SourceError: a topic has another ID than before.
+            SourceError: a topic has another ID than before, or no longer exists.
         """
         if now_us < self._due_us:
             return
@@ -81,15 +85,29 @@ class TopicIds:
 
     def _take(self, now_us: int) -> None:
         asked, self._asked = self._asked, {}
+        self._due_us = now_us + _LOOK_US
         for topic, answer in asked.items():
             try:
                 told = answer.result(ANSWER_S + 1).topic_id
             except exceptions() as error:
-                if topic in self.known and self._cluster.may_return(kafka_error(error)):
+                fault = kafka_error(error)
+                if topic in self.known and self._cluster.may_return(fault):
                     raise
+                if topic in self._found and fault.code() == kafka_package().KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    self._miss(topic)
+                    self._due_us = now_us + _AGAIN_US
                 continue  # there is nothing to compare; the reader itself reports that brokers are away
+            self._found.add(topic)
+            self._missed.discard(topic)
             self._compare(topic, told)
-        self._due_us = now_us + _LOOK_US
+
+    def _miss(self, topic: str) -> None:
+        if topic in self._missed:
+            raise SourceError(
+                f"the topic {topic!r} of {self._cluster} was deleted while it was read, so its messages are lost: "
+                "create it again, and start without the checkpoint, or remove it from topics"
+            )
+        self._missed.add(topic)
 
     def _compare(self, topic: str, told: Any) -> None:
         if told is None or (told.get_most_significant_bits(), told.get_least_significant_bits()) == _NONE:
