@@ -50,7 +50,7 @@ WRONG = {
         "another aggregate": (
             lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.max("cents")), "state that is taken over"
         ),
-        "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), "no column cell:count"),
+        "a count": (lambda orders: summed(orders.filter("NOT cancelled"), revenue=wb.count()), "no column count()"),
         "another key": (
             lambda orders: orders.key_by("cents").aggregate(revenue=wb.sum("cents")).uid("revenue"),
             "no column 'shop'",

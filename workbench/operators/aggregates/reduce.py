@@ -18,6 +18,7 @@ from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.functions.dead_letters import OnError, PoisonRecords, check_on_error, side_schemas
 from workbench.operators.functions.record_loop import CHUNK, LoopError, chunks, reduce_loop
 from workbench.operators.functions.user_function import Record, UserFunction, function_name, on_record
+from workbench.operators.snapshots.changed_types import as_type, as_written
 from workbench.operators.snapshots.keyed_snapshot import key_rows, owned_table
 from workbench.operators.snapshots.pieces import codes_in
 from workbench.origin import Origin
@@ -159,11 +160,14 @@ class ReduceLogic(Operator):
         held = [name for name in table.schema.names if name.startswith("held:")]
         if held != columns:
             raise CheckpointError(
-                f"the state of operator {self._context.uid!r} has the columns {', '.join(held)}, and its input has "
-                f"{', '.join(self._schema.names)}: give the operator another uid to start it afresh"
+                f"the state of operator {self._context.uid!r} has the columns {', '.join(map(as_written, held))}, "
+                f"and its input has {', '.join(map(as_written, columns))}: give the operator another uid to start it afresh"
             )
         codes = codes_in(self._index, key_rows(table, self._keys))
         self._held = [None] * len(self._index)
-        rows = table.select(columns).rename_columns(self._schema.names).cast(self._schema)
+        arrays = [
+            as_type(table.column(name), name, kind) for name, kind in zip(columns, self._schema.types, strict=True)
+        ]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         for code, record in zip(codes.tolist(), rows.to_pylist(), strict=True):
             self._held[code] = record

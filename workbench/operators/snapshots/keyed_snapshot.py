@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.changed_types import as_written
 from workbench.operators.snapshots.pieces import table_in
 from workbench.state.key_groups import owned_rows
 
@@ -41,8 +42,8 @@ def owned_parts(
         found = [column for column in table.schema.names if column.startswith("key:")]
         if found != columns:
             raise CheckpointError(
-                f"the state of operator {context.uid!r} is keyed by {', '.join(found)}, but its keys are now "
-                f"{', '.join(columns)}: give the operator another uid to start it afresh"
+                f"the state of operator {context.uid!r} is keyed by {_written(found)}, but its keys are now "
+                f"{_written(columns)}: give the operator another uid to start it afresh"
             )
         for batch in table.to_batches():
             part = pa.Table.from_batches([batch])
@@ -63,9 +64,13 @@ def check_columns(found: Collection[str], expected: Collection[str], what: str, 
     missing = sorted(set(expected).difference(found))
     if missing:
         raise CheckpointError(
-            f"the state of operator {context.uid!r} has no column {', '.join(missing)}: its {what} have changed since "
+            f"the state of operator {context.uid!r} has no column {_written(missing)}: its {what} have changed since "
             "the checkpoint; give the operator another uid to start it afresh"
         )
+
+
+def _written(columns: Sequence[str]) -> str:
+    return ", ".join(map(as_written, columns)) or "nothing"
 
 
 def key_rows(table: pa.Table, keys: Sequence[str]) -> pa.RecordBatch:

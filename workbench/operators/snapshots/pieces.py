@@ -2,7 +2,8 @@
 
 A checkpoint's checksums detect damage, but do not tell who wrote the data. So types, nulls and ranges are checked
 before a piece reaches an operator or a compiled loop. A missing piece or column is a KeyError: another operator wrote
-it. Anything else is a ValueError, which becomes a `CorruptCheckpointError` (``runtime/tasks/states.py``).
+it. A `ChangedTypeError` says that the program has changed. Anything else is a ValueError, which becomes a
+`CorruptCheckpointError` (``runtime/tasks/states.py``).
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ import pyarrow as pa
 from workbench.elements import Int64s
 from workbench.from_json import made
 from workbench.operators.contract.base import Snapshot
+from workbench.operators.snapshots.changed_types import ChangedTypeError, is_cell
 from workbench.state.key_columns import is_text
 from workbench.state.key_index import KeyIndex
 
 _DIGITS_MAX = 18
+_CELL_TYPES = {pa.int64(), pa.float64()}
 Made = TypeVar("Made")
 
 
@@ -87,12 +90,15 @@ def column_in(table: pa.Table, name: str, kind: pa.DataType) -> npt.NDArray[Any]
     Raises:
         KeyError: there is no such column.
         ValueError: it has another type, or a null.
+        ChangedTypeError: it belongs to an aggregate of a column whose type has changed.
 
     Example:
         >>> column_in(pa.table({"fired": [True, False]}), "fired", pa.bool_())
         array([ True, False])
     """
     column = table.column(name)
+    if is_cell(name) and {column.type, kind} == _CELL_TYPES:
+        raise ChangedTypeError(name, column.type, kind)
     if column.type != kind or column.null_count:
         raise ValueError(
             f"its column {name} is of the type {column.type} with {column.null_count} nulls, instead of {kind} without "
@@ -141,12 +147,12 @@ def fitting_keys(index: KeyIndex, keys: pa.RecordBatch) -> pa.RecordBatch:
     """The keys from a snapshot, under the names that the operator uses.
 
     Raises:
-        ValueError: they have other types than the operator's, so their hashes differ.
+        ChangedTypeError: they have other types than the operator's, so their hashes differ.
     """
     for field in keys.schema:
         mine = index.kind_of(field.name)
         if not _hash_alike(field.type, mine):
-            raise ValueError(f"its key {field.name} is of the type {field.type}, and the operator's is {mine}")
+            raise ChangedTypeError(f"key:{field.name}", field.type, mine)
     return keys
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from workbench.errors import CheckpointError
 from workbench.operators.contract.base import OperatorContext, Snapshot
+from workbench.operators.snapshots.changed_types import as_type, as_written
 from workbench.operators.snapshots.keyed_snapshot import owned
 from workbench.operators.snapshots.pieces import table_in
 
@@ -30,14 +31,15 @@ def restored_rows(table: pa.Table, schema: pa.Schema, part: str, context: Operat
 
     Raises:
         CheckpointError: the columns differ from those in the checkpoint.
+        ChangedTypeError: a column has another type now.
     """
     missing = sorted({_COLUMN + name for name in schema.names} - set(table.schema.names))
     if missing:
         raise CheckpointError(
-            f"the state of operator {context.uid!r} has no {', '.join(missing)} in its {part} rows: the columns have "
-            "changed since the checkpoint; give the operator another uid to start it afresh"
+            f"the state of operator {context.uid!r} has no {', '.join(map(as_written, missing))} in its {part} rows: "
+            "the columns have changed since the checkpoint; give the operator another uid to start it afresh"
         )
-    arrays = [table.column(_COLUMN + field.name).combine_chunks().cast(field.type) for field in schema]
+    arrays = [as_type(table.column(_COLUMN + field.name), _COLUMN + field.name, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 

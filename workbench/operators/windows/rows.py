@@ -15,6 +15,7 @@ from workbench.operators.aggregates.accumulators import Accumulators
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, by_group
 from workbench.operators.contract.base import Snapshot
+from workbench.operators.snapshots.changed_types import as_type
 from workbench.operators.snapshots.pieces import numbers_in, table_in
 from workbench.operators.windows.contents import Fired, Incoming, Results
 from workbench.windows import Evictor
@@ -235,13 +236,10 @@ class KeptRecords:
         mine = entry_of[of_member] >= 0
         used, rows = np.unique(numbers_in(members, "row", 0, records.num_rows)[mine], return_inverse=True)
         records = records.take(pa.array(used))
-        columns = [_chunk(records.column(f"record:{name}"), self._schema.field(name).type) for name in self._columns]
+        columns = [
+            as_type(records.column(f"record:{name}"), f"record:{name}", self._schema.field(name).type)
+            for name in self._columns
+        ]
         columns.append(pa.array(numbers_in(records, "number")))
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         self._parts.append(_Kept(batch, numbers_in(records, "time"), entry_of[of_member[mine]], rows))
-
-
-def _chunk(column: pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
-    """The column in one chunk, of the type that the operator expects."""
-    whole = column.combine_chunks()
-    return whole if whole.type == kind else whole.cast(kind)

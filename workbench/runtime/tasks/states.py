@@ -10,6 +10,7 @@ import pyarrow as pa
 from workbench.arguments import option
 from workbench.errors import CheckpointError, CorruptCheckpointError
 from workbench.operators.contract.base import Snapshot
+from workbench.operators.snapshots.changed_types import ChangedTypeError, as_written
 from workbench.plan.physical import PhysicalGraph
 from workbench.runtime.exchange.in_flight import TASK
 from workbench.runtime.storage import CheckpointStorage, Manifest
@@ -67,6 +68,11 @@ class States(dict[str, list[Snapshot]]):
                 f"the state of {what} lacks {_missing(error)!r} (it has {', '.join(pieces) or 'nothing'}), so {wrote} "
                 f"wrote it: {instead}give this operator another uid to start it afresh"
             ) from error
+        except ChangedTypeError as error:
+            raise CheckpointError(
+                f"the state of {what} in {self.place} does not fit this program: {error}; convert the column to the "
+                "former type before this operator, or give the operator another uid to start it afresh"
+            ) from error
         except (ValueError, TypeError, IndexError, OverflowError, MemoryError, pa.ArrowException) as error:
             raise CorruptCheckpointError(
                 f"the state of {what} in {self.place} cannot be restored ({_shown(error)}): it is not what this "
@@ -77,7 +83,7 @@ class States(dict[str, list[Snapshot]]):
 def _missing(error: KeyError) -> str:
     """What a snapshot lacks: a piece, or a column of one, which Arrow names in a sentence."""
     text = str(error.args[0])
-    return text.split('"')[1] if text.startswith("Field ") else text
+    return as_written(text.split('"')[1]) if text.startswith("Field ") else text
 
 
 def _shown(error: Exception) -> str:
