@@ -161,7 +161,8 @@ class ReduceLogic(Operator):
         if held != columns:
             raise CheckpointError(
                 f"the state of operator {self._context.uid!r} has the columns {', '.join(map(as_written, held))}, "
-                f"and its input has {', '.join(map(as_written, columns))}: give the operator another uid to start it afresh"
+                f"and its input has {', '.join(map(as_written, columns))}: give the operator another uid to start it "
+                "afresh"
             )
         codes = codes_in(self._index, key_rows(table, self._keys))
         self._held = [None] * len(self._index)
