@@ -39,6 +39,7 @@ from workbench.arguments import as_given, true_or_false, whole_number
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.line_parser import LineFormat
 from workbench.connectors.live.generator_source import GeneratorSource
 from workbench.connectors.live.socket_source import SocketSource
@@ -267,6 +268,7 @@ class Stream:
         align: str | bool | None = True,
         max_drift: Duration | None = None,
         on_error: OnError = "fail",
+        unit: TimeUnit | None = None,
     ) -> Stream:
         """Stream the rows of Parquet, CSV or JSON-lines files, in the order of the files' names.
 
@@ -286,19 +288,21 @@ class Stream:
             on_error: what happens to a line of CSV or JSON that is not a record of these columns: ``"fail"`` fails the
                 task, ``"dead_letter"`` sends it to ``dead_letters()`` with its position. A quoted value may have line
                 ends; a quote that no later line closes costs its own line.
+            unit: what a number in a column of timestamps counts since 1970, in JSON: ``"s"``, ``"ms"``, ``"us"`` or
+                ``"ns"``. The conversion is exact; without it such numbers are refused.
 
         Raises:
             SourceError: no such files, one that cannot be read, files of different formats, or integers whose column
                 would be guessed to be doubles, which change them.
             PlanError: no such event-time column, or not of a time type; two columns of one name.
-            SettingError: an invalid rate or duration, or an unknown format.
+            SettingError: an invalid rate or duration, an unknown format or unit.
 
         Example::
 
             trips = wb.Stream.from_files("trips/*.parquet", event_time="pickup", out_of_orderness="1h")
         """
         columns = None if schema is None else source_schema(schema)
-        source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error)
+        source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error, unit)
         return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
@@ -319,6 +323,7 @@ class Stream:
         align: str | bool | None = True,
         max_drift: Duration | None = None,
         on_error: OnError = "fail",
+        unit: TimeUnit | None = None,
     ) -> Stream:
         """Stream records from a TCP server, one per line, as ``nc -lk 9999`` sends them; one subtask reads it.
 
@@ -335,7 +340,7 @@ class Stream:
                 With 0 the stream ends when the server closes the connection.
             retry_delay: time before each retry, such as ``"500ms"``.
             event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
-            on_error: what happens to a line that is not a record of these columns; see `from_files`.
+            on_error, unit: as for `from_files`.
 
         Raises:
             SettingError: an invalid port, format, delimiter, number or duration.
@@ -356,6 +361,7 @@ class Stream:
             retries,
             parse_duration(retry_delay, "retry_delay"),
             on_error,
+            unit,
         )
         return cls(
             source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift, parallelism=1)

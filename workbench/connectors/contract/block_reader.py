@@ -14,6 +14,7 @@ from numbers import Real
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from workbench.arguments import as_given
 from workbench.connectors.contract.base import Exhausted, Fetched, SourceReader, WaitUntil, counted
@@ -24,6 +25,11 @@ from workbench.errors import CheckpointError, PlanError, SettingError, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
 from workbench.operators.snapshots.pieces import positions_in, value_in
 
+_FIRST_ROWS = 1_000
+_UNITS = {"ms": 1_000, "s": 1}
+_UNIT_NAMES = {"ms": "milliseconds", "s": "seconds"}
+_CENTURY = 946_684_800, 4_102_444_800
+"""The seconds from 1970 to 2000 and to 2100."""
 _BLOCK_ROWS_MAX = 1_048_576
 _POSITION_MAX = 2**53
 _SLOW_BLOCK_ROWS_MIN = 256  # the rate may be raised while the job runs, and a read takes one block at most
@@ -91,6 +97,36 @@ def check_event_time(schema: pa.Schema, column: str | None) -> None:
             f"the event-time column {column!r} has type {kind}: it must be a timestamp,"
             " a date, or int64 microseconds since 1970"
         )
+
+
+def check_microseconds(column: pa.Array | pa.ChunkedArray, name: str) -> None:
+    """Reject the first int64 event times of a source if they count something else than microseconds: all lie in 1970,
+    and as milliseconds or seconds they would lie in this century.
+
+    Args:
+        column: the first rows' values, of any type.
+        name: of the column.
+
+    Raises:
+        PlanError: names the unit that they seem to have.
+
+    Example:
+        >>> check_microseconds(pa.array([1_767_225_600_000]), "stamp")
+        Traceback (most recent call last):
+        ...
+        workbench.errors.PlanError: the event-time column 'stamp' is int64, which counts microseconds ...
+    """
+    times = column.slice(0, _FIRST_ROWS)
+    if times.type != pa.int64() or times.null_count == len(times):
+        return
+    found = pc.min_max(times).as_py()
+    for unit, per_second in _UNITS.items():
+        if _CENTURY[0] * per_second <= found["min"] and found["max"] < _CENTURY[1] * per_second:
+            raise PlanError(
+                f"the event-time column {name!r} is int64, which counts microseconds since 1970, and its first values, "
+                f"such as {found['min']}, lie in 1970: if they count {_UNIT_NAMES[unit]}, convert the column to "
+                f"pa.timestamp(unit='{unit}') (timestamps in JSON take unit='{unit}')"
+            )
 
 
 def check_rate(rate: float | None) -> None:
@@ -168,6 +204,8 @@ class BlockReader(SourceReader):
         if isinstance(allowed, WaitUntil):
             return allowed
         batch = self._fetch(self._row, allowed)
+        if self._row == 0 and self._event_time is not None:
+            check_microseconds(batch.column(self._event_time), self._event_time)
         split, where = self._split, counted(self._rows, self._row)
         self._positions[split] += allowed
         self._row += allowed

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pc
 
-from workbench.connectors.files.file_format import in_one_batch
+from workbench.connectors.files.file_format import AdvisedError, in_one_batch
 from workbench.connectors.files.quoted_lines import QuotedLines
 
 NULLS = ("", "#N/A", "#N/A N/A", "#NA", "N/A", "NA", "NULL", "n/a", "null")
@@ -142,7 +142,11 @@ def names_in(header: bytes, parsing: pc.ParseOptions) -> list[str]:
 
 def _naming(error: pa.ArrowInvalid, names: Sequence[str]) -> pa.ArrowInvalid:
     """The error with a column's name instead of its number."""
-    return pa.ArrowInvalid(_NUMBERED.sub(lambda found: f"In the column {names[int(found[1])]!r}", str(error)))
+    text = _NUMBERED.sub(lambda found: f"In the column {names[int(found[1])]!r}", str(error))
+    fact, local, _ = text.partition(". If these timestamps are in local time")
+    if local:
+        return AdvisedError(f"{fact}: write one, such as Z, or declare the column as a timestamp without a time zone")
+    return pa.ArrowInvalid(text)
 
 
 def _with_line_ends(records: Sequence[bytes]) -> Iterator[bytes]:

@@ -35,6 +35,10 @@ _COMPRESSIONS = {
 """The first bytes of compressed files."""
 
 
+class AdvisedError(pa.ArrowInvalid):  # type: ignore[misc]  # Arrow's classes have no types
+    """A value does not fit its column, and the sentence says what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """The unit that one subtask reads: a file, or a row group of one.
@@ -83,9 +87,8 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, ValueError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:  # Arrow says of damage that it is one without
             raise SourceError(f"{path} cannot be read: {strerror(error.errno)}; {remedy(error)}") from error
-        raise SourceError(
-            f"{path} cannot be read: {first_line_of(error)}; fix the file, or declare its types with schema=..."
-        ) from error
+        fix = "" if isinstance(error, AdvisedError) else "; fix the file, or declare its types with schema=..."
+        raise SourceError(f"{path} cannot be read: {first_line_of(error)}{fix}") from error
 
 
 def open_text(path: Path) -> Any:

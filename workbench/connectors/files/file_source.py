@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from workbench.arguments import as_given, is_utf8, path_of
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
-from workbench.connectors.contract.block_reader import check_event_time, check_rate
+from workbench.connectors.contract.block_reader import check_event_time, check_microseconds, check_rate
 from workbench.connectors.contract.plain_types import plain_schema
 from workbench.connectors.contract.rate import Rate
 from workbench.connectors.contract.throttle import Throttle
 from workbench.connectors.files.csv_format import CsvFormat
 from workbench.connectors.files.file_format import COMPRESSED, FileFormat, Part, unchanged
 from workbench.connectors.files.json_lines import JsonLines
+from workbench.connectors.files.json_times import TimeUnit, check_unit
 from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
 from workbench.connectors.files.parquet_format import ParquetFormat
 from workbench.durable.kind import kind_of
@@ -60,6 +61,7 @@ class FileSource(Source):
         format: None infers it from the files' names.
         rate: records per second over the whole source; None for full speed.
         on_error: what happens to a line of text that is not a record.
+        unit: what numbers in columns of timestamps count, in JSON.
 
     Raises:
         SourceError: no such files, a file that cannot be read, or files of different formats.
@@ -78,6 +80,7 @@ class FileSource(Source):
     format: FormatName | None = None
     rate: float | None = None
     on_error: OnError = "fail"
+    unit: TimeUnit | None = None
     files: tuple[Path, ...] = field(init=False, repr=False)
     _places: tuple[Path, ...] = field(init=False, repr=False, compare=False)
     schema: pa.Schema = field(init=False, repr=False)
@@ -90,6 +93,7 @@ class FileSource(Source):
         if not isinstance(name, str) or name not in FORMATS:
             raise SettingError(unknown("file format", name, FORMATS))
         check_on_error(self.on_error, None)
+        check_unit(self.unit, name)
         if self.on_error != "fail" and name not in _DELIMITERS:
             raise PlanError(f"{name} files have no lines that could be dead letters: leave out on_error")
         object.__setattr__(self, "files", files)
@@ -102,6 +106,12 @@ class FileSource(Source):
         count = len(self.files)
         text = f"{count} {self.format} file{'s' if count != 1 else ''}"
         return f"{text} by {self.event_time}" if self.event_time else text
+
+    @property
+    def file_format(self) -> FileFormat:
+        """How the files are read."""
+        assert self.format is not None
+        return FORMATS[self.format] if self.unit is None else JsonLines(self.unit)
 
     def parts(self, file_format: FileFormat) -> list[Part]:
         """The parts of all files, as absolute paths; their names are the paths as given, because checkpoints identify
@@ -136,10 +146,9 @@ class FileReader(SourceReader):
     _counts = "rows"
 
     def __init__(self, source: FileSource) -> None:
-        assert source.format is not None
         self.rate = Rate(source.rate)
         self._source = source
-        self._format: FileFormat = FORMATS[source.format]
+        self._format = source.file_format
         self._parts: dict[str, Part] = {}
         self._sizes: dict[str, int] = {}
         self._rows: dict[str, int] = {}  # rows read, of parts that have been begun
@@ -152,6 +161,7 @@ class FileReader(SourceReader):
     def open(self, context: OperatorContext) -> None:
         self._clock = context.clock
         every = self._source.parts(self._format)
+        self._first = every[0].name if every else None
         own = every[context.subtask :: context.parallelism]
         self._sizes = {part.name: part.size for part in every}
         self._parts = {part.name: part for part in own}
@@ -187,8 +197,11 @@ class FileReader(SourceReader):
         return self._fetched(rows, name)
 
     def _fetched(self, rows: pa.RecordBatch, name: str) -> Fetched:
+        column = self._source.event_time
+        if column is not None and name == self._first and self._rows[name] == rows.num_rows:
+            check_microseconds(rows.column(column), column)
         where = counted(f"{name}, row", self._rows[name] - rows.num_rows)
-        return Fetched(Records.timed(rows, self._source.event_time), name, where=where, due_us=self._throttle.due_us)
+        return Fetched(Records.timed(rows, column), name, where=where, due_us=self._throttle.due_us)
 
     def snapshot(self) -> Snapshot:
         """``{"files": {"data/a.csv": [rows read, whether that is all, bytes of the file]}, "counts": "rows"}``."""
@@ -253,7 +266,7 @@ class LenientFileReader(FileReader):
     def __init__(self, source: FileSource) -> None:
         super().__init__(source)
         assert source.format is not None
-        self._text = TextLines(FORMATS[source.format], _DELIMITERS[source.format])
+        self._text = TextLines(source.file_format, _DELIMITERS[source.format], source.unit)
         self._format = self._text
         self._parse: tuple[str, Parse] | None = None
 

@@ -17,6 +17,7 @@ from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.file_format import (
     BLOCK_BYTES,
+    AdvisedError,
     Part,
     in_one_batch,
     open_text,
@@ -25,6 +26,7 @@ from workbench.connectors.files.file_format import (
     without,
 )
 from workbench.connectors.files.guesses import check_exact, guessed_schema
+from workbench.connectors.files.json_times import TimeUnit, has_times, told, with_numbers
 from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
@@ -41,7 +43,13 @@ _NULL_RECORD = re.compile(rb"\}\s*null")
 
 @dataclass(frozen=True, slots=True)
 class JsonLines:
-    """Newline-delimited JSON; missing values are null, and values without a column are ignored."""
+    """Newline-delimited JSON; missing values are null, and values without a column are ignored.
+
+    Attributes:
+        unit: what numbers in columns of timestamps count; None: they are refused.
+    """
+
+    unit: TimeUnit | None = None
 
     def schema(self, path: Path) -> pa.Schema:
         with reading(path), open_text(path) as stream:
@@ -73,18 +81,24 @@ class JsonLines:
         line = 1
         for block in _blocks(stream):
             try:
-                yield parse_json(block, schema)
+                yield parse_json(block, schema, self.unit)
             except pa.ArrowInvalid as error:
-                place, text, reason = _culprit(block, schema, error)
+                place, text, own = _culprit(block, schema, self.unit, error)
+                fix = "" if isinstance(own, AdvisedError) else "; fix the line, or declare the types with schema=..."
                 raise SourceError(
-                    f"{path}, line {line + place}, is not a record of these columns: {reason} in {text!r}; fix the "
-                    "line, or declare the types with schema=..."
+                    f"{path}, line {line + place}, is not a record of these columns: {first_line_of(own)}, in "
+                    f"{text!r}{fix}"
                 ) from error
             line += block.count(b"\n")
 
 
-def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
+def parse_json(block: bytes, schema: pa.Schema, unit: TimeUnit | None = None) -> pa.RecordBatch:
     """The objects of a block of whole lines as one batch of `schema`.
+
+    Args:
+        block: the lines.
+        schema: of the records.
+        unit: what numbers in columns of timestamps count, since 1970 in UTC; None: they are refused.
 
     Raises:
         pa.ArrowInvalid: a line is not a JSON object, or a value does not fit its column.
@@ -95,17 +109,29 @@ def parse_json(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
     _check_first(block)
     written = pa.schema([field.with_type(_as_written(field.type)) for field in schema])
     try:
-        batch = _parsed_as(block, written)
-    except pa.ArrowInvalid:
+        batch = _parsed(block, written, unit)
+    except pa.ArrowInvalid as error:
         if written == schema:
-            raise
-        batch = _parsed_as(block, schema)  # dates and times as numbers, in the unit of the column
+            raise told(error, schema) from None
+        try:
+            batch = _parsed(block, schema, unit)  # dates and times as numbers, in the unit of the column
+        except pa.ArrowInvalid as again:
+            raise told(again, schema) from None
     if batch.schema != schema:
         batch = pa.RecordBatch.from_arrays([exact_cast(batch[field.name], field) for field in schema], schema=schema)
     if all(column.null_count for column in batch.columns) and _NULL_RECORD.search(block):
         raise pa.ArrowInvalid(_NULL)
     check_text(batch)
     return batch
+
+
+def _parsed(block: bytes, schema: pa.Schema, unit: TimeUnit | None) -> pa.RecordBatch:
+    try:
+        return _parsed_as(block, schema)
+    except pa.ArrowInvalid:
+        if unit is None or not has_times(schema):
+            raise
+        return with_numbers(lambda columns: _parsed_as(block, columns), schema, unit)
 
 
 def _parsed_as(block: bytes, schema: pa.Schema) -> pa.RecordBatch:
@@ -175,26 +201,28 @@ def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:
         yield b"".join(rest)
 
 
-def _culprit(block: bytes, schema: pa.Schema, error: pa.ArrowInvalid) -> tuple[int, str, str]:
+def _culprit(
+    block: bytes, schema: pa.Schema, unit: TimeUnit | None, error: pa.ArrowInvalid
+) -> tuple[int, str, pa.ArrowInvalid]:
     """The first line that cannot be parsed by itself: its index in the block, its text and the error."""
     lines = block.split(b"\n")
     begin, end = 0, len(lines)
     while end - begin > 1:  # a block has many thousands, and one is parsed alone in a tenth of a millisecond
         middle = (begin + end) // 2
-        if _refused(b"\n".join(lines[begin:middle]), schema) is None:
+        if _refused(b"\n".join(lines[begin:middle]), schema, unit) is None:
             begin = middle
         else:
             end = middle
-    own = _refused(lines[begin], schema)
+    own = _refused(lines[begin], schema, unit)
     if own is None:  # a record that spans several lines
-        return 0, "", first_line_of(error)
-    return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), first_line_of(own)
+        return 0, "", error
+    return begin, lines[begin][:_SHOWN].decode("utf-8", "replace"), own
 
 
-def _refused(block: bytes, schema: pa.Schema) -> pa.ArrowInvalid | None:
+def _refused(block: bytes, schema: pa.Schema, unit: TimeUnit | None) -> pa.ArrowInvalid | None:
     """Why these lines cannot be parsed; None if they can."""
     try:
-        parse_json(block, schema)
+        parse_json(block, schema, unit)
     except pa.ArrowInvalid as error:
         return error
     return None

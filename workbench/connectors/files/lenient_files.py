@@ -23,6 +23,7 @@ from workbench.connectors.files.file_format import (
     without,
 )
 from workbench.connectors.files.json_lines import parse_json
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.elements import event_times
 from workbench.operators.functions.dead_letters import DeadLetter
@@ -41,10 +42,12 @@ class TextLines:
     Attributes:
         format: determines the columns and the files.
         delimiter: of comma-separated values, which have a header; None: JSON objects.
+        unit: what numbers in columns of timestamps count, in JSON.
     """
 
     format: FileFormat
     delimiter: str | None
+    unit: TimeUnit | None = None
 
     def schema(self, path: Path) -> pa.Schema:
         return self.format.schema(path)
@@ -79,7 +82,7 @@ class TextLines:
     def parser(self, path: Path, schema: pa.Schema) -> Parse:
         """Create the parser for lines of a file; raises pa.ArrowInvalid."""
         if self.delimiter is None:
-            return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema))
+            return one_to_a_line(lambda lines: parse_json(b"\n".join(lines) + b"\n", schema, self.unit))
         with reading(path):
             header = header_of(path)
         quoting = QuotedLines(self.delimiter)

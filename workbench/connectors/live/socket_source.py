@@ -16,6 +16,7 @@ from workbench.arguments import text_of, whole_number
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, SplitProgress, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.feeds.keep_alive import keep_alive
+from workbench.connectors.files.json_times import TimeUnit, check_unit
 from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
@@ -60,6 +61,7 @@ class SocketSource(Source):
             With 0 the stream ends when the server closes the connection, and a refused connection is an error.
         retry_delay_us: time before each retry.
         on_error: what happens to a line that is not a record.
+        unit: what numbers in columns of timestamps count, in JSON.
 
     Raises:
         PlanError: columns are required but missing, or no such event-time column.
@@ -75,6 +77,7 @@ class SocketSource(Source):
     retries: int | None = 0
     retry_delay_us: int = 500_000
     on_error: OnError = "fail"
+    unit: TimeUnit | None = None
     kind: ClassVar[str] = "socket"
     bounded: ClassVar[bool] = False
     resettable: ClassVar[bool] = False
@@ -85,6 +88,7 @@ class SocketSource(Source):
             raise SettingError(f"port is {self.port}: it must be between 1 and 65535")
         if self.format not in ("text", "json", "csv"):
             raise SettingError(unknown("line format", self.format, ("text", "json", "csv")))
+        check_unit(self.unit, self.format)
         if not text_of(self.delimiter, "delimiter", "\n"):
             raise SettingError("delimiter is empty: write the text that ends a record, for example '\\n'")
         if self.retries is not None and whole_number(self.retries, "retries", -1) < 0:
@@ -254,11 +258,11 @@ class SocketReader(SourceReader):
 
     def _parse(self, data: bytes) -> None:
         lines = data.split(self._delimiter)
-        form, schema, place = self._source.format, self._source.schema, self._place
+        form, schema, place, unit = self._source.format, self._source.schema, self._place, self._source.unit
         if self._source.on_error == "fail":
-            batch = parse_lines(lines, form, schema, place)
+            batch = parse_lines(lines, form, schema, place, unit)
         else:
-            parse: Parse = partial(parse_lines, form=form, schema=schema, place=place)
+            parse: Parse = partial(parse_lines, form=form, schema=schema, place=place, unit=unit)
             parse = parse if form == "text" else one_to_a_line(parse)
             batch, bad = sorted_out(lines, parse, schema, self._source.event_time)
             self._letters += [line_letter(lines[at], place, reason) for at, reason in bad]

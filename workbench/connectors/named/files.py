@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.files.file_source import FORMATS, FileSource
+from workbench.connectors.files.json_times import UNITS, TimeUnit
 from workbench.connectors.files.line_parser import LineFormat
 from workbench.connectors.live.callback_sink import DiscardSink
 from workbench.connectors.live.print_sink import PrintSink
@@ -21,7 +22,12 @@ from workbench.durations import parse_speed
 from workbench.errors import PlanError, SettingError
 from workbench.operators.functions.dead_letters import POLICIES
 
+UNIT = "what numbers in columns of timestamps count, in JSON: 's', 'ms', 'us' or 'ns'"
 ON_ERROR = "what happens to input that is not a record: 'fail' or 'dead_letter'"
+
+
+def _unit(options: Options) -> TimeUnit | None:
+    return options.one_of("unit", UNITS) if "unit" in options else None
 
 
 def _file_source(options: Options, table: Declared) -> Source:
@@ -33,6 +39,7 @@ def _file_source(options: Options, table: Declared) -> Source:
         form,  # type: ignore[arg-type]
         options.number("rate"),
         options.one_of("on_error", POLICIES, "fail"),
+        _unit(options),
     )
 
 
@@ -54,6 +61,7 @@ def _socket_source(options: Options, table: Declared) -> Source:
         event_time=table.event_time,
         retries=options.whole("retries", 0),
         on_error=options.one_of("on_error", POLICIES, "fail"),
+        unit=_unit(options),
     )
 
 
@@ -79,6 +87,7 @@ FILES = NamedConnector(
         "format": "'parquet', 'csv', 'tsv' or 'json'; by default from the files' names, and for a sink 'parquet'",
         "rate": "records per second; full speed by default",
         "on_error": ON_ERROR,
+        "unit": UNIT,
     },
     _file_source,
     _file_sink,
@@ -92,6 +101,7 @@ SOCKET = NamedConnector(
         "format": "'json' (the default), 'csv' or 'text'",
         "retries": "the number of reconnection attempts in a row; 0 by default",
         "on_error": ON_ERROR,
+        "unit": UNIT,
     },
     _socket_source,
 )

@@ -9,7 +9,13 @@ import pyarrow as pa
 
 from workbench.arguments import table_of, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
-from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_event_time, check_rate
+from workbench.connectors.contract.block_reader import (
+    BlockReader,
+    Blocks,
+    check_event_time,
+    check_microseconds,
+    check_rate,
+)
 from workbench.connectors.contract.plain_types import plain_table
 
 _BLOCK_ROWS = 8_192
@@ -27,7 +33,7 @@ class TableSource(Source):
         splits: how many subtasks can share the reading.
 
     Raises:
-        PlanError: no such event-time column, or not of a time type.
+        PlanError: no such event-time column, not of a time type, or of numbers that seem to be no microseconds.
         SettingError: not a table, or a rate or number of splits that is not above zero.
 
     Example:
@@ -44,6 +50,8 @@ class TableSource(Source):
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", plain_table(table_of(self.table, "table")))
         check_event_time(self.table.schema, self.event_time)
+        if self.event_time is not None:
+            check_microseconds(self.table.column(self.event_time), self.event_time)
         check_rate(self.rate)
         whole_number(self.splits, "splits")
 
