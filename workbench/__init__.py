@@ -39,6 +39,7 @@ Example::
 """
 
 import gc
+from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -76,7 +77,9 @@ if not TYPE_CHECKING:  # otherwise a type checker would accept any name
         if name == "__all__":
             return _exported()
         if name not in _homes():
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            near = get_close_matches(name, _homes(), n=1)
+            hint = f": did you mean {near[0]!r}?" if near else ""
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")
         module, defined = _homes()[name]
         found = vars(_imported(module)).get(defined) or _imported(f"{module}.{defined}")
         return globals().setdefault(name, found)

@@ -176,6 +176,16 @@ def table_of(value: object, name: str) -> pa.Table:
     """
     if isinstance(value, pa.Table):
         return value
+    raise SettingError(f"{name} is {as_given(value)}, but must be {a_table(value)}")
+
+
+def a_table(value: object) -> str:
+    """What is to be passed instead of this value, for a sentence: a table, and how to convert the value to one.
+
+    Example:
+        >>> a_table([{"n": 1}])
+        'a pyarrow.Table: pyarrow.Table.from_pylist(rows) converts a list of dicts'
+    """
     package = type(value).__module__.partition(".")[0]
     fix = {
         "pandas": "pyarrow.Table.from_pandas(frame) converts it",
@@ -186,7 +196,7 @@ def table_of(value: object, name: str) -> pa.Table:
         fix = "pyarrow.Table.from_batches([batch]) converts it"
     if isinstance(value, list):
         fix = "pyarrow.Table.from_pylist(rows) converts a list of dicts"
-    raise SettingError(f"{name} is {as_given(value)}, but must be a pyarrow.Table: {fix}")
+    return f"a pyarrow.Table: {fix}"
 
 
 @contextmanager

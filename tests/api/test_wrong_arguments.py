@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,48 @@ FRAME = pd.DataFrame({"k": ["a"]})
 
 def clicks() -> wb.Stream:
     return wb.Stream.from_table(TABLE, event_time="t")
+
+
+def rows() -> Iterator[dict[str, int]]:
+    yield {"n": 1}
+
+
+def keyed() -> Any:
+    return clicks().key_by("k")
+
+
+UNNAMED = "aggregate got count() without a name for its column: write for example aggregate(n=wb.count())"
+MISTAKES: list[tuple[Callable[[], object], str]] = [
+    (lambda: clicks().key_by(lambda r: r["k"]), "key_by got a function, and it takes columns: name one"),  # type: ignore[arg-type,return-value]
+    (lambda: keyed().aggregate(wb.count()), UNNAMED),
+    (lambda: clicks().group_by("k").aggregate(wb.count()), UNNAMED),
+    (lambda: keyed().window(wb.tumbling("1s")).aggregate(wb.count()), UNNAMED),
+    (lambda: clicks().with_columns(wb.col("n") + 1), "with_columns got 'n + 1' without a name for its column"),
+    (lambda: anything(clicks()).process(print), "a Stream has no 'process': group the records first, as in key_by('c"),
+    (lambda: anything(clicks()).aggregate(n=wb.count()), "group the records first, as in key_by('column').aggregate("),
+    (lambda: anything(clicks()).filtr("n > 1"), "a Stream has no 'filtr': did you mean 'filter'?"),
+    (lambda: anything(clicks()).where("n > 1"), "a Stream has no 'where': write filter(...)"),
+    (lambda: keyed().filter("n > 1"), "a KeyedStream has no 'filter': call filter(...) on the stream before it is gr"),
+    (lambda: keyed().window(wb.tumbling("1s")).collect(), "a WindowedStream has no 'collect': call collect(...) on"),
+    (lambda: keyed().reduce("sum"), "reduce got 'sum': pass a function"),
+    (lambda: clicks().map_batches("x", {"n": pa.int64()}), "map_batches got 'x': pass a function"),  # type: ignore[arg-type]
+    (lambda: clicks().split("n > 1"), "split got 'n > 1': write conditions by name, such as {'late'"),  # type: ignore[arg-type]
+    (lambda: clicks().join(FRAME, on="k"), "join got a pandas.DataFrame: pass a stream, or a pyarrow.Table: pyarrow."),  # type: ignore[arg-type]
+    (
+        lambda: wb.sql("SELECT * FROM f", f=FRAME),
+        "f is a pandas.DataFrame: pass a stream, or a pyarrow.Table: p",
+    ),  # type: ignore[arg-type]
+    (lambda: wb.Stream.from_generator(rows, {"n": pa.int64()}), "source is rows, which makes a Python generator: pass"),  # type: ignore[arg-type]
+    (lambda: wb.Stream.from_generator(rows(), {"n": pa.int64()}), "source is a Python generator: pass a function of ("),  # type: ignore[arg-type]
+    (lambda: wb.Stream.from_generator(lambda: 1, {"n": pa.int64()}), "source is <lambda>(): pass a function of (first"),  # type: ignore[arg-type]
+    (lambda: wb.serve(3), "serve got 3, which is not a job: pass jobs, such as wb.job('delays')"),  # type: ignore[arg-type]
+]
+"""Each in the words of a beginner, or of another library."""
+
+
+def anything(value: Any) -> Any:
+    """The value, of which a type checker knows nothing."""
+    return value
 
 
 def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: object) -> wb.History:
@@ -49,6 +92,7 @@ def of_arrow(table: object = TABLE, path: object = "clicks.log", **options: obje
             lambda: wb.Stream.from_generator(print, ["n"]),
             "the source got the schema ['n']: pass a pyarrow.Schema or a dict",
         ),
+        *MISTAKES,
         (lambda: wb.Stream.from_generator(print, {"n": pa.int64()}, limit="3"), "limit is '3': write a whole number"),
         (
             lambda: wb.Stream.from_files([]),
@@ -242,3 +286,12 @@ def test_what_other_libraries_have_for_numbers_and_paths_is_taken() -> None:
 
 def test_one_column_to_keep_may_be_its_name() -> None:
     assert clicks().map(lambda n: n, {"m": pa.int64()}, columns="n", keep="k").columns == ["k", "m"]
+
+
+def test_a_method_that_does_not_exist_names_the_line_and_is_no_attribute() -> None:
+    with pytest.raises(wb.errors.PlanError, match=r"test_wrong_arguments\.py, line \d+: anything\(clicks\(\)\)\.filtr"):
+        anything(clicks()).filtr("n > 1")
+    assert not hasattr(clicks(), "filtr")
+    assert not hasattr(clicks(), "_repr_png_")
+    with pytest.raises(AttributeError, match="did you mean 'tumbling'"):
+        anything(wb).tumble("1h")

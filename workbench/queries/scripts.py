@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from workbench.api.running.pipeline import Pipeline
 from workbench.api.streams.stream import Stream
-from workbench.arguments import as_given
+from workbench.arguments import a_table, as_given
 from workbench.connectors.contract.base import Sink
 from workbench.errors import QueryError, unknown
 from workbench.expressions.tree.limits import too_deep, without_warnings
@@ -96,9 +96,7 @@ def relation(name: str, value: object, text: Text) -> Relation:
     if isinstance(value, pa.Table):
         return Relation(None, tuple(Column(name, column, column) for column in value.column_names), table=value)
     if not isinstance(value, Stream):
-        raise QueryError(
-            f"{name} is {as_given(value)}: pass a stream, or a pyarrow.Table to join with", origin=text.origin
-        )
+        raise QueryError(f"{name} is {as_given(value)}: pass a stream, or {a_table(value)}", origin=text.origin)
     times = event_times(value._end.node) if value._end.tag is None else {}
     columns = [column for column in value.columns if column != KIND]
     return Relation(value, tuple(Column(name, column, column, times.get(column)) for column in columns))

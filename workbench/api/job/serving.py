@@ -7,7 +7,8 @@ from typing import Any
 
 from workbench.api.job.job import Job
 from workbench.api.job.registry import jobs
-from workbench.errors import JobError
+from workbench.arguments import as_given
+from workbench.errors import JobError, SettingError
 from workbench.packages import needed
 
 
@@ -27,7 +28,7 @@ def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
         The served pages: ``.url`` is the URL to open, ``.stop()`` closes the port.
 
     Raises:
-        SettingError: the port cannot be opened, or a host is not a valid name.
+        SettingError: the port cannot be opened, a host is not a valid name, or a value is not a job.
         JobError: a chosen job runs on Spark.
 
     Source: Flink's web dashboard (F2-1).
@@ -40,6 +41,8 @@ def serve(*chosen: Job, port: int = 0, hosts: Sequence[str] = ()) -> Any:
         <ServedPages, stopped>
     """
     for job in chosen:
+        if not hasattr(job, "engine"):
+            raise SettingError(f"serve got {as_given(job)}, which is not a job: pass jobs, such as wb.job('delays')")
         if job.engine == "spark":
             raise JobError(f"the job {job.name!r} runs on Spark and has no page of its own: see job.dashboard()")
     named = {job.name: job for job in chosen}

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.api.streams.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
+from workbench.api.streams.missing import Hinting, check_named
 from workbench.arguments import whole_number
 from workbench.durations import Duration, parse_duration
 from workbench.errors import PlanError, SettingError, unknown
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
 
 
-class GroupedStream:
+class GroupedStream(Hinting):
     """A stream in groups whose results change with later records.
 
     Source: SQL's ``GROUP BY`` without a window; Flink's ``GroupedTable``.
@@ -47,7 +48,7 @@ class GroupedStream:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
         return f"GroupedStream{by}; aggregate(...) comes next"
 
-    def aggregate(self, **aggregates: AnyAggregation) -> Stream:
+    def aggregate(self, *unnamed: object, **aggregates: AnyAggregation) -> Stream:
         """The keys and the aggregates of each group, as a changelog: a batch of records updates each group once.
 
         It keeps the aggregates of each group for ever; for ``wb.count_distinct``, and minima and maxima of text or of a
@@ -56,6 +57,7 @@ class GroupedStream:
         Source: SQL's ``GROUP BY``; Flink's ``group_by(...).select(...)``.
 
         Args:
+            unnamed: refused with a sentence, because each aggregate needs a name.
             aggregates: by the name of the column: ``n=wb.count()``, ``users=wb.count_distinct("user")``.
 
         Raises:
@@ -69,6 +71,7 @@ class GroupedStream:
             [9, 12]
         """
         origin = caller()
+        check_named(unnamed, "aggregate", "aggregate(n=wb.count())", origin)
         kinds = (Aggregation, HolisticAggregation)
         end, named = named_aggregates(self._stream._end, aggregates, kinds, origin)
         hidden = computed_for_aggregates(end, self._stream._end)

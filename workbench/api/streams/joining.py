@@ -117,6 +117,11 @@ def looked_up(
 
 def split_up(end: Input, conditions: Mapping[str, str | Expression], rest: str, origin: Origin | None) -> Node:
     """See `Stream.split`: the rest is the main output, the others are side outputs."""
+    if not isinstance(conditions, Mapping):
+        raise PlanError(
+            f"split got {as_given(conditions)}: write conditions by name, such as {{'late': 'dep_delay > 15'}}",
+            origin=origin,
+        )
     if rest in conditions:
         raise PlanError(
             f"split has a condition named {rest!r}, which is also the name of the rest: pass another rest=",

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from workbench.api.streams.building import located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
+from workbench.api.streams.missing import Hinting, check_function, check_named
 from workbench.api.streams.ranked import ranked
 from workbench.api.streams.windowed import WindowedStream
 from workbench.arguments import whole_number
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from workbench.api.streams.stream import Stream
 
 
-class KeyedStream:
+class KeyedStream(Hinting):
     """A stream partitioned by key; the operators after it keep their state per key.
 
     Source: F1-3; Flink's ``KeyedStream``.
@@ -97,13 +98,14 @@ class KeyedStream:
             evictor=evictor,
         )
 
-    def aggregate(self, **aggregates: Aggregation) -> Stream:
+    def aggregate(self, *unnamed: object, **aggregates: Aggregation) -> Stream:
         """Rolling aggregates: each input record yields one output record with the keys and the aggregates so far
         (F1-5).
 
         Source: E2 is a job of this kind.
 
         Args:
+            unnamed: refused with a sentence, because each aggregate needs a name.
             aggregates: by the name of the column: ``n=wb.count()``, ``worst=wb.max("dep_delay")``; those of whole
                 windows, such as the median, need a window.
 
@@ -119,6 +121,7 @@ class KeyedStream:
             ('FINISHED', [1, 2, 4])
         """
         origin = caller()
+        check_named(unnamed, "aggregate", "aggregate(n=wb.count())", origin)
         end, named = named_aggregates(self._stream._end, aggregates, (Aggregation,), origin)
         spec = RollingAggregate(self._keys, named)
         return self._stream._made(operator_node(spec, (by_keys(end, self._keys),), origin))
@@ -223,6 +226,7 @@ class KeyedStream:
             >>> best = scores.key_by("user").reduce(lambda a, b: a if a["score"] >= b["score"] else b)
         """
         origin = caller()
+        check_function(function, "reduce", origin)
         return self._followed_by(Reduce(self._keys, function, origin, on_error), origin)
 
     def process(

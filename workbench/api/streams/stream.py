@@ -23,6 +23,7 @@ from workbench.api.streams.flagged import flagged_rows
 from workbench.api.streams.grouped import GroupedStream, distinct_rows, key_names, over_rows
 from workbench.api.streams.joining import AnyHow, Between, joined, looked_up, split_up
 from workbench.api.streams.keyed import KeyedStream
+from workbench.api.streams.missing import Hinting, check_function, check_named
 from workbench.api.streams.source_nodes import hybrid_input, opened_log, source_input, source_schema
 from workbench.api.streams.state_ttl import with_ttl
 from workbench.api.streams.transforming import (
@@ -35,7 +36,7 @@ from workbench.api.streams.transforming import (
     without,
 )
 from workbench.api.streams.windowed import LATE, WindowedStream
-from workbench.arguments import as_given, true_or_false, whole_number
+from workbench.arguments import a_table, as_given, true_or_false, whole_number
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
@@ -76,7 +77,7 @@ if TYPE_CHECKING:
     from workbench.spark.history import History
 
 
-class Stream:
+class Stream(Hinting):
     """A stream of records with named, typed columns.
 
     Streams are made by the class methods (``replay``, ``from_table``, ``from_files``, ``from_socket``, ...) and by the
@@ -462,12 +463,13 @@ class Stream:
         """
         return self._made(filtered(self._end, conditions, columns, compiled, on_error, caller()))
 
-    def with_columns(self, **columns: str | Expression | float | bool | None) -> Stream:
+    def with_columns(self, *unnamed: object, **columns: str | Expression | float | bool | None) -> Stream:
         """Add or replace columns: ``with_columns(late=col("dep_delay") > 15)``.
 
         Source: Spark's ``withColumns``.
 
         Args:
+            unnamed: refused with a sentence, because each column needs a name.
             columns: by name: an expression, SQL text or a constant number; None is a null. Existing columns keep their
                 place.
 
@@ -480,6 +482,7 @@ class Stream:
             ['dep_delay', 'late', 'hours']
         """
         origin = caller()
+        check_named(unnamed, "with_columns", "with_columns(late='dep_delay > 15')", origin)
         named = tuple((name, expression(value, origin)) for name, value in columns.items())
         return self._followed_by(WithColumns(named, origin), origin)
 
@@ -657,6 +660,7 @@ class Stream:
         """
         origin = caller()
         times = None if event_time is None else column_name(event_time, "event_time")
+        check_function(function, "map_batches", origin)
         return self._followed_by(MapBatches(function, schema, times, origin, on_error), origin)
 
     def union(self, *others: Stream) -> Stream:
@@ -937,7 +941,7 @@ class Stream:
         """
         origin = caller()
         if not isinstance(other, Stream | pa.Table):
-            raise PlanError(f"join got {type(other).__name__}: pass a stream or a pyarrow.Table", origin=origin)
+            raise PlanError(f"join got {as_given(other)}: pass a stream, or {a_table(other)}", origin=origin)
         right = other._end if isinstance(other, Stream) else other
         return self._made(joined(self._end, right, on, window, between, how, suffix, origin))
 
@@ -964,7 +968,7 @@ class Stream:
         """
         origin = caller()
         if not isinstance(other, Stream):
-            raise PlanError(f"connect got {type(other).__name__}: pass a stream", origin=origin)
+            raise PlanError(f"connect got {as_given(other)}: pass a stream", origin=origin)
         with located(origin):
             left_keys, right_keys = ((), ()) if on is None else parse_on(on)
         return ConnectedStreams(self, other, left_keys, right_keys)

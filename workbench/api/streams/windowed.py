@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from workbench.api.streams.building import computed_for_aggregates, located, named_aggregates, operator_node
 from workbench.api.streams.joining import by_keys
+from workbench.api.streams.missing import Hinting, check_named
 from workbench.durations import Duration, parse_duration
 from workbench.operators.aggregates.aggregations import Aggregation
 from workbench.operators.aggregates.window_functions import AnyAggregation, HolisticAggregation
@@ -30,7 +31,7 @@ LATE = "late"
 """The side output of a window for late records."""
 
 
-class WindowedStream:
+class WindowedStream(Hinting):
     """A stream grouped by windows, to be aggregated or processed by a function.
 
     Source: F1-6 to F1-10; Flink's ``WindowedStream``.
@@ -71,7 +72,7 @@ class WindowedStream:
         by = f" by {', '.join(self._keys)}" if self._keys else ""
         return f"WindowedStream{by}, {self._settings.describe()}; aggregate(...) or apply(...) comes next"
 
-    def aggregate(self, **aggregates: AnyAggregation) -> Stream:
+    def aggregate(self, *unnamed: object, **aggregates: AnyAggregation) -> Stream:
         """One record per key and window when it fires: the keys, ``window_start``, ``window_end``, the aggregates.
 
         The bounds of count windows are positions among the key's records; the global window has none. Counts, sums,
@@ -84,6 +85,7 @@ class WindowedStream:
         Source: F1-7; Flink's ``aggregate``.
 
         Args:
+            unnamed: refused with a sentence, because each aggregate needs a name.
             aggregates: by the name of the column: ``n=wb.count()``, ``middle=wb.median("dep_delay")``.
 
         Raises:
@@ -99,6 +101,7 @@ class WindowedStream:
             ['k', 'window_start', 'window_end', 'n', 'mid']
         """
         origin = caller()
+        check_named(unnamed, "aggregate", "aggregate(n=wb.count())", origin)
         end, named = named_aggregates(self._stream._end, aggregates, (Aggregation, HolisticAggregation), origin)
         of = self._settings
         kind = RevisedAggregate if revises(of) else WindowAggregate

@@ -84,10 +84,11 @@ class JsonLines:
                 yield parse_json(block, schema, self.unit)
             except pa.ArrowInvalid as error:
                 place, text, own = _culprit(block, schema, self.unit, error)
-                fix = "" if isinstance(own, AdvisedError) else "; fix the line, or declare the types with schema=..."
+                shown = f" in {text!r}; fix the line, or declare the types with schema=..."
+                if isinstance(own, AdvisedError):
+                    shown = f", in {text!r}"
                 raise SourceError(
-                    f"{path}, line {line + place}, is not a record of these columns: {first_line_of(own)}, in "
-                    f"{text!r}{fix}"
+                    f"{path}, line {line + place}, is not a record of these columns: {first_line_of(own)}{shown}"
                 ) from error
             line += block.count(b"\n")
 

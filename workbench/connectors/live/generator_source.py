@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pyarrow as pa
 
-from workbench.arguments import whole_number
+from workbench.arguments import as_given, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import BlockReader, Blocks, check_event_time, check_rate
-from workbench.errors import RecordError
+from workbench.errors import RecordError, SettingError
 from workbench.raised import PASSING, described, shown
 
 
@@ -32,7 +33,8 @@ class GeneratorSource(Source):
 
     Raises:
         PlanError: no such event-time column, or not of a time type.
-        SettingError: a rate, limit or number of splits that is not above zero.
+        SettingError: no function of (offset, n), such as a Python generator; a rate, limit or number of splits that
+            is not above zero.
 
     Example:
         >>> schema = pa.schema([("n", pa.int64())])
@@ -52,6 +54,7 @@ class GeneratorSource(Source):
     kind: ClassVar[str] = "generator"
 
     def __post_init__(self) -> None:
+        _check_function(self.function)
         check_event_time(self.schema, self.event_time)
         check_rate(self.rate)
         whole_number(self.splits, "splits")
@@ -94,3 +97,24 @@ class GeneratorSource(Source):
                 " were asked for: return a pyarrow.RecordBatch of the declared schema"
             )
         return batch
+
+
+def _check_function(function: object) -> None:
+    """Reject what cannot be asked for any rows again, as a recovery does."""
+    fact = "a Python generator" if inspect.isgenerator(function) else as_given(function)
+    if inspect.isgeneratorfunction(function):
+        fact = f"{function.__name__}, which makes a Python generator"
+    elif callable(function):
+        try:
+            inspect.signature(function).bind(0, 1)
+        except TypeError:
+            fact = f"{getattr(function, '__name__', fact)}{inspect.signature(function)}"
+        except ValueError:  # of a builtin, whose arguments are not known
+            return
+        else:
+            return
+    raise SettingError(
+        f"the function of the source is {fact}: pass a function of (first, n) that returns a pyarrow.RecordBatch of n "
+        "rows, so that rows can be read again after a failure, or stream a finite list of dicts with "
+        "wb.Stream.from_table(pyarrow.Table.from_pylist(rows))"
+    )

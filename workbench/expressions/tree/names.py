@@ -24,13 +24,19 @@ def column_name(column: ColumnName, what: str) -> str:
         what: the method or argument that takes the name, for errors.
 
     Raises:
-        ExpressionError: the expression computes something.
+        ExpressionError: the expression computes something, or it is a function.
 
     Example:
         >>> from workbench.expressions import col
         >>> column_name(col("origin"), "key_by"), column_name("origin", "key_by")
         ('origin', 'origin')
     """
+    if callable(column):
+        raise ExpressionError(
+            f"{what} got a function, and it takes columns: name one, such as 'origin', or compute it first, as in "
+            "with_columns(computed='upper(origin)')",
+            origin=caller(),
+        )
     if not isinstance(column, Expression):
         return column
     if (name := plain_name(column)) is None:
