@@ -6,6 +6,7 @@ import linecache
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 from workbench.redaction import redacted
 
@@ -28,12 +29,18 @@ class Origin:
 def caller() -> Origin | None:
     """The nearest frame outside this package, or None when there is none."""
     frame = sys._getframe(1)
-    while frame is not None and is_ours(frame.f_code.co_filename):
+    while frame is not None and (is_ours(frame.f_code.co_filename) or _is_generated(frame)):
         frame = frame.f_back  # type: ignore[assignment]
     if frame is None:
         return None
     file, line = frame.f_code.co_filename, frame.f_lineno
     return Origin(file, line, line_text(file, line))
+
+
+def _is_generated(frame: FrameType) -> bool:
+    """Whether a frame runs the constructor of one of our dataclasses, whose code is in no file."""
+    module = str(frame.f_globals.get("__name__"))
+    return frame.f_code.co_filename == "<string>" and module.startswith(f"{__package__}.")
 
 
 def is_cell(file: str) -> bool:

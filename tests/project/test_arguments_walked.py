@@ -192,6 +192,9 @@ def test_a_column_may_be_written_with_col(place: str, tmp_path: Path) -> None:
     assert getattr(by_col, "schema", None) == getattr(by_name, "schema", None)
     with pytest.raises(wb.errors.WorkbenchError, match=r"missing|computes"):
         COLUMNS[place](lambda name: col("missing") + 1, tmp_path)
+    with pytest.raises(wb.errors.WorkbenchError, match=r"function.*(takes|write) columns") as refused:
+        COLUMNS[place](lambda name: len, tmp_path)
+    assert "cell, line" not in str(refused.value)  # which is the constructor of one of our own classes
 
 
 # Durations -----------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ Does not: aggregates and windows.
 from workbench.expressions.evaluation.compiling import Compiled, compile_expression
 from workbench.expressions.tree.building import coalesce, col, expr, lit, when
 from workbench.expressions.tree.expression import Expression
-from workbench.expressions.tree.names import ColumnName, column_name, column_names, plain_name
+from workbench.expressions.tree.names import ColumnName, column_name, column_names, plain_name, refuse_function
 
 __all__ = [
     "ColumnName",
@@ -25,5 +25,6 @@ __all__ = [
     "expr",
     "lit",
     "plain_name",
+    "refuse_function",
     "when",
 ]

@@ -11,7 +11,7 @@ from workbench.api.beginning.preparing import compiling
 from workbench.api.streams.building import check_column, expression, located, operator_node
 from workbench.arguments import as_given, true_or_false
 from workbench.errors import PlanError
-from workbench.expressions import ColumnName, Expression, col, column_names, lit
+from workbench.expressions import ColumnName, Expression, col, column_names, lit, refuse_function
 from workbench.operators.changelogs.row_kinds import INSERT, KIND, is_changelog
 from workbench.operators.functions.called_function import CalledFunction
 from workbench.operators.functions.dead_letters import OnError
@@ -84,6 +84,7 @@ def selected(
         if isinstance(column, Expression):
             chosen.append((column.name, column))
         else:
+            refuse_function(column, "select")
             check_column(column, end.schema, origin)
             chosen.append((column, col(column)))
     chosen += [(name, expression(value, origin)) for name, value in named.items()]

@@ -31,12 +31,7 @@ def column_name(column: ColumnName, what: str) -> str:
         >>> column_name(col("origin"), "key_by"), column_name("origin", "key_by")
         ('origin', 'origin')
     """
-    if callable(column):
-        raise ExpressionError(
-            f"{what} got a function, and it takes columns: name one, such as 'origin', or compute it first, as in "
-            "with_columns(computed='upper(origin)')",
-            origin=caller(),
-        )
+    refuse_function(column, what)
     if not isinstance(column, Expression):
         return column
     if (name := plain_name(column)) is None:
@@ -46,6 +41,24 @@ def column_name(column: ColumnName, what: str) -> str:
             origin=caller(),
         )
     return name
+
+
+def refuse_function(column: object, what: str) -> None:
+    """Reject a Python function where a column is expected.
+
+    Args:
+        column: as given by the user.
+        what: takes the column, for the error.
+
+    Raises:
+        ExpressionError: says what to write instead.
+    """
+    if callable(column):
+        raise ExpressionError(
+            f"{what} got a function, and it takes columns: name one, such as 'origin', or compute it first, as in "
+            "with_columns(computed='upper(origin)')",
+            origin=caller(),
+        )
 
 
 def plain_name(expression: Expression) -> str | None:
@@ -69,6 +82,7 @@ def column_names(columns: ColumnName | Sequence[ColumnName], what: str) -> tuple
         >>> column_names(["origin", "day"], "key_by")
         ('origin', 'day')
     """
+    refuse_function(columns, what)
     if not isinstance(columns, Expression | Sequence):
         raise ExpressionError(
             f"{what} is {as_given(columns)}: name columns, such as {what}=['origin']", origin=caller()

@@ -14,7 +14,7 @@ from typing import Literal
 import pyarrow as pa
 
 from workbench.errors import ExpressionError, PlanError, unknown
-from workbench.expressions import ColumnName, Expression, col, expr, lit, plain_name, when
+from workbench.expressions import ColumnName, Expression, col, expr, lit, plain_name, refuse_function, when
 
 Function = Literal["count", "sum", "min", "max", "mean"]
 
@@ -169,6 +169,7 @@ def values_of(column: ColumnName) -> tuple[str, Expression | None]:
         >>> values_of(col("n") * 2)
         ('n * 2', expr('n * 2'))
     """
+    refuse_function(column, "an aggregate")
     if not isinstance(column, Expression):
         return column, None
     if (name := plain_name(column)) is not None:
