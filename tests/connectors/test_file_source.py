@@ -235,7 +235,7 @@ def test_a_bad_line_is_found_without_reading_each_alone(tmp_path: Path, monkeypa
     source = FileSource(tmp_path / "a.jsonl", pa.schema([("n", pa.int64())]))
     calls: list[int] = []
 
-    def counted(block: bytes, schema: pa.Schema, unit: None) -> pa.RecordBatch:
+    def counted(block: bytes, schema: pa.Schema, unit: None = None) -> pa.RecordBatch:
         calls.append(len(block))
         return parse_json(block, schema, unit)
 
