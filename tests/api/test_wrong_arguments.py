@@ -33,7 +33,7 @@ def keyed() -> Any:
 
 UNNAMED = "aggregate got count() without a name for its column: write for example aggregate(n=wb.count())"
 MISTAKES: list[tuple[Callable[[], object], str]] = [
-    (lambda: clicks().key_by(lambda r: r["k"]), "key_by got a function, and it takes columns: name one"),  # type: ignore[arg-type,return-value]
+    (lambda: clicks().key_by(lambda r: r["k"]), "key_by got a function, and it takes columns: name one"),
     (lambda: keyed().aggregate(wb.count()), UNNAMED),
     (lambda: clicks().group_by("k").aggregate(wb.count()), UNNAMED),
     (lambda: keyed().window(wb.tumbling("1s")).aggregate(wb.count()), UNNAMED),
@@ -45,17 +45,17 @@ MISTAKES: list[tuple[Callable[[], object], str]] = [
     (lambda: keyed().filter("n > 1"), "a KeyedStream has no 'filter': call filter(...) on the stream before it is gr"),
     (lambda: keyed().window(wb.tumbling("1s")).collect(), "a WindowedStream has no 'collect': call collect(...) on"),
     (lambda: keyed().reduce("sum"), "reduce got 'sum': pass a function"),
-    (lambda: clicks().map_batches("x", {"n": pa.int64()}), "map_batches got 'x': pass a function"),  # type: ignore[arg-type]
-    (lambda: clicks().split("n > 1"), "split got 'n > 1': write conditions by name, such as {'late'"),  # type: ignore[arg-type]
-    (lambda: clicks().join(FRAME, on="k"), "join got a pandas.DataFrame: pass a stream, or a pyarrow.Table: pyarrow."),  # type: ignore[arg-type]
+    (lambda: clicks().map_batches("x", {"n": pa.int64()}), "map_batches got 'x': pass a function"),
+    (lambda: clicks().split("n > 1"), "split got 'n > 1': write conditions by name, such as {'late'"),
+    (lambda: clicks().join(FRAME, on="k"), "join got a pandas.DataFrame: pass a stream, or a pyarrow.Table: pyarrow."),
     (
         lambda: wb.sql("SELECT * FROM f", f=FRAME),
         "f is a pandas.DataFrame: pass a stream, or a pyarrow.Table: p",
-    ),  # type: ignore[arg-type]
-    (lambda: wb.Stream.from_generator(rows, {"n": pa.int64()}), "source is rows, which makes a Python generator: pass"),  # type: ignore[arg-type]
-    (lambda: wb.Stream.from_generator(rows(), {"n": pa.int64()}), "source is a Python generator: pass a function of ("),  # type: ignore[arg-type]
-    (lambda: wb.Stream.from_generator(lambda: 1, {"n": pa.int64()}), "source is <lambda>(): pass a function of (first"),  # type: ignore[arg-type]
-    (lambda: wb.serve(3), "serve got 3, which is not a job: pass jobs, such as wb.job('delays')"),  # type: ignore[arg-type]
+    ),
+    (lambda: wb.Stream.from_generator(rows, {"n": pa.int64()}), "source is rows, which makes a Python generator: pass"),
+    (lambda: wb.Stream.from_generator(rows(), {"n": pa.int64()}), "source is a Python generator: pass a function of ("),
+    (lambda: wb.Stream.from_generator(lambda: 1, {"n": pa.int64()}), "source is <lambda>(): pass a function of (first"),
+    (lambda: wb.serve(3), "serve got 3, which is not a job: pass jobs, such as wb.job('delays')"),
 ]
 """Each in the words of a beginner, or of another library."""
 
