@@ -542,7 +542,7 @@ class Four(Stateless):
             ExpressionError,
             "split needs conditions that are true or false, but 'n + 1' of 'x' is bigint: compare it with a value",
         ),
-        (lambda a, b: a.connect([1]), PlanError, "connect got list: pass a stream"),
+        (lambda a, b: a.connect([1]), PlanError, "connect got [1]: pass a stream"),
         (
             lambda a, b: a.connect(b, on="x").process(Stateless(), OUT),
             PlanError,

@@ -385,7 +385,7 @@ def test_a_checkpoint_of_other_columns_is_refused():
     snapshot = operator.snapshot(1)
     other = AsyncLookup(known, ("k",), ADDED).create([SCHEMA.append(pa.field("new", pa.int64()))])
     other.open(OperatorContext(uid="lookup"))
-    with pytest.raises(CheckpointError, match="the state of operator 'lookup' has no column:new in its waiting rows"):
+    with pytest.raises(CheckpointError, match="""the state of operator 'lookup' has no "new" in its waiting rows"""):
         other.restore([snapshot])
 
 

@@ -104,11 +104,11 @@ def test_state_of_other_columns_is_refused() -> None:
     snapshot = operator.snapshot(1)
     other = Reduce(("k",), join).create([SCHEMA.remove(2)])
     other.open(OperatorContext())
-    with pytest.raises(CheckpointError, match="has the columns held:k, held:n, held:seen, and its input has k, n"):
+    with pytest.raises(CheckpointError, match='has the columns "k", "n", "seen", and its input has "k", "n"'):
         other.restore([snapshot])
     by_number = Reduce(("n",), join).create([SCHEMA])
     by_number.open(OperatorContext())
-    with pytest.raises(CheckpointError, match="is keyed by key:k, but its keys are now key:n"):
+    with pytest.raises(CheckpointError, match='is keyed by "k", but its keys are now "n"'):
         by_number.restore([snapshot])
 
 

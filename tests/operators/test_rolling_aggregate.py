@@ -216,7 +216,7 @@ def test_output_names_must_differ():
 def test_state_of_other_aggregates_is_refused():
     snapshot = opened(RollingAggregate(("k",), (("s", agg.sum("n")),))).snapshot(1)
     changed = opened(RollingAggregate(("k",), (("s", agg.max("n")),)))
-    with pytest.raises(CheckpointError, match=r"has no column cell:max\(n\): its keys or aggregates have changed"):
+    with pytest.raises(CheckpointError, match=r"has no column max\(\"n\"\): its keys or aggregates have changed"):
         changed.restore([snapshot])
 
 
