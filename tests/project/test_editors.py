@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
