@@ -141,6 +141,21 @@ class SourceReader(Protocol):
         keep what comes before it."""
         return
 
+    def hold_back(self, waits: bool) -> None:
+        """Whether records that would be others if they were read again wait until a checkpoint contains them; they do
+        not until this is called. A reader that does so also has `complete`."""
+        return
+
+    def durable(self, snapshot: Snapshot) -> None:
+        """A checkpoint with this snapshot is complete: what it contains is not read again after a failure. Tables are
+        left out of the snapshot."""
+        return
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        """Whether it can do nothing before a checkpoint is complete."""
+        return False
+
     def keep(self, checkpoint_id: int) -> None:
         """The snapshot that it took last belongs to a savepoint, which may be restored at any time later."""
         return

@@ -120,7 +120,7 @@ class Copy:
         return server.copied(self._name, f"{escaped}{where} {rest.replace('%', '%%')}", self.state.parts[-1][0])
 
     def deliver(self, copied: Copied, key: Key | None, *, is_last: bool) -> None:
-        """Note that rows of a part were delivered.
+        """Note that rows of a part were delivered, or wait to be.
 
         Args:
             copied: the part.

@@ -17,6 +17,7 @@ from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.changes import Changes
 from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
 from workbench.connectors.postgresql_log.copying import Copy, CopyState, Key
+from workbench.connectors.postgresql_log.holding import HeldRows
 from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
 from workbench.connectors.postgresql_log.retention import Retention
 from workbench.connectors.postgresql_log.rows import Layout, Rows
@@ -75,6 +76,7 @@ class PostgresLogReader(SourceReader):
         self._oid: int | None = None
         self._types: tuple[tuple[int, int], ...] = ()
         self._state = CopyState()
+        self._held = HeldRows()
         self._drop()
 
     def _drop(self) -> None:
@@ -113,6 +115,8 @@ class PostgresLogReader(SourceReader):
         if not self.splits() or self._position is None:
             return {}
         what = str(self._position) if self._state.is_whole else f"a copy before {self._position}"
+        if waiting := self._held.waiting:
+            what += f": {waiting:,} rows of it wait for a checkpoint"
         if (known := self._retention.known) is None:
             return {self._source.table: SplitProgress(what)}
         facts, told_us = known
@@ -124,7 +128,7 @@ class PostgresLogReader(SourceReader):
     def _ended(self) -> bool:
         place, end = self._position, self._end
         is_read = place is not None and end is not None and not place.commit and place.done >= end
-        return is_read and self._state.is_settled
+        return is_read and self._state.is_settled and not self._held
 
     def poll(self, max_records: int) -> Fetched | WaitUntil | Exhausted:
         if not self._is_own or self._ended:
@@ -137,9 +141,11 @@ class PostgresLogReader(SourceReader):
                 return self._prepare(now_us)
             self._retention.look(now_us, self._background, self._server)
             self._confirm()
-            if not self._state.is_whole:
+            if (fetched := self._passed_on(max_records)) is not None:
+                return fetched
+            if not self._state.is_whole and not self._held.is_full:
                 return self._copy_rows(max_records, now_us)
-            return self._read(max_records, now_us)
+            return WaitUntil(now_us + _LOOK_US) if self._held else self._read(max_records, now_us)
         except (self._server.errors, WireError, TimeoutError) as error:
             return self._failed(error, now_us)
 
@@ -155,6 +161,7 @@ class PostgresLogReader(SourceReader):
             "oid": self._oid,
             "types": [list(each) for each in self._types],
             **self._state.saved(),
+            **self._held.saved(),
         }
 
     def restore(self, snapshots: Sequence[Snapshot]) -> None:
@@ -166,6 +173,17 @@ class PostgresLogReader(SourceReader):
                 self._oid = value_in(snapshot, "oid", int)
                 self._state = CopyState.restored(snapshot)
                 self._types = value_in(snapshot, "types", tuple[tuple[int, int], ...])
+                self._held.restore(snapshot, self._source.schema)
+
+    def hold_back(self, waits: bool) -> None:
+        self._held.wait(waits)
+
+    def durable(self, snapshot: Snapshot) -> None:
+        self._held.durable(snapshot)
+
+    @property
+    def wants_checkpoint(self) -> bool:
+        return self._held.waiting > 0 and (self._state.is_whole or self._held.is_full)
 
     def complete(self, snapshot: Snapshot) -> None:
         if "done" in snapshot and value_in(snapshot, "copied", bool):
@@ -265,15 +283,16 @@ class PostgresLogReader(SourceReader):
         texts = copied.rows[self._given : self._given + max_records]
         for each in texts:
             rows.put(each)
-        batch = rows.batch() if texts else None
+        if rows:
+            self._held.add(rows.batch())
         self._given += len(texts)
         is_last = self._given == len(copied.rows)
         copy.deliver(copied, self._key_of(texts[-1]) if texts else None, is_last=is_last)
         if is_last:
             self._copied = None
-        return WaitUntil(now_us) if batch is None else self._fetched(batch, "a copy")
+        return self._passed_on(max_records) or WaitUntil(now_us)
 
-    def _copy_again(self, now_us: int) -> Fetched | WaitUntil:
+    def _copy_again(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
         """Copy the rows that are missing, before anything else is read."""
         copy = self._copy
         assert copy is not None
@@ -285,7 +304,15 @@ class PostgresLogReader(SourceReader):
                 rows.delete(key)
             else:
                 rows.put(row)
-        return self._fetched(rows.batch(), "a copy") if rows else WaitUntil(now_us + _UNSEEN_US)
+        if not rows:
+            return WaitUntil(now_us + _UNSEEN_US)
+        self._held.add(rows.batch())
+        return self._passed_on(max_records) or WaitUntil(now_us)
+
+    def _passed_on(self, max_records: int) -> Fetched | None:
+        """Copied rows that need not wait any more."""
+        batch = self._held.take(max_records)
+        return None if batch is None else self._fetched(batch, "a copy")
 
     def _queried(self, act: Callable[[Server], Copied]) -> Copied | None:
         """What a query returns that was begun; None: it is not over."""
@@ -318,7 +345,7 @@ class PostgresLogReader(SourceReader):
 
     def _read(self, max_records: int, now_us: int) -> Fetched | WaitUntil:
         if self._state.missing:
-            return self._copy_again(now_us)
+            return self._copy_again(max_records, now_us)
         source, place, table, copy = self._source, self._position, self._table, self._copy
         assert place is not None
         assert table is not None

@@ -109,6 +109,13 @@ class FaultTolerance:
         """The name of the policy that its barriers bear."""
         return self.via or self.name
 
+    @property
+    def reads_again(self) -> bool:
+        """Whether after a failure the sources read on from the latest checkpoint, in which positions, state and what is
+        in flight belong together."""
+        others = (self.acking, self.batches, self.transactions, self.offset_interval_us)
+        return self.replays and all(each is None for each in others)
+
     def __str__(self) -> str:
         """As users write it: its name, and its arguments, whose secrets are hidden."""
         knobs = ",".join(f"{knob}={redacted(value)}" for knob, value in self.knobs)

@@ -1,8 +1,11 @@
-"""Which positions of a source can still be restored, so that its server need not keep what comes before them."""
+"""Which positions of a source can still be restored: its server need not keep what comes before them, and what would be
+something else if it was read again may be passed on."""
 
 from __future__ import annotations
 
 from collections import deque
+
+import pyarrow as pa
 
 from workbench.connectors.contract.base import SourceReader
 from workbench.operators.contract.base import Snapshot
@@ -17,13 +20,14 @@ class KeptPositions:
         uid: of the source.
     """
 
-    __slots__ = ("_complete", "_reader", "_savepoints", "_taken", "_uid")
+    __slots__ = ("_asked", "_complete", "_reader", "_savepoints", "_taken", "_uid")
 
     def __init__(self, reader: SourceReader, uid: str) -> None:
         self._reader, self._uid = reader, uid
         self._taken: deque[tuple[int, Snapshot]] = deque()
         self._complete: deque[Snapshot] = deque()
         self._savepoints: set[int] = set()
+        self._asked = False
 
     @staticmethod
     def concern(reader: SourceReader) -> bool:
@@ -36,10 +40,21 @@ class KeptPositions:
             self._savepoints.add(taken.barrier.checkpoint_id)
             self._reader.keep(taken.barrier.checkpoint_id)
         else:
-            self._taken.append((taken.barrier.checkpoint_id, taken.states.get(self._uid, {})))
+            state = taken.states.get(self._uid, {})
+            small = {name: value for name, value in state.items() if not isinstance(value, pa.Table)}
+            self._taken.append((taken.barrier.checkpoint_id, small))
+
+    @property
+    def asks(self) -> bool:
+        """Whether the reader needs a checkpoint that nobody was asked for yet; it is asked for with this."""
+        if self._asked or not self._reader.wants_checkpoint:
+            return False
+        self._asked = True
+        return True
 
     def aborted(self, checkpoint_id: int) -> None:
         """A checkpoint has failed."""
+        self._asked = False
         if checkpoint_id in self._savepoints:
             self._savepoints.discard(checkpoint_id)
             self._reader.give_up(checkpoint_id)
@@ -51,11 +66,13 @@ class KeptPositions:
             checkpoint_id: of the checkpoint.
             kept: how many checkpoints are kept.
         """
+        self._asked = False
         self._savepoints.discard(checkpoint_id)
         while self._taken and self._taken[0][0] <= checkpoint_id:
             number, snapshot = self._taken.popleft()
             if number == checkpoint_id:
                 self._complete.append(snapshot)
+                self._reader.durable(snapshot)
         while len(self._complete) > kept:
             self._complete.popleft()
         if self._complete and len(self._complete) == kept:

@@ -65,6 +65,11 @@ class CheckpointRequests:
         """Take a checkpoint as soon as another one may be in progress."""
         self._queue.append(request)
 
+    def ask_once(self, request: Request) -> None:
+        """As `ask`, unless an equal request waits already."""
+        if request not in self._queue:
+            self.ask(request)
+
     def succeeded_by(self, coordinator: CheckpointCoordinator) -> CheckpointRequests:
         """Return these requests for another coordinator, which takes the checkpoints from now on."""
         self._coordinator = coordinator

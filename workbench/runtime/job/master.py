@@ -39,6 +39,7 @@ from workbench.runtime.messages.messages import (
     Finish,
     Finished,
     Report,
+    Wanted,
 )
 from workbench.runtime.messages.queries import Question
 from workbench.runtime.settings.settings import HOLD, Settings
@@ -444,6 +445,8 @@ class Master:
             case Drained(task):
                 if self._ending.drained(task, self.graph):
                     self._all_read()
+            case Wanted():
+                self.requests.ask_once(Request("periodic"))
             case Finished(task):
                 if self._ending.finished(task, self.graph):
                     self._end_attempt("the job has ended")

@@ -102,6 +102,13 @@ class Drained:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """From a source: it waits for a checkpoint, which is taken as soon as possible."""
+
+    task: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
     """From a task: the end of the input has passed through it."""
 
@@ -125,4 +132,4 @@ class Answered:
     found: object
 
 
-Report = SnapshotTaken | Collected | Drained | Finished | Failed | Answered
+Report = SnapshotTaken | Collected | Drained | Wanted | Finished | Failed | Answered

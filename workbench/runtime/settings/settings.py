@@ -281,6 +281,11 @@ class Settings:
         return self.policy.interval_us or self.checkpoint_interval_us
 
     @property
+    def resumes_reading(self) -> bool:
+        """Whether after a failure sources read on from the latest of the checkpoints that are taken all the time."""
+        return self.policy.reads_again and self.periodic_interval_us is not None
+
+    @property
     def ship_after_us(self) -> int | None:
         """How long after its first record a partial buffer is shipped."""
         timeout_us = self.buffer_timeout_us

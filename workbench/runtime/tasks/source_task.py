@@ -20,7 +20,7 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.kept_positions import KeptPositions
 from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.barriers.snapshots import SnapshotTaken
-from workbench.runtime.messages.messages import Abort, Command, Complete, Drained, Trigger
+from workbench.runtime.messages.messages import Abort, Apply, Command, Complete, Drained, Trigger, Wanted
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_time import SourceTime
@@ -91,6 +91,7 @@ class SourceTask(Task):
         self._kept_positions = KeptPositions(reader, self.root.uid) if KeptPositions.concern(reader) else None
         if self._kept_positions is not None:
             self.snapshots.send = self._report_snapshot
+            self.reader.hold_back(self.settings.resumes_reading)
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
         """Restore the event times of all former subtasks' splits that this subtask has now."""
@@ -296,6 +297,8 @@ class SourceTask(Task):
                 read.note(found, self._now_us() - now_us, self.rows_sent - sent_before if large else 0)
             case WaitUntil(time_us):
                 self._wait_until_us = time_us
+                if self._kept_positions is not None and self._kept_positions.asks:
+                    self.host.report(Wanted(self.name))
             case Exhausted():
                 self._drain()
                 return Outcome.PROGRESSED
@@ -348,6 +351,8 @@ class SourceTask(Task):
             self._kept_positions.completed(command.checkpoint_id, self.settings.retained_checkpoints)
         elif type(command) is Abort:
             self._kept_positions.aborted(command.checkpoint_id)
+        elif type(command) is Apply:
+            self.reader.hold_back(command.settings.resumes_reading)
 
     # records -----------------------------------------------------------------------------------------------------
 
