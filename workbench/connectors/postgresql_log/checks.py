@@ -1,19 +1,27 @@
-"""What keeps a table from being read from the log, each with what to do."""
+"""What keeps a table from being read from the log, each with what to do, and the start if nothing does."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
-from workbench.connectors.postgresql_log.positions import lsn_text
-from workbench.connectors.postgresql_log.server import SlotFacts, TableFacts
+from workbench.connectors.postgresql_log.positions import Position, lsn_text
+from workbench.connectors.postgresql_log.savepoints import slot_for
+from workbench.connectors.postgresql_log.server import Server, SlotFacts, TableFacts
 from workbench.connectors.postgresql_log.texts import fits
+from workbench.connectors.postgresql_log.wire import IN_USE, WireError
 from workbench.connectors.sql.session import fixed
-from workbench.errors import unknown
+from workbench.errors import SourceError, unknown
+
+if TYPE_CHECKING:
+    from workbench.connectors.postgresql_log.source import PostgresLogSource
 
 _VERSION_MIN = 130_000
+_BOUNDED_REPORT_US = 100_000
+_TIMEOUT_SHARE = 4
 _OPERATIONS = ("insert", "update", "delete", "truncate")
 
 
@@ -197,3 +205,69 @@ def fixed_fact(fact: str, slot: str) -> str:
     """
     fix = next((each for words, each in _FIXES.items() if words in fact), "")
     return f"{fact} (slot {slot!r}); {fix}" if fix else fixed(fact)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What is known of the server before the first rows.
+
+    Attributes:
+        table: in the catalog.
+        position: where the log is read from.
+        flushed: how far the log could be read.
+        report_us: how often the server has to hear of its reader.
+    """
+
+    table: TableFacts
+    position: Position
+    flushed: int
+    report_us: int
+
+
+def prepared(source: PostgresLogSource, server: Server, place: Position | None, oid: int | None) -> Prepared:
+    """Look at the server, and create the slot for a new start.
+
+    Args:
+        source: the description.
+        server: is asked.
+        place: where reading goes on; None: at a new start.
+        oid: of the table that was read to there.
+
+    Raises:
+        SourceError: the table cannot be read.
+        WireError: another connection reads the slot.
+    """
+
+    def refuse(problem: str | None) -> None:
+        if problem is not None:
+            raise SourceError(f"cannot read the log of {source.server}: {problem}")
+
+    table = server.table(source.table)
+    refuse(table_problem(server, table, source.table, source.columns, source.key, source.publication))
+    assert table is not None
+    if place is not None and table.oid != oid:
+        refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
+    slot, flushed = slot_for(server, source.slot, None if place is None else place.done), server.flushed()
+    if slot is None and place is not None:
+        refuse(missing_slot(source.slot))
+    if slot is None:
+        used, most = server.slots_used(), int(server.settings().get("max_replication_slots", "0"))
+        if used >= most:
+            refuse(
+                f"all {most} replication slots of the server are in use: drop one that is no longer needed "
+                "with pg_drop_replication_slot, or raise max_replication_slots and restart the server"
+            )
+        place = Position(server.create_slot(source.slot))
+    else:
+        refuse(slot_problem(source.slot, slot, server.database(), None if place is None else place.done))
+        if slot.active_pid:
+            raise WireError(f"the slot {source.slot!r} {IN_USE} {slot.active_pid}")
+        place = Position(slot.confirmed) if place is None else place
+        if place.done > flushed:
+            refuse(
+                f"the checkpoint ends at {lsn_text(place.done)} of the log, and the server's log at "
+                f"{lsn_text(flushed)}: it is another server, or was set back; start the job anew"
+            )
+    timeout_ms = int(server.settings().get("wal_sender_timeout", "0")) or 60_000
+    report_us = _BOUNDED_REPORT_US if source.bounded else timeout_ms * 1000 // _TIMEOUT_SHARE
+    return Prepared(table, place, max(flushed, server.flushed()), report_us)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,13 +14,13 @@ from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.postgresql_log.background import Background, Call
 from workbench.connectors.postgresql_log.changes import Changes
-from workbench.connectors.postgresql_log.checks import fixed_fact, missing_slot, slot_problem, table_problem
+from workbench.connectors.postgresql_log.checks import Prepared, fixed_fact, prepared
 from workbench.connectors.postgresql_log.copying import Copy, CopyState, Key
 from workbench.connectors.postgresql_log.holding import HeldRows
-from workbench.connectors.postgresql_log.positions import Position, Seen, lsn_text
+from workbench.connectors.postgresql_log.positions import Position, Seen
 from workbench.connectors.postgresql_log.retention import Retention
 from workbench.connectors.postgresql_log.rows import Layout, Rows
-from workbench.connectors.postgresql_log.savepoints import Copies, copy_name, slot_for
+from workbench.connectors.postgresql_log.savepoints import Copies, copy_name
 from workbench.connectors.postgresql_log.server import Copied, Server, TableFacts, conninfo
 from workbench.connectors.postgresql_log.wire import IN_USE, Wire, WireError
 from workbench.connectors.sql.session import fact_of, may_return
@@ -38,25 +37,6 @@ _ANSWER_S = 10.0
 _LOOK_US = 5_000
 _UNSEEN_US = 100_000
 _SLOW_US = 2_000_000
-_BOUNDED_REPORT_US = 100_000
-_TIMEOUT_SHARE = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What is known of the server before the first rows.
-
-    Attributes:
-        table: in the catalog.
-        position: where the log is read from.
-        flushed: how far the log could be read.
-        report_us: how often the server has to hear of its reader.
-    """
-
-    table: TableFacts
-    position: Position
-    flushed: int
-    report_us: int
 
 
 class PostgresLogReader(SourceReader):
@@ -221,7 +201,8 @@ class PostgresLogReader(SourceReader):
 
     def _prepare(self, now_us: int) -> WaitUntil:
         if self._preparing is None:
-            self._preparing, self._began_us = self._background.begin(self._prepared), now_us
+            args = self._source, self._server, self._position, self._oid
+            self._preparing, self._began_us = self._background.begin(lambda: prepared(*args)), now_us
         if not self._preparing.is_over:
             return WaitUntil(now_us + _LOOK_US)
         found = self._preparing.result()
@@ -232,43 +213,6 @@ class PostgresLogReader(SourceReader):
             self._end = found.flushed
         self._copy = Copy(found.table, source.columns.names, source.key, source.chunk_rows, self._state)
         return WaitUntil(now_us)
-
-    def _prepared(self) -> Prepared:
-        """Look at the server, and create the slot for a new start; on the thread of the queries."""
-        source, server, place = self._source, self._server, self._position
-        table = server.table(source.table)
-        self._refuse(table_problem(server, table, source.table, source.columns, source.key, source.publication))
-        assert table is not None
-        if place is not None and table.oid != self._oid:
-            self._refuse(f"{source.table!r} is another table than that of the checkpoint: start the job anew")
-        slot, flushed = slot_for(server, source.slot, None if place is None else place.done), server.flushed()
-        if slot is None and place is not None:
-            self._refuse(missing_slot(source.slot))
-        if slot is None:
-            used, most = server.slots_used(), int(server.settings().get("max_replication_slots", "0"))
-            if used >= most:
-                self._refuse(
-                    f"all {most} replication slots of the server are in use: drop one that is no longer needed "
-                    "with pg_drop_replication_slot, or raise max_replication_slots and restart the server"
-                )
-            place = Position(server.create_slot(source.slot))
-        else:
-            self._refuse(slot_problem(source.slot, slot, server.database(), None if place is None else place.done))
-            if slot.active_pid:
-                raise WireError(f"the slot {source.slot!r} {IN_USE} {slot.active_pid}")
-            place = Position(slot.confirmed) if place is None else place
-            if place.done > flushed:
-                self._refuse(
-                    f"the checkpoint ends at {lsn_text(place.done)} of the log, and the server's log at "
-                    f"{lsn_text(flushed)}: it is another server, or was set back; start the job anew"
-                )
-        timeout_ms = int(server.settings().get("wal_sender_timeout", "0")) or 60_000
-        report_us = _BOUNDED_REPORT_US if source.bounded else timeout_ms * 1000 // _TIMEOUT_SHARE
-        return Prepared(table, place, max(flushed, server.flushed()), report_us)
-
-    def _refuse(self, problem: str | None) -> None:
-        if problem is not None:
-            raise SourceError(f"cannot read the log of {self._source.server}: {problem}")
 
     # the copy ----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@ something else if it was read again may be passed on."""
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 import pyarrow as pa
 
@@ -33,6 +34,15 @@ class KeptPositions:
     def concern(reader: SourceReader) -> bool:
         """Whether a reader wants to know them."""
         return type(reader).complete is not SourceReader.complete
+
+    def noting(self, report: Callable[[SnapshotTaken], None]) -> Callable[[SnapshotTaken], None]:
+        """What reports a snapshot, and notes it before."""
+
+        def note(taken: SnapshotTaken) -> None:
+            self.taken(taken)
+            report(taken)
+
+        return note
 
     def taken(self, taken: SnapshotTaken) -> None:
         """A snapshot was taken for a checkpoint, which may still fail."""

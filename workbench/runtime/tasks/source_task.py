@@ -19,7 +19,6 @@ from workbench.operators.snapshots.pieces import value_in
 from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.barriers.kept_positions import KeptPositions
 from workbench.runtime.barriers.policy import SourceBarriers
-from workbench.runtime.barriers.snapshots import SnapshotTaken
 from workbench.runtime.messages.messages import Abort, Apply, Command, Complete, Drained, Trigger, Wanted
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
@@ -90,7 +89,7 @@ class SourceTask(Task):
         self._markers = SourceMarkers(self.name, self.outputs, now, self.settings.latency_interval_us)
         self._kept_positions = KeptPositions(reader, self.root.uid) if KeptPositions.concern(reader) else None
         if self._kept_positions is not None:
-            self.snapshots.send = self._report_snapshot
+            self.snapshots.send = self._kept_positions.noting(lambda taken: self.host.report(taken))
             self.reader.hold_back(self.settings.resumes_reading)
 
     def restore_watermarks(self, snapshots: Sequence[Snapshot]) -> None:
@@ -337,11 +336,6 @@ class SourceTask(Task):
         if self.drained or self.paused or self._held or self._wait_until_us is None:
             return False
         return self._wait_until_us <= self.load.last_us
-
-    def _report_snapshot(self, taken: SnapshotTaken) -> None:
-        assert self._kept_positions is not None
-        self._kept_positions.taken(taken)
-        self.host.report(taken)
 
     def _apply(self, command: Command, now_us: int) -> None:
         super()._apply(command, now_us)
