@@ -411,6 +411,88 @@ def list_of(followed: Followed) -> list[tuple[Any, ...]]:
     return [followed.rows[key] for key in sorted(followed.rows)]
 
 
+class Replaced:
+    """An output that replaces rows by their key, and that a failure does not take back."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self.rows: dict[Any, tuple[Any, ...]] = {}
+
+    def __call__(self, batch: pa.RecordBatch) -> None:
+        for row in batch.to_pylist():
+            kind, key = row.pop(KIND), row[self._key]
+            if kind == DELETE:
+                self.rows.pop(key, None)
+            elif kind != BEFORE:
+                self.rows[key] = tuple(row.values())
+
+
+def test_a_row_that_is_deleted_before_a_copy_is_repeated_does_not_stay(server: Database) -> None:
+    """Between the first rows that come out and the first periodic checkpoint, the job fails."""
+    server.run("INSERT INTO t SELECT i, 'v', i / 2 FROM generate_series(1, 9) i")
+    rows, groups = Replaced("id"), Replaced("n")
+    stream = wb.Stream.from_source(server.source(chunk_rows=4))
+    job = (
+        stream.sink_to(wb.CallbackSink(rows, "rows"))
+        + stream.group_by("n").aggregate(c=wb.count()).sink_to(wb.CallbackSink(groups, "groups"))
+    ).run("repeated", checkpoint_interval="1h", restart=wb.restart.fixed_delay(3, "1ms"))
+
+    def is_equal() -> bool:
+        found = sorted(rows.rows.values()), sorted(groups.rows.values())
+        return found == (server.table(), server.run("SELECT n, count(*) FROM t GROUP BY n ORDER BY n"))
+
+    until(lambda: len(rows.rows) == 9 and len(groups.rows) == 5)
+    job.pause()
+    server.run("DELETE FROM t WHERE id IN (1, 2, 3)")
+    job.fail(next(row["task"] for row in job.metrics()))
+    job.resume()
+    until(is_equal)
+    assert job.status()["restarts"] == 1
+    job.cancel()
+
+
+def test_copied_rows_wait_until_a_checkpoint_contains_them(server: Database) -> None:
+    large(server, 10)
+    reader = server.reader(chunk_rows=5)
+    reader.hold_back(True)
+    until(lambda: taken(reader) or reader.snapshot().get("parts"))
+    server.run("UPDATE t SET id = -3 WHERE id = 8")
+    until(lambda: taken(reader) or reader.wants_checkpoint)
+    (waits,) = reader.progress().values()
+    assert waits.position.endswith(": 9 rows of it wait for a checkpoint")
+    saved = reader.snapshot()
+    assert (taken(reader), reader.splits()) == ([], ("t",))
+    server.run("DELETE FROM t WHERE id = 2")
+    reader.durable({})  # of an earlier checkpoint
+    assert taken(reader) == []
+
+    again = server.source(chunk_rows=5).create()  # after a failure: the same rows, at once
+    again.open(OperatorContext(clock=SystemClock()))
+    server.readers.append(again)
+    again.hold_back(True)
+    again.restore([saved])
+    assert [row[1] for row in read(again, 9, most=4)] == [1, 2, 3, 4, 5, 6, 7, 9, 10]
+    found: list[tuple[Any, ...]] = []
+    until(lambda: found.extend(taken(again)) or again.wants_checkpoint)  # a row that was copied again waits too
+    saved = again.snapshot()
+    assert (saved["held"].column("id").to_pylist(), saved["missing"]) == ([-3], [])
+    again.durable({name: value for name, value in saved.items() if name != "held"})
+    found += read_to(again, server.end())
+    assert sorted(row[:2] for row in found) == [("delete", 2), ("put", -3)]
+
+    assert taken(reader) == []
+    reader.hold_back(False)  # checkpoints were switched off
+    assert [row[1] for row in read(reader, 9)] == [1, 2, 3, 4, 5, 6, 7, 9, 10]
+
+
+def test_a_bounded_job_ends_although_its_rows_wait(server: Database) -> None:
+    server.run("INSERT INTO t SELECT i, 'v', i FROM generate_series(1, 9) i")
+    stream = wb.Stream.from_source(server.source(bounded=True, chunk_rows=4))
+    job = stream.sink_to(wb.TableSink("t")).run("waits", parallelism=2, checkpoint_interval="1h")
+    assert job.wait("60s") == "FINISHED"
+    assert sorted(tuple(row.values()) for row in job.table("t").to_pylist()) == server.table()
+
+
 def test_a_truncation_keeps_what_was_copied_again_behind_it(server: Database) -> None:
     large(server, 20)
     followed = Followed(server, chunk_rows=5)

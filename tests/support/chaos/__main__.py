@@ -55,8 +55,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
             ", ".join(figures) + f", {refused} orders refused",
             f"{checked:,} rows checked: " + ", ".join(f"{wrong[kind]} {kind}" for kind in KINDS),
             f"as promised: {sum(each.repeated for each in verdicts):,} repeated (at least once), "
-            f"{sum(each.missed for each in verdicts):,} missed (at most once), "
-            f"{sum(each.stayed for each in verdicts):,} deleted rows of a repeated copy stayed",
+            f"{sum(each.missed for each in verdicts):,} missed (at most once)",
             *(f"seed {each.plan.seed}: {each.findings}" for each in outcomes if not each.fine),
         )
     )

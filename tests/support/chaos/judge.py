@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -42,7 +42,6 @@ class Verdict:
         examples: a text of each kind.
         repeated: rows that are there again as the promise allows.
         missed: rows that are missing as the promise allows.
-        stayed: rows that are still there although they were deleted, as the promise allows.
     """
 
     rows: int = 0
@@ -50,7 +49,6 @@ class Verdict:
     examples: dict[str, str] = field(default_factory=dict)
     repeated: int = 0
     missed: int = 0
-    stayed: int = 0
 
     @property
     def fine(self) -> bool:
@@ -121,16 +119,13 @@ def judge_log(
     return verdict
 
 
-def judge_table(
-    expected: Sequence[Row], found: Iterable[Found], identity: Sequence[str], may_stay: Collection[object] = ()
-) -> Verdict:
+def judge_table(expected: Sequence[Row], found: Iterable[Found], identity: Sequence[str]) -> Verdict:
     """Judge the rows of an output that is updated by key, at the end.
 
     Args:
         expected: its rows.
         found: what is there.
         identity: the columns that tell a row from all others.
-        may_stay: values of the first of them, whose rows were deleted and may be there as promised.
     """
     verdict = Verdict()
     names = tuple(identity)
@@ -147,9 +142,7 @@ def judge_table(
             continue
         seen.add(key)
         right = left.pop(key, None)
-        if right is None and key[0] in may_stay:
-            verdict.stayed += 1
-        elif right is None:
+        if right is None:
             verdict.note("changed", f"{each} must not be there")
         elif each != right:
             verdict.note("changed", f"{each} instead of {right}")

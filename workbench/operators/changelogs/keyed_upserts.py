@@ -21,6 +21,7 @@ from workbench.operators.changelogs.linked_rows import LinkedRows
 from workbench.operators.changelogs.row_kinds import (
     DELETE,
     FIELD,
+    INSERT,
     Kinds,
     equal_rows,
     kinds_of,
@@ -147,13 +148,17 @@ class _KeyedUpserts(Operator):
     def _apply(
         self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds, marks: pa.Array, begin: int, end: int, out: Output
     ) -> None:
-        """Apply changes, of which only the last one of each key counts."""
+        """Apply changes, of which only the last one of each key counts.
+
+        After a failure the changes come again in other batches. So a row that came and is gone within one batch, or is
+        what it was before, is told all the same: an output that replaces rows may have what it was in between.
+        """
         if begin == end:
             return
         codes, kinds, rows = codes[begin:end], kinds[begin:end], rows.slice(begin, end - begin)
         self._rows.grow(len(self._index))
-        _, back = np.unique(codes[::-1], return_index=True)
-        chosen = np.sort(len(codes) - 1 - back)
+        _, back, counts = np.unique(codes[::-1], return_index=True, return_counts=True)
+        chosen, once = np.sort(len(codes) - 1 - back), (counts == 1)[np.argsort(-back)]
         touched, has = codes[chosen], kinds[chosen] != DELETE
         heads = self._rows.heads(touched)
         had = heads >= 0
@@ -165,12 +170,24 @@ class _KeyedUpserts(Operator):
         both = had & has
         if both.any():
             same[both] = equal_rows(before.filter(pa.array(has[had])), after.filter(pa.array(had[has])))
+            same &= once
         gone, come = had & ~same, has & ~same
         self._rows.remove(heads[gone])
         self._rows.add(after.filter(pa.array(come[has])), touched[come])
         self._deleted = deleted
+        if (passed := ~(had | has | once)).any():
+            self._emit_passing(rows, codes, kinds, touched[passed], out)
         if gone.any() or come.any():
             self._emit(replaced(before, after, had, has, same)[0], out)
+
+    def _emit_passing(self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds, keys: Int64s, out: Output) -> None:
+        """Tell the last row of keys that have none before and behind these changes, and its removal."""
+        came = np.flatnonzero((kinds != DELETE) & np.isin(codes, keys))[::-1]
+        _, last = np.unique(codes[came], return_index=True)
+        if len(last):
+            found = rows.take(pa.array(np.sort(came[last])))
+            pairs = np.repeat(np.array([INSERT, DELETE], np.int8), found.num_rows)
+            self._emit(with_kinds(pa.concat_batches([found, found]), pairs), out)
 
     def _last_deleted(self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds) -> pa.RecordBatch | None:
         """The row that the last change deletes, which may have got another key."""
