@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from random import Random
 from threading import Event, Thread
@@ -414,8 +414,8 @@ def list_of(followed: Followed) -> list[tuple[Any, ...]]:
 class Replaced:
     """An output that replaces rows by their key, and that a failure does not take back."""
 
-    def __init__(self, key: str) -> None:
-        self._key = key
+    def __init__(self, key: str, told: Callable[[], None]) -> None:
+        self._key, self._told = key, told
         self.rows: dict[Any, tuple[Any, ...]] = {}
 
     def __call__(self, batch: pa.RecordBatch) -> None:
@@ -425,12 +425,21 @@ class Replaced:
                 self.rows.pop(key, None)
             elif kind != BEFORE:
                 self.rows[key] = tuple(row.values())
+        self._told()
 
 
 def test_a_row_that_is_deleted_before_a_copy_is_repeated_does_not_stay(server: Database) -> None:
     """Between the first rows that come out and the first periodic checkpoint, the job fails."""
     server.run("INSERT INTO t SELECT i, 'v', i / 2 FROM generate_series(1, 9) i")
-    rows, groups = Replaced("id"), Replaced("n")
+    failures: list[str] = []
+
+    def fail() -> None:
+        if not failures and (len(rows.rows), len(groups.rows)) == (9, 5):
+            failures.append("once")
+            server.run("DELETE FROM t WHERE id IN (1, 2, 3)")
+            raise ConnectionError("the output is gone")
+
+    rows, groups = Replaced("id", fail), Replaced("n", fail)
     stream = wb.Stream.from_source(server.source(chunk_rows=4))
     job = (
         stream.sink_to(wb.CallbackSink(rows, "rows"))
@@ -441,12 +450,7 @@ def test_a_row_that_is_deleted_before_a_copy_is_repeated_does_not_stay(server: D
         found = sorted(rows.rows.values()), sorted(groups.rows.values())
         return found == (server.table(), server.run("SELECT n, count(*) FROM t GROUP BY n ORDER BY n"))
 
-    until(lambda: len(rows.rows) == 9 and len(groups.rows) == 5)
-    job.pause()
-    server.run("DELETE FROM t WHERE id IN (1, 2, 3)")
-    job.fail(next(row["task"] for row in job.metrics()))
-    job.resume()
-    until(is_equal)
+    until(lambda: failures and is_equal())
     assert job.status()["restarts"] == 1
     job.cancel()
 
