@@ -33,7 +33,8 @@ class PostgresLogSource(Source):
 
     The table is copied first, in parts by its key; then the server's log is read (logical decoding with ``pgoutput``).
     Both together are exact at every failure: the position in the log is in the checkpoint, and the server keeps its log
-    until a checkpoint is complete. The transactions arrive in the order of their commits, and only those that commit.
+    until a checkpoint is complete. With a ``checkpoint_interval``, copied rows come out when a checkpoint contains
+    them, which the source asks for. The transactions arrive in the order of their commits, and only those that commit.
 
     The server needs ``wal_level = logical``, the user the attribute REPLICATION and the right to read the table, and
     the table a publication of all operations: ``CREATE PUBLICATION shop FOR TABLE orders``. The source makes the slot,

@@ -19,6 +19,8 @@ from workbench.errors import RecordError
 from workbench.operators.aggregates.grouping import one_key
 from workbench.operators.changelogs.linked_rows import LinkedRows
 from workbench.operators.changelogs.row_kinds import (
+    AFTER,
+    BEFORE,
     DELETE,
     FIELD,
     INSERT,
@@ -27,6 +29,7 @@ from workbench.operators.changelogs.row_kinds import (
     kinds_of,
     plain_schema,
     replaced,
+    together,
     with_kinds,
 )
 from workbench.operators.contract.base import Operator, OperatorContext, Output, Snapshot
@@ -148,17 +151,14 @@ class _KeyedUpserts(Operator):
     def _apply(
         self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds, marks: pa.Array, begin: int, end: int, out: Output
     ) -> None:
-        """Apply changes, of which only the last one of each key counts.
-
-        After a failure the changes come again in other batches. So a row that came and is gone within one batch, or is
-        what it was before, is told all the same: an output that replaces rows may have what it was in between.
-        """
+        """Apply changes, and tell each of them: after a failure they come again in other batches, and an output that
+        replaces rows may have what a key had in between."""
         if begin == end:
             return
         codes, kinds, rows = codes[begin:end], kinds[begin:end], rows.slice(begin, end - begin)
         self._rows.grow(len(self._index))
-        _, back, counts = np.unique(codes[::-1], return_index=True, return_counts=True)
-        chosen, once = np.sort(len(codes) - 1 - back), (counts == 1)[np.argsort(-back)]
+        _, back = np.unique(codes[::-1], return_index=True)
+        chosen = np.sort(len(codes) - 1 - back)
         touched, has = codes[chosen], kinds[chosen] != DELETE
         heads = self._rows.heads(touched)
         had = heads >= 0
@@ -170,24 +170,49 @@ class _KeyedUpserts(Operator):
         both = had & has
         if both.any():
             same[both] = equal_rows(before.filter(pa.array(has[had])), after.filter(pa.array(had[has])))
-            same &= once
         gone, come = had & ~same, has & ~same
         self._rows.remove(heads[gone])
         self._rows.add(after.filter(pa.array(come[has])), touched[come])
         self._deleted = deleted
-        if (passed := ~(had | has | once)).any():
-            self._emit_passing(rows, codes, kinds, touched[passed], out)
-        if gone.any() or come.any():
+        if len(chosen) < len(codes):
+            self._emit_steps(before, had, touched, rows, codes, kinds, out)
+        elif gone.any() or come.any():
             self._emit(replaced(before, after, had, has, same)[0], out)
 
-    def _emit_passing(self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds, keys: Int64s, out: Output) -> None:
-        """Tell the last row of keys that have none before and behind these changes, and its removal."""
-        came = np.flatnonzero((kinds != DELETE) & np.isin(codes, keys))[::-1]
-        _, last = np.unique(codes[came], return_index=True)
-        if len(last):
-            found = rows.take(pa.array(np.sort(came[last])))
-            pairs = np.repeat(np.array([INSERT, DELETE], np.int8), found.num_rows)
-            self._emit(with_kinds(pa.concat_batches([found, found]), pairs), out)
+    def _emit_steps(
+        self,
+        before: pa.RecordBatch,
+        had: Mask,
+        touched: Int64s,
+        rows: pa.RecordBatch,
+        codes: Int64s,
+        kinds: Kinds,
+        out: Output,
+    ) -> None:
+        """Tell changes of which some have the same key, in their order.
+
+        Args:
+            before: the rows of the keys that had one.
+            had, touched: shape (m,), whether each key had a row, and its code.
+            rows, codes, kinds: the n changes.
+        """
+        order = np.argsort(codes, kind="stable")
+        follows = np.append(False, codes[order[1:]] == codes[order[:-1]])
+        known = np.full(len(self._index), -1)
+        known[touched[had]] = np.arange(before.num_rows)
+        source = known[codes]  # of the row that a change replaces, in `before` and behind it in `rows`
+        earlier, later = order[:-1][follows[1:]], order[follows]
+        source[later] = np.where(kinds[earlier] != DELETE, before.num_rows + earlier, -1)
+        was, has = source >= 0, kinds != DELETE
+        both = was & has
+        old = pa.concat_batches([before, rows])
+        same = np.zeros(len(codes), np.bool_)
+        same[both] = equal_rows(old.take(pa.array(source[both])), rows.filter(pa.array(both)))
+        gone, come = np.flatnonzero(was & ~same), np.flatnonzero(has & ~same)
+        if len(gone) or len(come):
+            back = old.take(pa.array(source[gone])), gone, np.where(has[gone], BEFORE, DELETE).astype(np.int8)
+            new = rows.take(pa.array(come)), come, np.where(was[come], AFTER, INSERT).astype(np.int8)
+            self._emit(together([back, new]), out)
 
     def _last_deleted(self, rows: pa.RecordBatch, codes: Int64s, kinds: Kinds) -> pa.RecordBatch | None:
         """The row that the last change deletes, which may have got another key."""
