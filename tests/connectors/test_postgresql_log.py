@@ -788,6 +788,22 @@ def test_a_server_that_comes_back_is_read_on(server: Database) -> None:
     assert reader.outage is None
 
 
+def test_a_connection_that_begins_anew_confirms_nothing_that_no_checkpoint_has(server: Database) -> None:
+    reader = server.reader()
+    read_to(reader, server.end())
+    early = reader.snapshot()
+    server.run("INSERT INTO t VALUES (1, 'a', 1)")
+    read_to(reader, server.end())
+    server.run("SELECT pg_terminate_backend(active_pid) FROM pg_replication_slots WHERE active")
+    until(lambda: taken(reader) or reader.outage is not None)
+    server.run("INSERT INTO t VALUES (2, 'b', 2)")
+    assert read(reader, 1) == [("put", 2, "b", 2)]
+    reader.close()
+    until(lambda: not server.slot()[0])
+    assert lsn_of(server.slot()[1]) <= early["done"]
+    assert read(server.reader(early), 2) == [("put", 1, "a", 1), ("put", 2, "b", 2)]
+
+
 def test_the_slot_moves_behind_complete_checkpoints_and_never_back(server: Database) -> None:
     reader = server.reader()
     read_to(reader, server.end())

@@ -53,7 +53,8 @@ class Wire:
     def __init__(self, conninfo: str, slot: str, publication: str, begin: int, report_us: int) -> None:
         self._pq: Any = needed("psycopg", "reading PostgreSQL's log").pq
         self._conninfo, self._slot, self._publication = conninfo, slot, publication
-        self.end = self._confirmed = begin
+        self.end = self._begins = begin
+        self._confirmed = 0  # nothing: what is before `begin` may be in no checkpoint yet
         self._report_us = min(report_us, _REPORT_US_MAX)
         self._clock = SystemClock()
         self._frames: deque[Frame] = deque()
@@ -116,7 +117,7 @@ class Wire:
             raise WireError(_said(connection))
         name = self._publication.replace('"', '""').replace("'", "''")
         words = (
-            f"START_REPLICATION SLOT {self._slot} LOGICAL {lsn_text(self._confirmed)} "
+            f"START_REPLICATION SLOT {self._slot} LOGICAL {lsn_text(self._begins)} "
             f"(proto_version '1', publication_names '\"{name}\"')"
         )
         if connection.exec_(words.encode()).status != self._pq.ExecStatus.COPY_BOTH:
