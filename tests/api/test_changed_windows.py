@@ -100,7 +100,7 @@ def medians(column: str) -> wb.Stream:
         (windowed(wb.tumbling("1ms")), windowed(wb.tumbling("1ms"), trigger=wb.triggers.on_count(3)), "timed"),
         (windowed(wb.tumbling("1ms"), trigger=wb.triggers.on_count(3)), windowed(wb.tumbling("1ms")), "window_start"),
         (windowed(wb.tumbling("1ms")), medians("n"), "timed"),
-        (medians("n"), medians("t"), "record:t"),
+        (medians("n"), medians("t"), '"t"'),
     ],
 )
 def test_another_trigger_or_aggregate_is_not_taken_for_another_operator(
