@@ -273,6 +273,14 @@ def test_settings_that_do_not_go_together(tmp_path: Path) -> None:
         (stream.select("a").sink_to(one) + stream.select("a").sink_to(same)).run("twice")
 
 
+def test_a_duckdb_that_loses_commits_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = wb.Stream.from_table(pa.table({"n": [1]}))
+    stream.sink_to(wb.SqlSink("duckdb:///x.db", "t"))  # with the version that is installed
+    monkeypatch.setattr(duckdb, "__version__", "2.0.1")
+    with pytest.raises(PlanError, match=r"duckdb 2\.0\.1 can lose committed rows .* run 'pip install \"duckdb<2\"'"):
+        stream.sink_to(wb.SqlSink("duckdb:///x.db", "t"))
+
+
 def test_duckdb_is_needed_for_duckdb_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> Any:
         raise ImportError(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -20,6 +21,8 @@ from workbench.errors import PlanError, SinkError, SourceError
 
 _ROWS = "workbench_rows"
 _LOOK_AGAIN_S = 0.02
+_LOSES_COMMITS = 2
+"""The first version of which two processes that open a new file in turn lost transactions that had been committed."""
 
 
 class DuckDB:
@@ -122,6 +125,20 @@ def duckdb_selected(connection: Any, place: str, schema: pa.Schema, table: str) 
     return ", ".join(expressions)
 
 
+def duckdb_key(value: Any) -> tuple[str, Any]:
+    """The form of a value that a column is compared with, in SQL, and its parameter.
+
+    The driver makes days and microseconds of a duration, which may have two signs and then equal no other form.
+
+    Example:
+        >>> duckdb_key(dt.timedelta(days=-1, microseconds=1)), duckdb_key("JFK")
+        (('to_microseconds(?)', -86399999999), ('?', 'JFK'))
+    """
+    if isinstance(value, dt.timedelta):
+        return "to_microseconds(?)", value // dt.timedelta(microseconds=1)
+    return "?", value
+
+
 _EXACT = {
     pa.bool_(): "BOOLEAN",
     pa.int8(): "TINYINT",
@@ -192,9 +209,15 @@ def _connected(path: str, wait_s: float) -> Any:
 
 def _package() -> Any:
     try:
-        return import_module("duckdb")
+        package = import_module("duckdb")
     except ImportError:
         raise PlanError(
             "writing to DuckDB needs the package duckdb: run 'pip install \"streaming-workbench[sql]\"', "
             "or write to sqlite:///path.db"
         ) from None
+    if int(package.__version__.partition(".")[0]) >= _LOSES_COMMITS:
+        raise PlanError(
+            f"duckdb {package.__version__} can lose committed rows while two processes open one file in turn: "
+            "run 'pip install \"duckdb<2\"', or use sqlite:///path.db"
+        )
+    return package

@@ -18,7 +18,7 @@ from workbench.connectors.columns.sqlite_values import sqlite_forms, sqlite_row
 from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.contract.secrets import cause_of, revealed_url
 from workbench.connectors.sql.database import Database, DatabaseFile
-from workbench.connectors.sql.duckdb import DuckDB, duckdb_selected
+from workbench.connectors.sql.duckdb import DuckDB, duckdb_key, duckdb_selected
 from workbench.connectors.sql.polled_table import place_of
 from workbench.connectors.sql.postgresql import PostgreSQL
 from workbench.connectors.sql.session import Session, fact_of, fixed, may_return
@@ -212,9 +212,10 @@ class FileRows(OpenTable):
         with self._file.engine.open(self._file.path, _BUSY_S) as connection:
             place = self._place(connection)
             columns = duckdb_selected(connection, place, lookup.schema, lookup.table)
-            where = " AND ".join(f"{quoted(name)} = ?" for name in lookup.key)
+            forms, params = zip(*map(duckdb_key, key), strict=True)
+            where = " AND ".join(f"{quoted(name)} = {form}" for name, form in zip(lookup.key, forms, strict=True))
             statement = f"SELECT {columns} FROM {place} WHERE {where} LIMIT 2"
-            found: pa.Table = connection.sql(statement, params=list(key)).to_arrow_table()
+            found: pa.Table = connection.sql(statement, params=list(params)).to_arrow_table()
             return found
 
     def _of_sqlite(self, key: Sequence[Any]) -> Mapping[str, Any] | None:
