@@ -135,7 +135,6 @@ DUCKDB_DIFFERS = {"concat(s, '-', n)"}
 def test_duckdb_gives_the_same(text: str) -> None:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET error_on_division_by_zero = false")
         connection.register("records", TABLE)
         statement = sqlglot.transpile(f"SELECT {text} AS value FROM records", read="spark", write="duckdb")[0]
         expected = [row[0] for row in connection.execute(statement).fetchall()]
