@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import numpy as np
 import pandas as pd
+import psutil
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -48,6 +51,7 @@ from workbench.lab.bench.works.blocks import (
     events,
 )
 from workbench.lab.bench.works.campaigns import Campaigns
+from workbench.lab.bench.works.connectors.beside import measured
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
 from workbench.lab.bench.works.connectors.postgresql_speed import postgresql_speeds
 from workbench.lab.bench.works.connectors.redis_campaigns import RedisCampaigns
@@ -695,3 +699,16 @@ def test_connectors_beside_their_clients(speeds: Any, lines: int) -> None:
     assert found[-1].shares
     assert "rows per CPU second" in found[-1].describe()
     assert json.loads(found[-1].to_json())["rows"] == 2_000
+
+
+def test_a_server_process_may_end_while_its_time_is_read() -> None:
+    def children() -> list[psutil.Process]:
+        with subprocess.Popen(["sleep", "60"]) as child:
+            found = [psutil.Process(child.pid)]
+            child.kill()
+        return found
+
+    server: Any = SimpleNamespace(cpu_times=psutil.Process().cpu_times, children=children)
+    found = measured("write", 10, lambda: True, server=server)
+    assert found.exact
+    assert found.cpu_s > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -71,6 +72,10 @@ def _cpu_s(server: psutil.Process | None) -> float:
     if server is None:
         return own
     ended = server.cpu_times()
-    running = [each.cpu_times() for each in (server, *server.children())]
-    total: float = own + ended.children_user + ended.children_system + sum(each.user + each.system for each in running)
+    total: float = own + ended.user + ended.system + ended.children_user + ended.children_system
+    for child in server.children():
+        # A server process may end between the list and its reading.
+        with contextlib.suppress(psutil.NoSuchProcess):
+            running = child.cpu_times()
+            total += running.user + running.system
     return total
