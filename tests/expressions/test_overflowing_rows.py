@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from decimal import Decimal
 
 import pyarrow as pa
 import pytest
 
 from workbench.expressions import compile_expression
+from workbench.expressions.tree.text_times import days_of_text
 
 BOUNDS = {kind: 2 ** (kind.bit_width - 1) for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64())}
 
@@ -81,6 +83,42 @@ def test_texts_of_days_that_do_not_exist_are_null_beside_those_that_do() -> None
         compiled = compile_expression(text, batch.schema)
         expected = [f"2024-02-29{hours}", None, None, None, f"2024-01-05{hours}", None]
         assert [compiled(batch).to_pylist() for _ in range(2)] == [expected, expected]
+
+
+def test_days_of_texts_exist_or_are_null() -> None:
+    years = ("0000", "0004", "1900", "1999", "2000", "2024", "2100", "9999")
+    texts = [f"{year}-{month:02}-{day:02}" for year in years for month in range(14) for day in range(33)]
+    expected = [days_of_text(text) for text in texts]
+    batch = pa.RecordBatch.from_pydict({"s": texts, "t": [f"{text}T23:59:59" for text in texts]})
+    days = compile_expression("CAST(s AS DATE)", batch.schema)
+    moments = compile_expression("CAST(t AS TIMESTAMP)", batch.schema)
+    for _ in range(2):
+        assert days(batch).cast(pa.int32()).to_pylist() == expected
+        seconds = [None if value is None else value // 1_000_000 for value in moments(batch).cast("int64").to_pylist()]
+        assert seconds == [None if day is None else day * 86_400 + 86_399 for day in expected]
+
+
+def test_times_of_texts_exist_or_are_null() -> None:
+    texts = [f"2024-05-06 {text}" for text in ("23:59:59", "24:00:00", "10:60:00", "10:00:60", "10:00:59.5", "1:2:3")]
+    compiled = compile_expression("CAST(t AS TIMESTAMP)", pa.schema({"t": pa.string()}))
+    found = compiled(pa.RecordBatch.from_pydict({"t": texts}))
+    assert [value is None for value in found.to_pylist()] == [False, True, True, True, False, False]
+
+
+@pytest.mark.parametrize(("precision", "scale"), [(5, 2), (5, 3), (12, 4), (18, 2), (30, 2)])
+def test_decimals_of_less_digits_are_exact_or_null(precision: int, scale: int) -> None:
+    rng, kind = random.Random(precision), pa.decimal128(34, 2)
+    units = [rng.randint(-1, 1) * 10 ** rng.randint(0, 33) + rng.randint(-1, 1) for _ in range(300)]
+    numbers = [*(Decimal(unit).scaleb(-2) for unit in units), None]
+    batch = pa.RecordBatch.from_arrays([pa.array(numbers, kind)], ["d"]).slice(3)
+    compiled = compile_expression(f"CAST(d AS DECIMAL({precision}, {scale}))", batch.schema)
+    most = Decimal(10) ** (precision - scale)
+    for _ in range(2):
+        found = compiled(batch)
+        found.validate(full=True)
+        assert found.to_pylist() == [
+            value if value is not None and abs(value) < most else None for value in numbers[3:]
+        ]
 
 
 def test_a_batch_without_overflow_after_one_with_it() -> None:

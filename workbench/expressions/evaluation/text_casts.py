@@ -47,12 +47,14 @@ def parse_text(node: Node, type_: pa.DataType, text: str) -> Node | None:
     if pa.types.is_date(type_) or type_ in (INSTANT, LOCAL):
         _check_is_no_clock(node, type_)
     if pa.types.is_date(type_):
-        plain = _read(_matching(trimmed, f"^{_DAY}$"), type_, text)
-        return call(_completed(days_of_text, pa.int32(), _YEAR), [plain, trimmed], type_, text)
+        usual = f"^{_DAY}$"
+        plain = _read(_matching(trimmed, usual), type_, text)
+        return call(_completed(days_of_text, pa.int32(), _YEAR, usual), [plain, trimmed], type_, text)
     if type_ in (INSTANT, LOCAL):
-        plain = _read(_matching(trimmed, f"^{_DAY}[T ]{_CLOCK}$"), LOCAL, text)
+        usual = f"^{_DAY}[T ]{_CLOCK}$"
+        plain = _read(_matching(trimmed, usual), LOCAL, text)
         parse = partial(micros_of_text, zoned=type_ == INSTANT)
-        moment = call(_completed(parse, pa.int64(), _YEAR), [plain, trimmed], LOCAL, text)
+        moment = call(_completed(parse, pa.int64(), _YEAR, usual), [plain, trimmed], LOCAL, text)
         return apply("cast", [moment], type_, text, pc.CastOptions.unsafe(type_))
     return None
 
@@ -77,7 +79,7 @@ _SPECIAL_TIMES = ("epoch", "now", "today", "tomorrow", "yesterday")
 
 
 def _completed(
-    parse: Callable[[str], float | None], stored: pa.DataType, shape: str
+    parse: Callable[[str], float | None], stored: pa.DataType, shape: str, usual: str | None = None
 ) -> Callable[[Datum, Datum], Datum]:
     """Reads the texts that have no value yet.
 
@@ -85,8 +87,11 @@ def _completed(
         parse: makes a value of one text, or None.
         stored: the type of the numbers that it makes, as which the values are stored.
         shape: what texts look like that may have a value; the others are not read one by one.
+        usual: what those look like that would have a value already if they had one.
     """
-    options = pc.MatchSubstringOptions(shape)
+
+    def matches(given: Datum, pattern: str) -> Datum:
+        return pc.call_function("match_substring_regex", [given], pc.MatchSubstringOptions(pattern))
 
     def complete(plain: Datum, given: Datum) -> Datum:
         if isinstance(plain, pa.Scalar):
@@ -95,12 +100,15 @@ def _completed(
             return pa.scalar(parse(given.as_py()), stored).cast(plain.type)
         if plain.null_count == given.null_count:
             return plain
-        rest = pc.and_(
-            plain.is_null(), pc.fill_null(pc.call_function("match_substring_regex", [given], options), False)
-        )
-        if not rest.true_count:
+        missing = pc.and_(plain.is_null(), given.is_valid())
+        texts = given.filter(missing)
+        wanted = matches(texts, shape)
+        if usual is not None:
+            wanted = pc.and_not(wanted, matches(texts, usual))
+        if not wanted.true_count:
             return plain
-        texts = given.filter(rest).dictionary_encode()
+        rest = pc.replace_with_mask(missing, missing, wanted)
+        texts = texts.filter(wanted).dictionary_encode()
         values = pa.array([parse(text) for text in texts.dictionary.to_pylist()], stored).cast(plain.type)
         return pc.replace_with_mask(plain, rest, values.take(texts.indices))
 

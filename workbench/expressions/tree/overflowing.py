@@ -7,24 +7,28 @@ rows overflow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from workbench.expressions.tree.text_times import days_of_text, micros_of_text
-
 Datum = Any
 """An Arrow array, or a scalar that stands for all rows."""
 
-_LONG = pa.int64()
+_LONG = np.dtype(np.int64)
 _HALF_TURN = 2.0**62
 """A product that wraps differs from the true one by 2**64, and the double of each by less than 2**12."""
 _TEXT_MAX = 20
 """Characters of the longest bigint."""
+_MOMENT = (
+    r"^(?:[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+    r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)-02-29)"
+    r"(?:$|[T ](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9])"
+)
+"""Texts such as ``2024-02-29``, or ``2024-02-29 23:59:59`` and a fraction, whose day and time of the day exist."""
 
 
 def with_nulls(kernel: str, type_: pa.DataType, values: Sequence[Datum]) -> Datum | None:
@@ -48,102 +52,132 @@ def with_nulls(kernel: str, type_: pa.DataType, values: Sequence[Datum]) -> Datu
         return None
 
 
-def _numbers(value: Datum) -> Any:
-    """The numbers of an array, whatever those of null rows are, or that of a scalar; None: it is null."""
-    kind = np.dtype(f"i{value.type.bit_width // 8}")
-    if isinstance(value, pa.Scalar):
-        if not value.is_valid:
-            return None
-        return kind.type(value.value if pa.types.is_temporal(value.type) else value.as_py())
-    return np.frombuffer(value.buffers()[1], kind, len(value), value.offset * kind.itemsize)
-
-
-def _array(result: Any, known: Any, type_: pa.DataType, values: Sequence[Datum]) -> pa.Array:
-    """An array of numbers that is null where `known` is false, or an operand is null."""
-    for value in values:
-        if isinstance(value, pa.Array) and value.null_count:
-            valid = value.is_valid().to_numpy(zero_copy_only=False)
-            known = valid if known is None else known & valid
-    validity = None if known is None else pa.py_buffer(np.packbits(known, bitorder="little"))
-    return pa.Array.from_buffers(type_, len(result), [validity, pa.py_buffer(result)])
-
-
 def whole(kernel: str, type_: pa.DataType) -> Callable[..., Datum | None] | None:
     """A function that computes a kernel on whole numbers, with null where the result overflows; None: there is none.
 
     It takes at least one array, of `type_` (a cast: of any whole numbers), and returns None for other operands.
     """
     steps = _WHOLE.get(kernel)
-    if steps is None or not (pa.types.is_signed_integer(type_) or pa.types.is_timestamp(type_)):
+    is_moment = pa.types.is_timestamp(type_)
+    if steps is None or not (pa.types.is_signed_integer(type_) or is_moment):
         return None
-    if pa.types.is_timestamp(type_) and kernel not in ("add_checked", "subtract_checked"):
+    if is_moment and kernel not in ("add_checked", "subtract_checked"):
         return None
-    limit = np.iinfo(f"i{type_.bit_width // 8}")
+    limits = _LIMITS[type_.bit_width]
+    accepted = (type_, pa.duration(type_.unit)) if is_moment else None if kernel == "cast" else (type_,)
 
     def run(*values: Datum) -> Datum | None:
-        if not any(isinstance(value, pa.Array) and len(value) for value in values):
-            return None
+        numbers, arrays, is_known = [], [], True
         for value in values:
-            is_whole = pa.types.is_signed_integer(value.type) if kernel == "cast" else value.type == type_
-            if not is_whole and not (pa.types.is_timestamp(type_) and value.type == pa.duration(type_.unit)):
+            of = value.type
+            if of not in accepted if accepted else not pa.types.is_signed_integer(of):
                 return None
-        numbers = [_numbers(value) for value in values]
-        if any(each is None for each in numbers):
-            return pa.nulls(max(len(value) for value in values if isinstance(value, pa.Array)), type_)
-        result, known = steps(limit, *numbers)
-        return _array(result, None if known is None or known.all() else known, type_, values)
+            kind = _LIMITS[of.bit_width].kind
+            if isinstance(value, pa.Array):
+                if not len(value):
+                    return None
+                arrays.append(value)
+                numbers.append(_numbers(value, kind))
+            elif value.is_valid:
+                numbers.append(kind.type(value.value if is_moment else value.as_py()))
+            else:
+                is_known = False
+        if not arrays:
+            return None
+        return _array(*steps(limits, *numbers), type_, arrays) if is_known else pa.nulls(len(arrays[0]), type_)
 
     return run
 
 
-def _add(limit: Any, left: Any, right: Any) -> tuple[Any, Any]:
-    for one, other in ((left, right), (right, left)):
-        if other.ndim == 0:
-            result = one + other
-            return result, (one <= limit.max - other if other >= 0 else one >= limit.min - other)
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """Of whole numbers of one width."""
+
+    kind: np.dtype[Any]
+    least: int
+    most: int
+
+
+_LIMITS = {
+    8 * width: _Limits(np.dtype(f"i{width}"), -(2 ** (8 * width - 1)), 2 ** (8 * width - 1) - 1)
+    for width in (1, 2, 4, 8)
+}
+"""By the number of bits."""
+
+
+def _numbers(array: pa.Array, kind: np.dtype[Any]) -> Any:
+    """The numbers of an array of this width, whatever those of null rows are; shape (n,)."""
+    return np.frombuffer(array.buffers()[1], kind, len(array), array.offset * kind.itemsize)
+
+
+def _array(result: Any, known: Any, type_: pa.DataType, operands: Sequence[pa.Array]) -> pa.Array:
+    """An array of numbers, or of a buffer with them, that is null where `known` is false, or an operand is null."""
+    for operand in operands:
+        if operand.null_count:
+            known &= operand.is_valid().to_numpy(zero_copy_only=False)
+    bits = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(type_, len(known), [bits, pa.py_buffer(result)])
+
+
+def _add(limits: _Limits, left: Any, right: Any) -> tuple[Any, Any]:
+    if left.ndim == 0:
+        left, right = right, left
     result = left + right
-    turned = left ^ result
-    turned &= right ^ result  # both terms have one sign, and the result another one
-    return result, None if turned.min() >= 0 else turned >= 0
+    if right.ndim:
+        turned = left ^ result
+        turned &= right ^ result  # both terms have one sign, and the result another one
+        return result, turned >= 0
+    return result, left <= limits.most - int(right) if right >= 0 else left >= limits.least - int(right)
 
 
-def _subtract(limit: Any, left: Any, right: Any) -> tuple[Any, Any]:
-    if right.ndim == 0 and right != limit.min:
-        return _add(limit, left, -right)
+def _subtract(limits: _Limits, left: Any, right: Any) -> tuple[Any, Any]:
+    if right.ndim == 0 and right != limits.least:
+        return _add(limits, left, -right)
     result = left - right
     turned = left ^ result
     turned &= left ^ right
-    return result, None if turned.min() >= 0 else turned >= 0
+    return result, turned >= 0
 
 
-def _multiply(limit: Any, left: Any, right: Any) -> tuple[Any, Any]:
-    for one, other in ((left, right), (right, left)):
-        if other.ndim == 0 and other != 0:
-            size, most = abs(int(other)), [int(limit.max), -int(limit.min)]
-            above, below = (bound // size for bound in (most if other > 0 else reversed(most)))
-            return one * other, (one <= min(above, limit.max)) & (one >= -below)
-    sizes = [max(-int(each.min()), int(each.max())) for each in (left, right)]
+def _multiply(limits: _Limits, left: Any, right: Any) -> tuple[Any, Any]:
+    if left.ndim == 0:
+        left, right = right, left
     result = left * right
-    if sizes[0] * sizes[1] <= limit.max:
-        return result, None
-    if limit.bits < _LONG.bit_width:
-        return result, np.multiply(left, right, dtype=np.int64) == result
-    near = np.multiply(left, right, dtype=np.float64)
-    near -= result
+    if right.ndim == 0:
+        size = abs(int(right))
+        if size <= 1:
+            return result, _all(left) if right >= 0 else left != limits.least
+        above, below = limits.most // size, limits.least // -size
+        if right < 0:
+            above, below = below, above
+        known = left <= above
+        known &= left >= -below
+        return result, known
+    if limits.kind.itemsize < _LONG.itemsize:
+        exact = left.astype(_LONG)
+        exact *= right
+        return result, exact == result.astype(_LONG)
+    near = left.astype(np.float64)
+    near *= near if right is left else right.astype(np.float64)
+    near -= result.astype(np.float64)
     return result, np.abs(near, out=near) < _HALF_TURN
 
 
-def _negate(limit: Any, value: Any) -> tuple[Any, Any]:
-    return -value, None if value.min() > limit.min else value > limit.min
+def _negate(limits: _Limits, value: Any) -> tuple[Any, Any]:
+    return -value, value != limits.least
 
 
-def _abs(limit: Any, value: Any) -> tuple[Any, Any]:
-    return np.abs(value), None if value.min() > limit.min else value > limit.min
+def _abs(limits: _Limits, value: Any) -> tuple[Any, Any]:
+    return np.abs(value), value != limits.least
 
 
-def _narrow(limit: Any, value: Any) -> tuple[Any, Any]:
-    result = value.astype(limit.dtype)
-    return result, result == value
+def _narrow(limits: _Limits, value: Any) -> tuple[Any, Any]:
+    result = value.astype(limits.kind)
+    return result, result.astype(value.dtype) == value if limits.kind.itemsize < value.itemsize else _all(value)
+
+
+def _all(values: Any) -> Any:
+    return np.ones(len(values), np.bool_)
 
 
 _WHOLE: dict[str, Callable[..., tuple[Any, Any]]] = {
@@ -159,9 +193,14 @@ _WHOLE: dict[str, Callable[..., tuple[Any, Any]]] = {
 def _quotient(type_: pa.DataType, left: Datum, right: Datum) -> Datum | None:
     if not pa.types.is_signed_integer(type_) or {left.type, right.type} != {type_}:
         return None
-    least = pa.scalar(-(2 ** (type_.bit_width - 1)), type_)
-    outside = pc.and_(pc.equal(left, least), pc.equal(right, pa.scalar(-1, type_)))
-    return pc.divide(pc.if_else(outside, pa.scalar(None, type_), left), right)
+    result = pc.divide(left, right)
+    if isinstance(result, pa.Scalar) or not len(result):
+        return None
+    limits = _LIMITS[type_.bit_width]
+    known = np.zeros(len(result), np.bool_)  # only the smallest number over -1 overflows
+    for value, outside in ((left, limits.least), (right, -1)):
+        known |= (_numbers(value, limits.kind) if isinstance(value, pa.Array) else value.as_py()) != outside
+    return _array(result.buffers()[1], known, type_, [result])
 
 
 def _cast(type_: pa.DataType, value: Datum) -> Datum | None:
@@ -186,6 +225,10 @@ def _from_decimal(type_: pa.DataType, value: Datum) -> Datum | None:
         most = Decimal(1).scaleb(type_.precision - type_.scale)
         most -= Decimal(1).scaleb(-max(0, source.scale, type_.scale))
         least = -most
+        if pa.types.is_decimal128(source) and pa.types.is_decimal128(type_) and type_.scale >= source.scale:
+            found = _rescaled(type_, value, int(most.scaleb(source.scale)))
+            if found is not None:
+                return found
     inside = [
         pc.less_equal(value, pa.scalar(most, source)) if _fits(most, source) else None,
         pc.greater_equal(value, pa.scalar(least, source)) if _fits(least, source) else None,
@@ -197,6 +240,18 @@ def _from_decimal(type_: pa.DataType, value: Datum) -> Datum | None:
     return pc.if_else(both, value, pa.scalar(None, source)).cast(type_)
 
 
+def _rescaled(type_: pa.DataType, value: Datum, most: int) -> Datum | None:
+    """Decimals with no fewer digits after the point, of at most `most` units; None: `most` has more than 64 bits."""
+    if most >= 2**63 or isinstance(value, pa.Scalar) or not len(value):
+        return None
+    words = np.frombuffer(value.buffers()[1], _LONG, 2 * len(value), 16 * value.offset).reshape(-1, 2)
+    units = np.ascontiguousarray(words[:, 0])
+    known = words[:, 1] == units >> 63
+    known &= units <= most
+    known &= units >= -most
+    return _array(value.cast(type_, safe=False).buffers()[1], known, type_, [value])
+
+
 def _fits(bound: Decimal, type_: pa.DataType) -> bool:
     try:
         pa.scalar(bound, type_)
@@ -205,20 +260,19 @@ def _fits(bound: Decimal, type_: pa.DataType) -> bool:
     return True
 
 
-def _moments(type_: pa.DataType, value: Datum) -> Datum | None:
-    """The moments of texts, each of which is examined once; a text may name a day that its month does not have."""
-    coded = value.dictionary_encode()
-    read = days_of_text if pa.types.is_date(type_) else partial(micros_of_text, zoned=False)
-    known = [text is not None and read(text) is not None for text in coded.dictionary.to_pylist()]
-    mask = pa.array(known, pa.bool_()).take(coded.indices)
-    return pc.if_else(mask, value, pa.scalar(None, value.type)).cast(type_)
-
-
 def _from_text(type_: pa.DataType, value: Datum) -> Datum | None:
-    if pc.max(pc.binary_length(value)).as_py() > _TEXT_MAX:
-        value = pc.replace_substring_regex(value, r"^(-?)[+]?0+(\d)", r"\1\2")
-        value = pc.if_else(pc.less_equal(pc.binary_length(value), _TEXT_MAX), value, pa.scalar(None, value.type))
+    long = pc.greater(pc.binary_length(value), _TEXT_MAX)
+    if long.true_count:
+        if pc.and_(long, pc.match_substring_regex(value, "^-?0")).true_count:
+            value = pc.replace_substring_regex(value, r"^(-?)0+(\d)", r"\1\2")
+            long = pc.greater(pc.binary_length(value), _TEXT_MAX)
+        value = pc.if_else(long, pa.scalar(None, value.type), value)
     return _from_decimal(type_, value.cast(pa.decimal128(_TEXT_MAX, 0)))
+
+
+def _moments(type_: pa.DataType, value: Datum) -> Datum | None:
+    exists = pc.match_substring_regex(value, _MOMENT)
+    return pc.if_else(exists, value, pa.scalar(None, value.type)).cast(type_)
 
 
 _MAKERS: dict[str, Callable[..., Datum | None]] = {"divide_checked": _quotient, "cast": _cast}
