@@ -37,7 +37,7 @@ from workbench.lab.bench.measuring.report import Report
 from workbench.lab.bench.measuring.suites import SUITES, cases
 from workbench.lab.bench.measuring.sweep import Sweep
 from workbench.lab.bench.measuring.trial import Setting, run_trial
-from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory
+from workbench.lab.bench.works import architectures, crowd, idle, latencies, memory, odd_rows
 from workbench.lab.bench.works.ad_events import CAMPAIGN_OF, expected_views
 from workbench.lab.bench.works.blocks import (
     BASE_MS,
@@ -712,3 +712,10 @@ def test_a_server_process_may_end_while_its_time_is_read() -> None:
     found = measured("write", 10, lambda: True, server=server)
     assert found.exact
     assert found.cpu_s > 0
+
+
+def test_odd_rows_are_null_whatever_their_share() -> None:
+    for found in odd_rows.costs(rows=200, pairs=1):
+        assert found.exact, found.describe()
+        assert found.ratios[0] == 1
+        assert json.loads(found.to_json())["ratios"] == list(found.ratios)

@@ -16,7 +16,7 @@ from workbench.lab.bench.measuring import chaos, full_speed, orderings, percenti
 from workbench.lab.bench.measuring.suites import KEYS
 from workbench.lab.bench.on_spark import campaigns, delays, histories, watching
 from workbench.lab.bench.sql_runs import run_nexmark, run_patterns
-from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory
+from workbench.lab.bench.works import architectures, batch_intervals, crowd, idle, memory, odd_rows
 from workbench.lab.bench.works.connectors import redis_watched
 from workbench.lab.bench.works.connectors.beside import Beside
 from workbench.lab.bench.works.connectors.kafka_speed import kafka_speeds
@@ -95,6 +95,15 @@ def _idle(options: argparse.Namespace) -> int:
             say(found.to_json() if options.json else found.describe())
             kept_up &= found.kept_up
     return 0 if kept_up else 1
+
+
+def _odd_rows(options: argparse.Namespace) -> int:
+    exact = True
+    for _ in range(options.repeats):
+        for found in odd_rows.costs():
+            say(found.to_json() if options.json else found.describe())
+            exact &= found.exact
+    return 0 if exact else 1
 
 
 def _intervals(options: argparse.Namespace) -> int:
@@ -189,6 +198,7 @@ APART_RUNS: dict[str, Callable[[argparse.Namespace], int]] = {
     "intervals": _intervals,
     "kafka": _beside(kafka_speeds),
     "nexmark": run_nexmark,
+    "odd-rows": _odd_rows,
     "patterns": run_patterns,
     "percentiles": _percentiles,
     "postgresql": _beside(postgresql_speeds),

