@@ -71,10 +71,11 @@ def described(error: BaseException) -> str:
 
 
 def first_line_of(error: BaseException) -> str:
-    """The first line of an error's message; stores and databases say more below it, such as the whole statement.
+    """The first line of an error's message, without a full stop; stores and databases say more below it, such as the
+    whole statement.
 
     Example:
-        >>> first_line_of(OSError("When reading: no answer\\nTraceback"))
+        >>> first_line_of(OSError("When reading: no answer.\\nTraceback"))
         'When reading: no answer'
     """
     try:
@@ -83,7 +84,7 @@ def first_line_of(error: BaseException) -> str:
         raise
     except BaseException:  # noqa: BLE001  `message_of` says what its class does
         lines = []
-    return one_line(lines[0], MESSAGE_MAX) if lines else message_of(error)
+    return one_line(lines[0].rstrip().removesuffix("."), MESSAGE_MAX) if lines else message_of(error)
 
 
 def fact_of(error: BaseException) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 import workbench as wb
 from workbench.cli import main
+from workbench.cli.scripts.program import traceback_of
 from workbench.front_ends import is_script
 
 JOBS = """
@@ -108,6 +109,18 @@ def test_the_exit_code_of_workbench_run_tells_how_all_ended(script: Script, line
     found, _, told = ended("-m", "workbench", "run", script(lines), "--of", "script")
     assert (found, "workbench/" in told) == (code, False), told
     assert words in told
+
+
+def test_a_traceback_shows_the_scripts_own_lines_alone(tmp_path: Path) -> None:
+    damaged = tmp_path / "prices.parquet"
+    damaged.write_bytes(b"PAR1 cut off")
+    with pytest.raises(wb.errors.SourceError) as raised:
+        wb.Stream.from_files(damaged)
+    told = traceback_of(raised.value)
+    files = [line for line in told.splitlines() if line.lstrip().startswith('File "')]
+    assert [f'"{__file__}"' in line for line in files] == [True], told
+    assert "; write it again" in told
+    assert ".;" not in told
 
 
 @SLOW

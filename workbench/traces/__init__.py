@@ -4,8 +4,8 @@ Belongs here: choosing the user's frames of a traceback, their text, and a trace
 Does not: the sentence of an error (``errors``, ``raised``).
 """
 
-from workbench.traces.lines import Line, lines_of
+from workbench.traces.lines import Line, is_library, lines_of
 from workbench.traces.told import told_trace
 from workbench.traces.trace import Trace
 
-__all__ = ["Line", "Trace", "lines_of", "told_trace"]
+__all__ = ["Line", "Trace", "is_library", "lines_of", "told_trace"]

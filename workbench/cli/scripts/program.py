@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from traceback import StackSummary, TracebackException
+from traceback import FrameSummary, StackSummary, TracebackException
 from types import ModuleType
 
 from workbench.origin import is_ours
+from workbench.traces import is_library
 
 
 @contextmanager
@@ -43,11 +44,20 @@ def main_program(script: Path, arguments: Sequence[str]) -> Iterator[Callable[[]
 
 
 def traceback_of(error: BaseException) -> str:
-    """The traceback of an exception without the frames of the workbench."""
+    """The traceback of an exception without the frames of the workbench, and of what it calls."""
     report = TracebackException.from_exception(error)
     left: list[TracebackException | None] = [report]
     while left:
         if (each := left.pop()) is not None:
-            each.stack = StackSummary.from_list([line for line in each.stack if not is_ours(line.filename)])
+            each.stack = StackSummary.from_list(list(_calls_of_the_script(each.stack)))
             left += [each.__cause__, each.__context__, *(each.exceptions or ())]
     return "".join(report.format())
+
+
+def _calls_of_the_script(stack: Iterable[FrameSummary]) -> Iterator[FrameSummary]:
+    """The calls that are neither in the workbench, nor in a library that it has called."""
+    inside = False
+    for call in stack:
+        inside = is_ours(call.filename) or (inside and (is_library(call.filename) or call.filename == "<string>"))
+        if not inside:
+            yield call

@@ -78,8 +78,8 @@ class FileFormat(Protocol):
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
-    """Add the file's name to errors raised in this context."""
+def reading(path: Path, fix: str = "fix the file, or declare its types with schema=...") -> Iterator[None]:
+    """Add the file's name to errors raised in this context, and the likely fix."""
     try:
         yield
     except FileNotFoundError as error:
@@ -87,8 +87,8 @@ def reading(path: Path) -> Iterator[None]:
     except (OSError, ValueError, pa.ArrowException) as error:
         if isinstance(error, OSError) and error.errno is not None:  # Arrow says of damage that it is one without
             raise SourceError(f"{path} cannot be read: {strerror(error.errno)}; {remedy(error)}") from error
-        fix = "" if isinstance(error, AdvisedError) else "; fix the file, or declare its types with schema=..."
-        raise SourceError(f"{path} cannot be read: {first_line_of(error)}{fix}") from error
+        advice = "" if isinstance(error, AdvisedError) else f"; {fix}"
+        raise SourceError(f"{path} cannot be read: {first_line_of(error)}{advice}") from error
 
 
 def open_text(path: Path) -> Any:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow.parquet as pq
 
 _DAMAGED = "the file is damaged, write it again"
+_WRITE_AGAIN = "write it again, or name its format with format=..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,13 @@ class ParquetFormat:
     """Parquet."""
 
     def schema(self, path: Path) -> pa.Schema:
-        with reading(path), _opened(path) as file:
+        with reading(path, _WRITE_AGAIN), _opened(path) as file:
             schema = file.schema_arrow.remove_metadata()
             str(schema)  # Arrow validates the bytes of names, including nested ones, only when they are converted
             return schema
 
     def parts(self, path: Path, schema: pa.Schema) -> Sequence[Part]:
-        with reading(path), _opened(path) as file:
+        with reading(path, _WRITE_AGAIN), _opened(path) as file:
             _check(path, file.schema_arrow, schema)
             stat = path.stat()
             rows = [file.metadata.row_group(index).num_rows for index in range(file.metadata.num_row_groups)]
@@ -51,7 +52,7 @@ class ParquetFormat:
         ]
 
     def batches(self, part: Part, schema: pa.Schema, skip: int) -> Iterator[pa.RecordBatch]:
-        with reading(part.path), ExitStack() as files:
+        with reading(part.path, _WRITE_AGAIN), ExitStack() as files:
             file = files.enter_context(_opened(part.path))
             if times := [name for name in int96_columns(file.schema) if name in schema.names]:
                 kinds = [schema.field(name).type for name in times]
