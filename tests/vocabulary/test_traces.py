@@ -9,6 +9,7 @@ import pytest
 
 from workbench.raised import without_frames
 from workbench.traces import Trace, lines_of, told_trace
+from workbench.traces.told import TRACEBACK
 
 
 def divide(secret: int) -> float:
@@ -120,3 +121,16 @@ def test_the_lines_of_an_exception_in_another_process_are_found_in_its_text() ->
 @pytest.mark.parametrize("text", ["", "KeyError: 'k'", "Traceback (most recent call last):\n", "x" * 1_000_000])
 def test_a_text_without_lines_of_the_user_has_no_trace(text: str) -> None:
     assert told_trace(text) == Trace()
+
+
+def test_lines_that_spark_tells_twice_are_those_of_the_original() -> None:
+    lines = '  File "/jobs/job.py", line 5, in rate\n    return 1 / row["n"]\n'
+    told = (
+        f"failed. Return Message: {TRACEBACK}"
+        '  File "/usr/lib/python3/site-packages/py4j/clientserver.py", line 644, in _call_proxy\n    return_value = 1\n'
+        f"{lines}      ^^^^\npyspark.errors.exceptions.captured.PythonException: An exception was thrown:\n"
+        f"{TRACEBACK}{lines}            ~~^~~\nZeroDivisionError: division by zero\n"
+    )
+    trace = told_trace(told)
+    assert repr(trace.original) == repr(ZeroDivisionError("division by zero"))
+    assert trace.text == lines.rstrip()

@@ -34,12 +34,13 @@ def told_trace(text: str) -> Trace:
         >>> found.original, found.text.splitlines()[-1]
         (ValueError('no'), '    return 1 / n')
     """
-    parts = []
+    parts: dict[tuple[tuple[str, int], ...], tuple[Exception, tuple[Line, ...]]] = {}
     for section in text[:_TEXT_MAX].split(TRACEBACK)[1:]:
         lines = _lines(section)
         if lines and (end := _ENDS.search(section)) is not None:
-            parts.append((_error(end[1], end[2] or ""), lines))
-    return Trace.of_parts(parts)
+            # PySpark ends its own traceback with the one that it tells of, and so names its lines twice.
+            parts[tuple((line.file, line.line) for line in lines)] = (_error(end[1], end[2] or ""), lines)
+    return Trace.of_parts(parts.values())
 
 
 def _lines(section: str) -> tuple[Line, ...]:
