@@ -111,6 +111,7 @@ class CheckpointBarrier:
         overtakes_at_us: processing time from which it overtakes records; None: never.
         behind: the number of buffers of records sent on its channel before it, if it has overtaken in-flight records;
             None: it has overtaken nothing.
+        watermark_us: the last watermark sent on its channel before it, if it has overtaken in-flight records.
         offsets: the sources save new positions (True) or those that they saved before (False) with it; None: positions
             have no clock of their own.
         outputs_only: it asks for the positions of sources and for what sinks write, not for the state of operators.
@@ -125,6 +126,7 @@ class CheckpointBarrier:
     offsets: bool | None = None
     outputs_only: bool = False
     savepoint: bool = False
+    watermark_us: int = NO_TIME
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,5 +365,8 @@ def test_the_oldest_buffers_stay_in_the_queue(pushed: int) -> None:
     channel.push(Watermark(0))
     for number in range(pushed):
         channel.push(records(number))
-    assert [buffer.batch.column(0)[0].as_py() for buffer in channel.oldest(2)] == list(range(min(pushed, 2)))
-    assert len(channel.elements) == pushed + 1
+    channel.push(Watermark(9))  # behind the barrier
+    watermark, *buffers = channel.oldest(2, 0)
+    assert watermark == Watermark(0)
+    assert [buffer.batch.column(0)[0].as_py() for buffer in buffers] == list(range(min(pushed, 2)))
+    assert len(channel.elements) == pushed + 2

@@ -4,7 +4,8 @@ nothing comes twice, and no record becomes late."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -141,12 +142,62 @@ def aligned(chance: Random, folder: Path) -> Trial:
     return trial(streams[0].union(streams[1]), rows)
 
 
+class Alarms(wb.functions.ProcessFunction):
+    """Each record sets a timer, which tells how many records of its key came before it fires."""
+
+    seen = wb.state.ValueState(pa.int64(), default=0)
+
+    def process(self, record: dict[str, Any], state: wb.state.State, ctx: wb.functions.ProcessContext) -> None:
+        assert ctx.timestamp is not None
+        state.seen += 1
+        ctx.register_event_timer(ctx.timestamp + SIZE)
+
+    def on_timer(self, time: int, state: wb.state.State, ctx: wb.functions.ProcessContext) -> dict[str, Any]:
+        return {"key": ctx.key, "time": time, "seen": state.seen}
+
+
+def timers(chance: Random, folder: Path) -> Trial:
+    """Each record carries a watermark, so it is known which records come before a timer fires."""
+    rows = drawn(chance, 60)
+    told = chance.choice(({"event_time": "t", "watermarks": wb.watermarks.punctuated("true")}, {}))
+    stream = source(chance, folder, table_of(rows), **told).with_parallelism(1)
+    if not told:
+        stream = stream.assign_timestamps("t", watermarks=wb.watermarks.punctuated("true")).with_parallelism(1)
+    if chance.random() < 0.5:
+        stream = stream.rebalance().filter("n >= 0").with_parallelism(1)
+    alarms = stream.key_by("key").process(Alarms(), {"key": pa.string(), "time": pa.int64(), "seen": pa.int64()})
+    return Trial(
+        alarms.sink_to(TableSink("out")),
+        _equal("out", Counter(alarms_of(rows))),
+        parallelisms=(chance.choice((1, 2)),),
+        on_time=False,
+    )
+
+
+def alarms_of(rows: list[Row]) -> Iterator[tuple[str | None, int, int]]:
+    """What `Alarms` tell, one record after the other."""
+    seen: Counter[str | None] = Counter()
+    waiting: set[tuple[int, str | None]] = set()
+    latest = 0
+    for row in [*rows, None]:
+        if row is not None:
+            assert row.t is not None
+            seen[row.key] += 1
+            waiting.add((row.t + SIZE, row.key))
+            latest = max(latest, row.t)
+        for time, key in sorted(waiting):
+            if row is None or time <= latest:
+                waiting.remove((time, key))
+                yield key, time, seen[key]
+
+
 TRIALS: dict[str, Callable[[Random, Path], Trial]] = {
     "files": files,
     "hybrid": hybrid,
     "punctuated": punctuated,
     "extracted": extracted,
     "aligned": aligned,
+    "timers": timers,
 }
 
 

@@ -7,16 +7,20 @@ same parallelism and the same slot sharing group. A chain runs as one task, with
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
 from workbench.errors import PlanError
 from workbench.operators.aggregates.local_aggregate import LocalAggregation, aggregates_locally
 from workbench.operators.contract.base import KeepsWindows
+from workbench.operators.event_time.timestamps import AssignTimestamps
+from workbench.plan.exact_watermarks import exact_emitters, takes_exact
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
 from workbench.plan.slots import SLOTS_PER_TASKMANAGER, assign_slots, slot_name
+from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.state.key_groups import KEY_GROUPS_MOST, default_max_parallelism
 
 LOCAL_AGGREGATE = "local aggregate"
@@ -39,6 +43,7 @@ class Edge:
         schema: of what travels: only the columns that the target reads, if it knows them.
         partitioner: of a custom exchange.
         local: what can be aggregated before the exchange; None if nothing can or nothing is gained.
+        exact: each watermark stays between the records where it was emitted, because an operator behind it sees that.
     """
 
     id: str
@@ -52,6 +57,7 @@ class Edge:
     schema: pa.Schema
     partitioner: Partitioner | None = None
     local: LocalAggregation | None = None
+    exact: bool = False
 
     @property
     def producer_uid(self) -> str:
@@ -96,6 +102,7 @@ class Vertex:
         slot_sharing_group: vertices of different groups do not share slots.
         slots: the slot of each subtask.
         ins, outs: edges, by port and by creation.
+        exact: the nodes that emit each watermark between the records where it arose.
         x, y: place in the drawing, 0 to 1.
     """
 
@@ -107,6 +114,7 @@ class Vertex:
     slots: tuple[int, ...] = ()
     ins: list[Edge] = field(default_factory=list)
     outs: list[Edge] = field(default_factory=list)
+    exact: frozenset[Node] = frozenset()
     x: float = 0.0
     y: float = 0.5
 
@@ -135,6 +143,18 @@ class Vertex:
         """The uids of its operators, followed by `LOCAL_AGGREGATE` if large batches are aggregated."""
         local = any(edge.local is not None for edge in self.outs)
         return (*self.uids, LOCAL_AGGREGATE) if local else tuple(self.uids)
+
+    @property
+    def watermarks(self) -> WatermarkStrategy | None:
+        """How its source derives event time."""
+        head = self.nodes[0]
+        strategy = head.watermarks
+        return strategy.exactly() if strategy is not None and head in self.exact else strategy
+
+    def spec_of(self, node: Node) -> Any:
+        """What one of its nodes runs."""
+        spec = node.spec
+        return spec.exactly() if isinstance(spec, AssignTimestamps) and node in self.exact else spec
 
     def partner(self) -> Vertex | None:
         """The vertex whose records this one receives subtask by subtask, without an exchange between subtasks."""
@@ -253,11 +273,14 @@ def build_physical_graph(
             vertices.append(vertex)
         home[node] = vertex
     edges: list[Edge] = []
+    exact = exact_emitters(graph)
     for vertex in vertices:
+        vertex.exact = exact.intersection(vertex.nodes)
+        seen = takes_exact(vertex.nodes[0], exact)
         for port, item in enumerate(vertex.nodes[0].inputs):
             schema = travelling(graph, item, vertex.nodes[0])
             local = _local(graph, item, vertex, schema) if local_aggregation else None
-            edges.append(_connect(item, home[item.node], vertex, port, edges, schema, local))
+            edges.append(_connect(item, home[item.node], vertex, port, edges, schema, local, exact=seen))
     slots = assign_slots(vertices)
     physical = PhysicalGraph(tuple(vertices), tuple(edges), graph, slots, max_parallelism, slots_per_taskmanager)
     if physical.channels > CHANNELS_MOST:
@@ -290,6 +313,8 @@ def _connect(
     edges: list[Edge],
     schema: pa.Schema,
     local: LocalAggregation | None,
+    *,
+    exact: bool,
 ) -> Edge:
     exchange = item.exchange or _chosen(item, source, target)
     if exchange == "forward" and source.parallelism != target.parallelism:
@@ -301,7 +326,9 @@ def _connect(
     keys = () if exchange == "forward" else item.keys
     twins = sum(edge.source is source and edge.target is target for edge in edges)
     edge_id = f"{source.id}->{target.id}" + (f"#{twins + 1}" if twins else "")
-    edge = Edge(edge_id, source, target, item.node, item.tag, port, exchange, keys, schema, item.partitioner, local)
+    edge = Edge(
+        edge_id, source, target, item.node, item.tag, port, exchange, keys, schema, item.partitioner, local, exact
+    )
     source.outs.append(edge)
     target.ins.append(edge)
     return edge

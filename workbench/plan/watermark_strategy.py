@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from workbench.operators.event_time.punctuated import exactly
 from workbench.operators.event_time.watermarks import Bounded, Ingestion, Watermarks
 
 
@@ -24,6 +25,10 @@ class WatermarkStrategy:
     align: str | None = None
     max_drift_us: int | None = None
     aligned: bool = True
+
+    def exactly(self) -> WatermarkStrategy:
+        """The same, with every watermark directly behind its own record."""
+        return replace(self, watermarks=exactly(self.watermarks))
 
     @property
     def by_ingestion(self) -> bool:

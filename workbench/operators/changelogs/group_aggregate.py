@@ -101,6 +101,10 @@ class GroupAggregate:
         names = ", ".join(aggregation.describe() for _, aggregation in self.aggregates)
         return f"{names or 'distinct'} {by}"
 
+    def sees_watermarks(self) -> bool:
+        """It does if a watermark makes it forget."""
+        return self.ttl_us is not None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema = inputs[0]
 

@@ -112,6 +112,10 @@ class RegularJoin:
         said = self.columns.describe()
         return said if self.emitted == "pairs" else said.replace("inner join", f"{self.emitted} join")
 
+    def sees_watermarks(self) -> bool:
+        """It does if a watermark makes it forget."""
+        return self.ttl_us is not None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _RegularJoin(self, inputs)
 

@@ -154,6 +154,10 @@ class KeyedChanges:
     def describe(self) -> str:
         return f"by {', '.join(self.keys)}, flags in {self.op}"
 
+    def sees_watermarks(self) -> bool:
+        """It does if a watermark makes it forget."""
+        return self.ttl_us is not None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema = inputs[0]
 

@@ -59,6 +59,10 @@ class TemporalJoin:
     def describe(self) -> str:
         return f"{self.columns.describe()}, the latest"
 
+    def sees_watermarks(self) -> bool:
+        """It does if a watermark makes it forget."""
+        return self.ttl_us is not None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _TemporalJoin(self, inputs)
 

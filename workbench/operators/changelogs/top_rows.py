@@ -96,6 +96,10 @@ class TopRows:
         first = "last" if self.last_wins and not self.order else "first"
         return f"{first if self.limit == 1 else f'{first} {self.limit}'}{by} by {order}"
 
+    def sees_watermarks(self) -> bool:
+        """It does if a watermark makes it forget."""
+        return self.ttl_us is not None
+
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         schema = inputs[0]
         if self.ttl_us is None or not self.keys:

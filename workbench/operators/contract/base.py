@@ -266,6 +266,15 @@ class KeepsWindows(Protocol):
 
 
 @runtime_checkable
+class SeesWatermarks(Protocol):
+    """A spec of an operator that may see which of the records that are not late came before a watermark."""
+
+    def sees_watermarks(self) -> bool:
+        """Whether its results can change when a watermark comes later among the records, and makes none of them
+        late."""
+
+
+@runtime_checkable
 class ReadsColumns(Protocol):
     """A spec that knows which input columns it reads; the planner leaves the others out of the exchange."""
 

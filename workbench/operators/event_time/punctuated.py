@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,9 +24,11 @@ class Punctuated:
     Args:
         mark: of a boolean type, it marks records behind which no record at or before their own event time follows; of a
             time type (or int64 microseconds), its value is the watermark, null where a record carries none.
+        exact: every watermark takes effect directly behind its own record.
     """
 
     mark: str | Expression
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.mark, str | Expression):
@@ -36,19 +38,20 @@ class Punctuated:
         return f"marked by {self.mark if isinstance(self.mark, str) else self.mark.sql}"
 
     def create(self, schema: pa.Schema) -> WatermarkGenerator:
-        return PunctuatedGenerator(compile_expression(self.mark, schema))
+        return PunctuatedGenerator(compile_expression(self.mark, schema), exact=self.exact)
 
 
 class PunctuatedGenerator(WatermarkGenerator):
     """Finds the marked records.
 
     A watermark that makes a later record of the same batch late takes effect directly behind its own record, so that
-    the way records are cut into batches does not decide which are late; others may wait for the end of the batch.
+    the way records are cut into batches does not decide which are late; others may wait for the end of the batch,
+    unless an operator downstream can see which records came before them.
     """
 
     asks_clock = False
 
-    def __init__(self, mark: Compiled) -> None:
+    def __init__(self, mark: Compiled, *, exact: bool = False) -> None:
         kind = mark.type
         self._boolean = pa.types.is_boolean(kind)
         if not (self._boolean or holds_times(kind)):
@@ -57,6 +60,7 @@ class PunctuatedGenerator(WatermarkGenerator):
                 "as a timestamp, a date or int64 microseconds"
             )
         self._mark = mark
+        self._exact = exact
         self._reached_us = NO_TIME
 
     def observe(self, records: Records) -> Marks:
@@ -71,6 +75,8 @@ class PunctuatedGenerator(WatermarkGenerator):
             return ()
         places, reached = places[grown], reached[1:][grown]
         self._reached_us = int(reached[-1])
+        if self._exact:
+            return list(zip((places + 1).tolist(), reached.tolist(), strict=True))
         known = np.where(times == NO_TIME, MAX_TIME, times)
         lowest_after = np.append(np.minimum.accumulate(known[::-1])[::-1], MAX_TIME)[places + 1]
         needed = lowest_after <= reached
@@ -94,6 +100,16 @@ class PunctuatedGenerator(WatermarkGenerator):
         self._reached_us = max(self._reached_us, made(int, state, "the watermark"))
 
     go_on = restore
+
+
+def exactly(watermarks: Watermarks) -> Watermarks:
+    """The same policy, with every watermark directly behind its own record.
+
+    Example:
+        >>> exactly(punctuated("true"))
+        Punctuated(mark='true', exact=True)
+    """
+    return replace(watermarks, exact=True) if isinstance(watermarks, Punctuated) else watermarks
 
 
 def punctuated(mark: str | Expression) -> Watermarks:

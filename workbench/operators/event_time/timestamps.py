@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, cast
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from workbench.elements import Records, event_times, holds_times
 from workbench.errors import ExpressionError
 from workbench.expressions import Compiled, Expression, compile_expression
 from workbench.operators.contract.base import EventTimeOutput, Json, Operator, OperatorContext, Output, Snapshot
+from workbench.operators.event_time.punctuated import exactly
 from workbench.operators.event_time.watermarks import (
     WATERMARK_INTERVAL_US,
     Ingestion,
@@ -52,6 +53,10 @@ class AssignTimestamps:
         self._compile(inputs[0])
         self.watermarks.create(inputs[0])
         return inputs[0]
+
+    def exactly(self) -> AssignTimestamps:
+        """The same, with every watermark directly behind its own record."""
+        return replace(self, watermarks=exactly(self.watermarks))
 
     def describe(self) -> str:
         how = self.watermarks.describe()

@@ -160,6 +160,11 @@ class ConnectedProcess(Process):
     def create(self, inputs: Sequence[pa.Schema]) -> Operator:
         return _ConnectedLogic(self, inputs)
 
+    def sees_watermarks(self) -> bool:
+        """It does if timers fire, or if a function can read event time."""
+        assert isinstance(self.function, CoProcessFunction)
+        return type(self.function).on_timer is not ProcessFunction.on_timer or any(self.takes_context())
+
     def wants_context(self) -> bool:
         """Event times are always read: one of the functions may use them."""
         return True

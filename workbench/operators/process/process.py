@@ -99,6 +99,12 @@ class Process:
         """The state by name."""
         return declared_state(self.function, self.state, self.origin)
 
+    def sees_watermarks(self) -> bool:
+        """It does if timers fire, or if the function can read event time."""
+        function = self.function
+        timers = isinstance(function, ProcessFunction) and type(function).on_timer is not ProcessFunction.on_timer
+        return timers or self.wants_context()
+
     def wants_context(self) -> bool:
         """Whether the function takes a context."""
         function = self.function

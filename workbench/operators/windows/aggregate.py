@@ -79,6 +79,10 @@ class WindowAggregate:
         aggregated = {item.column for _, item in self.aggregates if item.column is not None}
         return frozenset(self.keys) | aggregated | self._settings.columns_read()
 
+    def sees_watermarks(self) -> bool:
+        """It does if the windows do."""
+        return self._settings.sees_watermarks()
+
     def windows_kept(self) -> str:
         """The layout of the windows."""
         return self._settings.layout()

@@ -70,6 +70,10 @@ class WindowApply:
     def side_schemas(self, inputs: Sequence[pa.Schema]) -> Mapping[str, pa.Schema]:
         return {} if self.late_tag is None else {self.late_tag: inputs[0]}
 
+    def sees_watermarks(self) -> bool:
+        """It does if the windows do."""
+        return self.settings.sees_watermarks()
+
     def windows_kept(self) -> str:
         """The layout of the windows."""
         return self.settings.layout()

@@ -128,6 +128,12 @@ class WindowSettings:
             and (self.trigger.every_us is None or self.trigger.every_in == "processing")
         )
 
+    def sees_watermarks(self) -> bool:
+        """Whether results show which records that are not late came before a watermark: windows that end are over for
+        all of these records, but other firings are between them."""
+        trigger = self.trigger
+        return isinstance(trigger, Trigger) or (trigger.every_us is not None and trigger.every_in == "event")
+
     def places(self) -> Places:
         """Create the logic that finds the entries of records."""
         if isinstance(self.window, Session):

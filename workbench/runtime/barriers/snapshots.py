@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from workbench.durations import MAX_TIME
@@ -240,11 +240,7 @@ class Snapshots:
 
     def _overtake(self, barrier: CheckpointBarrier) -> tuple[InFlight, ...]:
         self._sent, self.due_us = [], MAX_TIME
-        return tuple(
-            InFlight(channel.flow, buffers, held=True)
-            for output in self._outputs
-            for channel, buffers in output.overtake(barrier)
-        )
+        return tuple(held for output in self._outputs for held in output.overtake(barrier))
 
     def _send_behind(self, barrier: CheckpointBarrier) -> tuple[InFlight, ...]:
         for output in self._outputs:
@@ -252,11 +248,7 @@ class Snapshots:
         self._sent, self.due_us = [], MAX_TIME
         if barrier.overtakes_at_us is not None:
             self.due_us = barrier.overtakes_at_us
-            self._sent = [
-                (channel, replace(barrier, behind=channel.buffers_sent))
-                for output in self._outputs
-                for channel in output.channels
-            ]
+            self._sent = [(channel, channel.ahead(barrier)) for output in self._outputs for channel in output.channels]
         return ()
 
 

@@ -5,8 +5,9 @@ waiting for the other channels. So checkpoints are fast even under backpressure.
 part of the checkpoint:
 
 * on each channel, the buffers that the sender sent before the barrier and that the task had not received at its
-snapshot. Where the barrier has arrived, they are in the queue and are taken from there at once. Where it has not, the
-task keeps processing the channel and logs what it receives until the barrier arrives.
+snapshot, with the watermarks between them. Where the barrier has arrived, they are in the queue and are taken from
+there at once. Where it has not, the task keeps processing the channel and logs what it receives until the barrier
+arrives.
 * what the senders had not shipped; they report it themselves (``snapshots.py``).
 
 The running job shares these buffers; they are not copied. Each barrier carries the number of buffers sent before it,
@@ -15,13 +16,14 @@ so finding the in-flight buffers takes a subtraction and no search (I1).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from workbench.elements import CheckpointBarrier
+from workbench.elements import CheckpointBarrier, Element
 from workbench.runtime.barriers.aligned import Begun
 from workbench.runtime.barriers.fault_tolerance import FaultTolerance
 from workbench.runtime.barriers.snapshots import Arrival, Copied, Takes
-from workbench.runtime.exchange.in_flight import InFlight
+from workbench.runtime.exchange.in_flight import InFlight, between
 from workbench.runtime.exchange.input_gate import InputChannel, InputGate
 
 
@@ -78,11 +80,11 @@ class UnalignedBarriers:
         collecting = self._collecting
         assert collecting is not None
         if channel in collecting.waiting:
-            buffers = channel.log or []
+            elements = channel.log or []
             if barrier.behind is not None:
-                buffers += channel.channel.oldest(barrier.behind - channel.channel.buffers_received)
-            if buffers:
-                collecting.found.append(InFlight(channel.channel.flow, tuple(buffers)))
+                before = barrier.behind - channel.channel.buffers_received
+                elements += channel.channel.oldest(before, barrier.watermark_us)
+            self._keep(channel, elements, collecting)
             self._no_longer(channel, collecting)
         self._report_if_whole(now_us)
 
@@ -90,8 +92,7 @@ class UnalignedBarriers:
         """The ended channel delivers no barrier; what it has delivered since the snapshot was in flight."""
         collecting = self._collecting
         if collecting is not None and channel in collecting.waiting:
-            if channel.log:
-                collecting.found.append(InFlight(channel.channel.flow, tuple(channel.log)))
+            self._keep(channel, channel.log or [], collecting)
             self._no_longer(channel, collecting)
             self._report_if_whole(now_us)
 
@@ -106,6 +107,11 @@ class UnalignedBarriers:
             for channel in self._collecting.waiting:
                 channel.log = None
             self._collecting = None
+
+    def _keep(self, channel: InputChannel, elements: Sequence[Element], collecting: _Collecting) -> None:
+        piece = between(channel.channel.flow, elements)
+        if piece is not None:
+            collecting.found.append(piece)
 
     def _no_longer(self, channel: InputChannel, collecting: _Collecting) -> None:
         channel.log = None

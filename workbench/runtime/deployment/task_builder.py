@@ -92,7 +92,7 @@ class TaskBuilder:
             return make(inputs=inputs, **shared)
         reader = self._reader()
         head = self.vertex.nodes[0]
-        shared |= {"reader": reader, "schema": head.schema, "watermarks": head.watermarks, "reading": reading}
+        shared |= {"reader": reader, "schema": head.schema, "watermarks": self.vertex.watermarks, "reading": reading}
         if self.anchors is None:
             read = SourceTask if parts is None else parts.source_task
             task = read(**shared)
@@ -134,9 +134,9 @@ class TaskBuilder:
         return links
 
     def _operator(self, node: Node, uid: str) -> Any:
-        spec: Any = node.spec
         if node.role == "source":
             return Emitter()
+        spec = self.vertex.spec_of(node)
         if node.role == "sink":
             sink: Operator = spec.create(node.inputs[0].schema)
             parts = self.services.parts
@@ -189,12 +189,18 @@ class TaskBuilder:
         )
         if self.anchors is not None and not is_of_acks(edge):
             output: EdgeOutput = TrackedOutput(
-                self.anchors, tracked(edge).schema, own, edge.exchange, self._splitter(tracked(edge)), *rest
+                self.anchors,
+                tracked(edge).schema,
+                own,
+                edge.exchange,
+                self._splitter(tracked(edge)),
+                *rest,
+                exact=edge.exact,
             )
         else:
             full = edge.producer.schema if edge.tag is None else edge.producer.side_schemas.get(edge.tag, edge.schema)
             names = edge.schema.names if len(edge.schema) < len(full) else None
-            output = EdgeOutput(own, edge.exchange, self._splitter(edge), names, *rest)
+            output = EdgeOutput(own, edge.exchange, self._splitter(edge), names, *rest, exact=edge.exact)
         link = links[edge.producer]
         if edge.tag is None:
             link.edges.append(output)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
-from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.durations import NO_TIME
+from workbench.elements import CheckpointBarrier, Element, Records, Watermark
 from workbench.runtime.exchange.buffer_bytes import EVENT_TIME_BITS, FREE, BufferBytes
 from workbench.runtime.exchange.in_flight import Flow
 
@@ -61,6 +63,7 @@ class Channel:
         attention: of the receiving task.
         preaggregates: some buffers may be aggregated before they are sent.
         full: the sending task's channels that had no credit left at their last push.
+        watermark_us: the last watermark sent; NO_TIME before the first.
     """
 
     __slots__ = (
@@ -88,6 +91,7 @@ class Channel:
         "sender",
         "source",
         "target",
+        "watermark_us",
     )
 
     def __init__(
@@ -112,6 +116,7 @@ class Channel:
         self._ready, self._at = _NO_GATE, 0
         self.full: set[Channel] = set()
         self.elements: deque[Element] = deque()
+        self.watermark_us = NO_TIME
         self.buffers_sent = 0
         self.records_sent = 0
         self.buffers_received = 0
@@ -145,6 +150,8 @@ class Channel:
                 weight = self._buffer_bytes.of(element)
                 self._weights.append(weight)
                 self.bytes_sent += weight
+        elif type(element) is Watermark:
+            self.watermark_us = element.timestamp_us
         self.elements.append(element)
         self._ready[self._at] = 1
         if self.receiver.parked:
@@ -169,6 +176,10 @@ class Channel:
                 self.sender.wake()
         return element
 
+    def ahead(self, barrier: CheckpointBarrier) -> CheckpointBarrier:
+        """The barrier that overtakes everything sent so far."""
+        return replace(barrier, behind=self.buffers_sent, watermark_us=self.watermark_us)
+
     def overtake(self, barrier: CheckpointBarrier) -> None:
         """Put a barrier ahead of all in-flight records (the sender's side); `behind` of the barrier counts them."""
         self.elements.appendleft(barrier)
@@ -185,15 +196,25 @@ class Channel:
         self.buffers_received, self.records_received = self.buffers_sent, self.records_sent
         self.bytes_received = self.bytes_sent
 
-    def oldest(self, buffers: int) -> tuple[Records, ...]:
-        """The next `buffers` buffers of records, which stay in the queue (the receiver's side)."""
+    def oldest(self, buffers: int, watermark_us: int) -> tuple[Records | Watermark, ...]:
+        """The next `buffers` buffers of records, with the watermarks between them and those up to `watermark_us` behind
+        them; all stay in the queue (the receiver's side)."""
         while True:
             try:
                 queued = tuple(self.elements)
                 break
             except RuntimeError:  # the sender pushed in the meantime, which happens a few times at most
                 continue
-        return tuple(element for element in queued if type(element) is Records)[:buffers]
+        found: list[Records | Watermark] = []
+        for element in queued:
+            if type(element) is Records:
+                if not buffers:
+                    break
+                buffers -= 1
+                found.append(element)
+            elif type(element) is Watermark and element.timestamp_us <= watermark_us:
+                found.append(element)
+        return tuple(found)
 
     @property
     def queued_buffers(self) -> int:

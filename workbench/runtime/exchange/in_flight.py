@@ -2,14 +2,16 @@
 
 An unaligned barrier overtakes records. They belong to no task's state, so the checkpoint stores them: on each channel
 the buffers that the sender had sent before the barrier and that the receiver had not taken before its snapshot, and
-what the sender had not shipped yet. Only records are stored: watermarks are sent again after them.
+what the sender had not shipped yet. The watermarks between them are stored, too, because timers fire and records are
+late at their places; but not the one at the end of the input, which may be continued.
 
 They are in the task's file as tables of a pseudo-operator, next to other state that belongs to the task and to no
-operator.
+operator; watermarks are beside the tables.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import partial
@@ -19,7 +21,8 @@ from typing import cast
 import numpy as np
 import pyarrow as pa
 
-from workbench.elements import Records
+from workbench.durations import MAX_TIME
+from workbench.elements import Element, Records, Watermark
 from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.operators.contract.base import Json, Snapshot
 from workbench.operators.snapshots.pieces import table_in, value_in
@@ -29,8 +32,12 @@ TASK = "$task"
 TIMES = "$event_time"
 """The column of the event times of in-flight records."""
 _PIECES = "in_flight"
+_MARKS = "in_flight_watermarks"
 _EARLY = "early"
 _Piece = tuple[str, str | None, str, int, int, int, int, bool]
+_Marked = tuple[str, str | None, str, int, int, int, int, bool, tuple[tuple[int, int], ...]]
+Marks = tuple[tuple[int, int], ...]
+"""The watermarks between records: the number of records before each one, and its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +69,13 @@ class InFlight:
         flow: the channel they were on.
         buffers: the records.
         held: the sender had not shipped them yet.
+        marks: the watermarks between and behind them.
     """
 
     flow: Flow
     buffers: tuple[Records, ...]
     held: bool = False
+    marks: Marks = ()
 
     @property
     def rows(self) -> int:
@@ -78,6 +87,43 @@ class InFlight:
         """Bytes in them."""
         return sum(buffer.nbytes for buffer in self.buffers)
 
+    def in_order(self) -> Iterator[Records | int]:
+        """The records, cut at the watermarks, and the watermarks between them."""
+        marks = deque(self.marks)
+        passed = 0
+        for buffer in self.buffers:
+            done, rows = 0, len(buffer)
+            while marks and marks[0][0] < passed + rows:
+                place, watermark_us = marks.popleft()
+                if place > passed + done:
+                    yield buffer.slice(done, place - passed - done)
+                    done = place - passed
+                yield watermark_us
+            yield buffer.slice(done, rows - done) if done else buffer
+            passed += rows
+        for _, watermark_us in marks:
+            yield watermark_us
+
+
+def between(flow: Flow, elements: Sequence[Element]) -> InFlight | None:
+    """The records and watermarks among the elements of a channel; None if there are none."""
+    buffers: list[Records] = []
+    marks: list[tuple[int, int]] = []
+    rows = 0
+    for element in elements:
+        if type(element) is Records:
+            buffers.append(element)
+            rows += len(element)
+        elif type(element) is Watermark:
+            marks.append((rows, element.timestamp_us))
+    kept = lasting(marks)
+    return InFlight(flow, tuple(buffers), marks=kept) if buffers or kept else None
+
+
+def lasting(marks: Iterable[tuple[int, int]]) -> Marks:
+    """The watermarks except the one at the end of the input, behind which a later run may read more."""
+    return tuple(mark for mark in marks if mark[1] != MAX_TIME)
+
 
 def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
     """What is stored of the task itself; usually nothing.
@@ -88,6 +134,10 @@ def saved(task: str, pieces: Sequence[InFlight], early: int) -> Snapshot:
         early: records in its state that arrived behind the barrier.
     """
     snapshot: Snapshot = {}
+    if marked := [piece for piece in pieces if piece.marks]:
+        snapshot[_MARKS] = [
+            [*astuple(piece.flow), piece.held, [list(mark) for mark in piece.marks]] for piece in marked
+        ]
     pieces = [alike for piece in pieces for alike in _of_one_kind(piece)]
     if pieces:
         snapshot[_PIECES] = cast(Json, [[*astuple(piece.flow), piece.held] for piece in pieces])
@@ -109,12 +159,32 @@ def restored(snapshots: Iterable[Snapshot]) -> list[InFlight]:
 
     What had been sent comes before what its sender still held, whichever task stored it.
     """
-    found: list[InFlight] = []
+    found: dict[tuple[Flow, bool], InFlight] = {}
     for snapshot in snapshots:
-        for (producer, tag, consumer, port, sender, receiver, receivers, held), table in pieces_in(snapshot):
-            flow = Flow(producer, tag, consumer, port, sender, receiver, receivers)
-            found.append(InFlight(flow, tuple(as_buffers(table)), held))
-    return sorted(found, key=lambda piece: piece.held)
+        for place, table in pieces_in(snapshot):
+            flow, held = key = _key(place)
+            before = found[key].buffers if key in found else ()
+            found[key] = InFlight(flow, (*before, *as_buffers(table)), held)
+        for place, marks in _marks_in(snapshot):
+            flow, held = key = _key(place)
+            found[key] = InFlight(flow, found[key].buffers if key in found else (), held, marks)
+    return sorted(found.values(), key=lambda piece: piece.held)
+
+
+def _key(place: _Piece) -> tuple[Flow, bool]:
+    producer, tag, consumer, port, sender, receiver, receivers, held = place
+    return Flow(producer, tag, consumer, port, sender, receiver, receivers), held
+
+
+def _marks_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, Marks]]:
+    """The watermarks of one task as they are written; versions before this one wrote none."""
+    if _MARKS not in snapshot:
+        return
+    for *piece, marks in value_in(snapshot, _MARKS, tuple[_Marked, ...]):
+        places = [place for place, _ in marks]
+        if min(places, default=0) < 0 or places != sorted(places):
+            raise ValueError(f"{_MARKS} has the places {places}: they must grow")
+        yield cast(_Piece, tuple(piece)), marks
 
 
 def pieces_in(snapshot: Snapshot) -> Iterator[tuple[_Piece, pa.Table]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from workbench.durations import MAX_TIME, NO_TIME
-from workbench.elements import CheckpointBarrier, Element, Records
+from workbench.elements import CheckpointBarrier, Element
 from workbench.runtime.exchange.channel import Attention, Channel
 
 
@@ -19,8 +19,8 @@ class InputChannel:
         blocked: the channel is not polled, because its barrier has arrived and others' have not.
         blocked_us: when that began, for observers.
         finished: the channel has ended.
-        log: while a checkpoint that has overtaken this channel's records waits for its barrier: the buffers received
-            since the snapshot.
+        log: while a checkpoint that has overtaken this channel's records waits for its barrier: the buffers and
+            watermarks received since the snapshot.
     """
 
     __slots__ = ("blocked", "blocked_us", "channel", "finished", "idle", "log", "port", "watermark_us")
@@ -33,7 +33,7 @@ class InputChannel:
         self.blocked = False
         self.blocked_us = 0
         self.finished = False
-        self.log: list[Records] | None = None
+        self.log: list[Element] | None = None
 
 
 class InputGate:

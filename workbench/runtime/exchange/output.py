@@ -4,7 +4,8 @@ An output keeps one pending buffer for each channel. It ships a buffer when it i
 passed since its first record, or when a barrier or the end must be sent. Watermarks and latency markers travel inside
 the flow: they ship with the pending buffer whose records they follow, so that they do not defeat the buffer timeout.
 Further records may join that buffer, ahead of its watermark, as long as none of them is late. So neither late records
-nor the content of windows depend on the buffer timeout.
+nor the content of windows depend on the buffer timeout. On an exact edge none may join it, because an operator behind
+it can see which records came before each watermark.
 
 One step may produce more than a buffer: a window that fires emits a row for every key. Rows that exceed the pool stay
 in the pending buffer as a *backlog*, uncut, and ship as the receiver makes room; meanwhile the task takes no input. So
@@ -14,13 +15,13 @@ in-flight data never exceeds the pool, one buffer for each channel and one step'
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import CheckpointBarrier, Element, LatencyMarker, Records, Watermark
 from workbench.operators.aggregates.local_aggregate import LocalAggregate
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.exchange.fills import Fills
+from workbench.runtime.exchange.in_flight import InFlight, lasting
 from workbench.runtime.exchange.marker_route import MarkerRoute
 from workbench.runtime.exchange.output_pool import OutputPool
 from workbench.runtime.exchange.pending_buffer import PendingBuffer, first_size
@@ -42,6 +43,7 @@ class EdgeOutput:
         now_us: reads the injected clock.
         buffer_size, ship_after_us, debloat_target_us: see `Settings`.
         local: aggregates batches before they are spread by key.
+        exact: each watermark stays between the records where it was emitted.
 
     Attributes:
         arrived_us: arrival time of the records that are sent now, if they arrived before this moment; else 0.
@@ -54,6 +56,7 @@ class EdgeOutput:
     __slots__ = (
         "_buffer_size",
         "_columns",
+        "_exact",
         "_next",
         "_now_us",
         "_partitioner",
@@ -83,6 +86,8 @@ class EdgeOutput:
         ship_after_us: int | None,
         debloat_target_us: int | None = None,
         local: LocalAggregate | None = None,
+        *,
+        exact: bool = False,
     ) -> None:
         self.channels = tuple(channels)
         sizes, now = (first_size(buffer_size, debloat_target_us), buffer_size), now_us()
@@ -95,6 +100,7 @@ class EdgeOutput:
         self.arrived_us = 0
         self.fills = Fills()
         self._buffer_size = buffer_size
+        self._exact = exact
         self._now_us = now_us
         self._next = 0
         self._spreader: Spreader | None = None
@@ -290,11 +296,17 @@ class EdgeOutput:
             self._seal(pending, target)
 
     def _make_way(self, pending: PendingBuffer, earliest_us: int, now_us: int, *, preaggregated: bool) -> None:
-        """Ship a watermark for which one of the next rows is late, or what cannot be in one buffer with them."""
+        """Ship a watermark that the next rows must not precede, or what cannot be in one buffer with them; without
+        room, let them be in a later buffer."""
         other = pending.preaggregated is not preaggregated and pending.rows > 0
-        if (other or earliest_us <= pending.watermark_us) and not pending.over and self._has_free():
+        behind = pending.watermark_us != NO_TIME and (self._exact or earliest_us <= pending.watermark_us)
+        if not (other or behind):
+            return
+        if not pending.over and self._has_free():
             self._ship_and_fit(pending, now_us)
-        # Without room a watermark also waits behind the next rows, which is safe.
+        elif behind:
+            self._seal(pending, pending.target)
+            pending.cut()
 
     def _append(self, pending: PendingBuffer, records: Records, *, preaggregated: bool = False) -> None:
         now = self._now_us()
@@ -367,10 +379,17 @@ class EdgeOutput:
         """Send a watermark to every channel, behind the records that came before it."""
         self.watermark_us = watermark.timestamp_us
         for pending in self.pending:
-            if pending.rows:
-                pending.follow(watermark)
-            else:
-                pending.channel.push(watermark)
+            self._follow(pending, watermark)
+
+    def resend_watermark(self, target: int, watermark_us: int) -> None:
+        """Send a watermark of a checkpoint's in-flight data to the one subtask that had yet to receive it."""
+        self._follow(self.pending[target], Watermark(watermark_us))
+
+    def _follow(self, pending: PendingBuffer, watermark: Watermark) -> None:
+        if pending.rows:
+            pending.follow(watermark)
+        else:
+            pending.channel.push(watermark)
 
     def emit_marker(self, marker: LatencyMarker, turn: int, *, behind: bool = False) -> None:
         """Send a latency marker to one channel, chosen by `turn`.
@@ -402,19 +421,19 @@ class EdgeOutput:
         for pending in self.pending:
             self._ship(pending)
 
-    def overtake(self, barrier: CheckpointBarrier) -> list[tuple[Channel, tuple[Records, ...]]]:
+    def overtake(self, barrier: CheckpointBarrier) -> list[InFlight]:
         """Send a barrier to every channel, ahead of all in-flight records; what has not been shipped stays.
 
         Returns:
-            The overtaken buffers that have not been shipped, by channel: they belong to the checkpoint.
+            The overtaken records and watermarks that have not been shipped: they belong to the checkpoint.
         """
-        held: list[tuple[Channel, tuple[Records, ...]]] = []
+        held: list[InFlight] = []
         for target, pending in enumerate(self.pending):
             self._seal(pending, target)
             channel = pending.channel
             if pending.parts:
-                held.append((channel, tuple(pending.parts)))
-            channel.overtake(replace(barrier, behind=channel.buffers_sent))
+                held.append(InFlight(channel.flow, tuple(pending.parts), held=True, marks=lasting(pending.marks())))
+            channel.overtake(channel.ahead(barrier))
         return held
 
     def send_to(self, target: int, records: Records) -> None:

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from workbench.durations import NO_TIME
 from workbench.elements import LatencyMarker, Records, Watermark
-from workbench.operators.aggregates.preaggregated import is_preaggregated
 from workbench.runtime.exchange.channel import Channel
 
 SMALLEST_BUFFER = 256
@@ -40,18 +39,18 @@ class PendingBuffer:
         since_us: when its first record arrived, 1 at the earliest; 0 while it is empty.
         preaggregated: the last rows are already aggregated.
         target: index of the channel in its output.
-        watermark_us: the last watermark that waits in it; NO_TIME: none.
+        watermark_us: the last watermark that waits in it and that further rows may precede; NO_TIME: none.
     """
 
     __slots__ = (
         "_arrived",
         "_behind",
         "_burst",
+        "_cuts",
         "_left_at_once",
         "_marked",
         "_measured_us",
         "_shipped",
-        "_turns",
         "channel",
         "largest",
         "parts",
@@ -67,7 +66,7 @@ class PendingBuffer:
         self._arrived = 0
         self._burst = 0
         self._measured_us = now_us
-        self._turns = 0
+        self._cuts: deque[int] = deque()  # rows of the channel behind which a buffer ends, in any case
         self.channel = channel
         self.target = target
         self.size = size
@@ -85,20 +84,26 @@ class PendingBuffer:
 
     @property
     def over(self) -> bool:
-        """Whether it holds more than fits into one buffer, which holds either records or preaggregated rows."""
-        return self.rows > self.largest or self._turns > 0
+        """Whether it holds more than fits into one buffer: too many rows, or a cut between them."""
+        return self.rows > self.largest or len(self._cuts) > 0
 
     @property
     def is_full(self) -> bool:
         """Whether it holds a whole buffer or more."""
-        return self.rows >= self.size or self._turns > 0
+        return self.rows >= self.size or len(self._cuts) > 0
+
+    def cut(self) -> None:
+        """The rows that are added next belong to another buffer, and come behind the watermark that waits."""
+        place = self._shipped + self.rows
+        if self.rows and (not self._cuts or self._cuts[-1] != place):
+            self._cuts.append(place)
+        self.watermark_us = NO_TIME
 
     def turn_to(self, preaggregated: bool) -> None:
-        """The rows that are added next are preaggregated, or records."""
+        """The rows that are added next are preaggregated, or records: a buffer holds only one kind."""
         if preaggregated is not self.preaggregated:
             self.preaggregated = preaggregated
-            if self.rows:
-                self._turns += 1
+            self.cut()
 
     def follow(self, element: Watermark | LatencyMarker, lag_us: int | None = None) -> None:
         """Send this behind the rows that are in it; of several watermarks behind one buffer's rows the last is sent.
@@ -122,8 +127,18 @@ class PendingBuffer:
         self._shipped += rows
         if not self.rows:
             self.since_us = 0
+        while self._cuts and self._cuts[0] <= self._shipped:
+            self._cuts.popleft()
         if self._behind:
             self._push_followers()
+
+    def marks(self) -> tuple[tuple[int, int], ...]:
+        """The watermarks that wait in it, each with the number of rows before it."""
+        return tuple(
+            (max(0, place - self._shipped), element.timestamp_us)
+            for place, element, _ in self._behind
+            if type(element) is Watermark
+        )
 
     def _push_followers(self) -> None:
         behind = self._behind
@@ -154,7 +169,7 @@ class PendingBuffer:
         while self.parts:
             part = self.parts[0]
             length = len(part)
-            if rows and (rows + length > size or self._turned(taken[0], part)):
+            if rows and (rows + length > size or (self._cuts and self._shipped + rows >= self._cuts[0])):
                 break
             self.parts.popleft()
             if length > size:
@@ -162,10 +177,7 @@ class PendingBuffer:
                 part, length = part.slice(0, size), size
             taken.append(part)
             rows += length
-        buffer = self._put_together(taken)
-        if self._turns and (not self.parts or self._turned(taken[0], self.parts[0])):
-            self._turns -= 1
-        self._push(buffer)
+        self._push(self._put_together(taken))
 
     def _put_together(self, taken: list[Records]) -> Records:
         """Merge the first of these parts into one buffer, usually all of them; the others are put back.
@@ -179,9 +191,6 @@ class PendingBuffer:
                 half = len(taken) // 2
                 self.parts.extendleft(reversed(taken[half:]))
                 del taken[half:]
-
-    def _turned(self, before: Records, behind: Records) -> bool:
-        return self._turns > 0 and is_preaggregated(before.batch) is not is_preaggregated(behind.batch)
 
     def note(self, rows: int, *, rested: bool) -> None:
         """A step has added `rows` records; `rested`: they have arrived one by one since its task rested."""

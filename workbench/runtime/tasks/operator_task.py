@@ -147,6 +147,8 @@ class OperatorTask(Task):
                 self._sender.names = (channel.channel.source,)
                 return self._take_records(channel, element)
             case Watermark(timestamp_us):
+                if channel.log is not None:
+                    channel.log.append(element)
                 if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
                     self.root.on_watermark(watermark_us)
             case CheckpointBarrier():

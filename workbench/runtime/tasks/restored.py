@@ -97,13 +97,38 @@ def sends_of(
     """
     place = {link.uid: at for at, link in enumerate(links)}
     ordered = sorted(pieces, key=lambda piece: -place[piece.flow.producer])
+    marks = _watermark_ways(vertex, outputs, pieces)
     sends: list[Send] = []
     for piece in ordered:
-        send = _way(vertex, links, outputs, piece.flow)
-        sends += [send(buffer) for buffer in piece.buffers]
+        mark = marks.get(piece.flow)
+        send = _way(vertex, links, outputs, piece.flow) if piece.buffers else None
+        for item in piece.in_order() if mark is not None else piece.buffers:
+            if not isinstance(item, Records):
+                assert mark is not None
+                sends.append(partial(mark, item))
+            elif send is not None:
+                sends.append(send(item))
     return sends
 
 
+def _watermark_ways(
+    vertex: Vertex, outputs: Sequence[EdgeOutput], pieces: Sequence[InFlight]
+) -> dict[Flow, Callable[[int], None]]:
+    """What resends watermarks between the records of each channel; nothing where records may take other channels now.
+
+    There they would be late behind a watermark of other records; watermarks are sent again behind all of them.
+    """
+    ways: dict[Flow, Callable[[int], None]] = {}
+    for edge, output in zip(vertex.outs, outputs, strict=True):
+        if edge.exchange in _SAME_WAY or edge.target.parallelism == 1:
+            ways |= {
+                channel.flow: partial(output.resend_watermark, target) for target, channel in enumerate(output.channels)
+            }
+    return ways if all(piece.flow in ways for piece in pieces) else {}
+
+
+_SAME_WAY = ("hash", "forward", "broadcast")
+"""Exchanges that send a record to the same subtask again, if there are as many as before."""
 _Way = Callable[[Records], Send]
 """Returns what sends a buffer, if its columns are those of this edge."""
 

@@ -24,7 +24,7 @@ class CarriedSource(CarriedTask):
     def _open_inputs(self) -> None:
         self._now_us = self._clock.now_us()
         node = self.vertex.nodes[0]
-        self._event_time = event_time = SourceTime(node.watermarks, node.schema, self.root, self._now_us)
+        self._event_time = event_time = SourceTime(self.vertex.watermarks, node.schema, self.root, self._now_us)
         event_time.told_us = self.own.get("told", NO_TIME)
         event_time.idle = self.own.get("idle", False)
         self._ended: bool = self.own.get("ended", False)

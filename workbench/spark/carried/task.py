@@ -107,7 +107,7 @@ class CarriedTask:
     def _operator(self, node: Node) -> Operator:
         if node.role == "source":
             return Emitter()
-        spec: Any = node.spec
+        spec = self.vertex.spec_of(node)
         heads = node is self.vertex.nodes[0]
         schemas = [edge.schema for edge in self.vertex.ins] if heads else [node.inputs[0].schema]
         return cast("Operator", spec.create(schemas))
