@@ -6,13 +6,14 @@ import heapq
 import json
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from workbench.durations import LATEST_TIME, MAX_TIME, NO_TIME
-from workbench.elements import Int64s
+from workbench.elements import Int64s, Records
 from workbench.errors import RecordError
 from workbench.from_json import made, parsed
 from workbench.operators.windows.firing import Moment, Round, Waves
@@ -222,6 +223,18 @@ class ScriptedFiring:
             context.event_timers = set(made(_Times, event, "trigger"))
             context.processing_timers = set(made(_Times, processing, "trigger"))
         self._schedule(self._contexts.items())
+
+
+def runs_at(records: Records, watermark_us: int) -> Iterable[Records]:
+    """The records, each of those that are not after the watermark by itself: a timer that one of them sets may be due
+    before the next one comes."""
+    assert records.timestamps is not None
+    behind = records.timestamps <= watermark_us
+    if not behind.any():
+        return [records]
+    cuts = np.flatnonzero(behind[1:] | behind[:-1]) + 1
+    bounds = [0, *cuts.tolist(), len(records)]
+    return [records.slice(begin, end - begin) for begin, end in pairwise(bounds)]
 
 
 def _rounds(acted: Sequence[_Act]) -> Iterable[Round]:

@@ -387,7 +387,7 @@ class EdgeOutput:
 
     def _follow(self, pending: PendingBuffer, watermark: Watermark) -> None:
         if pending.rows:
-            pending.follow(watermark)
+            pending.follow(watermark, each=self._exact)
         else:
             pending.channel.push(watermark)
 

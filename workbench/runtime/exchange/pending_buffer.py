@@ -105,17 +105,18 @@ class PendingBuffer:
             self.preaggregated = preaggregated
             self.cut()
 
-    def follow(self, element: Watermark | LatencyMarker, lag_us: int | None = None) -> None:
-        """Send this behind the rows that are in it; of several watermarks behind one buffer's rows the last is sent.
+    def follow(self, element: Watermark | LatencyMarker, lag_us: int | None = None, *, each: bool = True) -> None:
+        """Send this behind the rows that are in it.
 
         Args:
             element: what follows.
             lag_us: of a marker that happens to be in this buffer, how late the records that it follows were read.
+            each: send also the watermarks before it; otherwise of several behind one buffer's rows only the last.
         """
         place = self._shipped + self.rows
         if type(element) is Watermark:
             self.watermark_us = element.timestamp_us
-            if self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
+            if not each and self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
                 self._behind.pop()
         self._behind.append((place, element, lag_us))
 
