@@ -440,6 +440,27 @@ def test_a_silent_source_holds_nothing_back_and_what_it_says_then_may_be_late() 
     assert metric(waiting, "numLateRecordsDropped") == 0
 
 
+@pytest.mark.parametrize("bound", ["0s", "5us"])
+def test_the_end_of_a_source_moves_time_to_its_last_watermark_while_another_is_idle(bound: str) -> None:
+    ending = wb.Stream.from_table(pa.table({"t": [1, 7, 12, 18]}), event_time="t", out_of_orderness=bound)
+    silent = wb.Stream.from_generator(
+        lambda first, count: pa.record_batch({"t": [100 * (first + n) for n in range(count)]}),
+        {"t": pa.int64()},
+        event_time="t",
+        rate=0.1,
+        idle_after="2s",
+    ).with_parallelism(1)
+    job = run(ending.union(silent).window(wb.tumbling("5us")).aggregate(n=wb.count()), buffer_timeout="1s")
+    driver = job.stepper.driver
+    second = driver.clock.now_us() + 8 * SECOND
+    fired = 3 if bound == "0s" else 2  # up to [10, 15): the watermark is at 17 or at 12; the generator's first is at 0
+    assert driver.run_until(lambda: metric(job, "numFiredTimers") >= fired)
+    assert driver.run_until(lambda: driver.clock.now_us() >= second)
+    assert metric(job, "numFiredTimers") == fired
+    assert driver.run_until(lambda: metric(job, "numFiredTimers") > fired)  # the silent source has gone on
+    job.cancel()
+
+
 @pytest.fixture
 def two_channels(tmp_path: Path) -> Job:
     """A replay of two channels that have both spoken; either would be idle after a second of silence."""

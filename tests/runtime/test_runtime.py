@@ -296,6 +296,23 @@ def test_with_every_channel_idle_time_goes_to_the_furthest() -> None:
     assert valve.idle
 
 
+def test_an_ended_channel_moves_time_no_further_than_an_idle_one_lets_it() -> None:
+    _, (ending, silent, other) = gate(3)
+    valve = WatermarkValve((ending, silent, other))
+    assert [valve.reach(ending, 30), valve.reach(silent, 10), valve.reach(other, 20)] == [None, None, 10]
+    silent.idle = True
+    assert valve.silence(silent) == 20
+    assert valve.reach(other, MAX_TIME) == 30
+    assert valve.reach(ending, MAX_TIME) is None
+    assert (valve.output_us, valve.idle) == (30, True), "the idle one may wake up"
+    ending.finished = True
+    assert valve.silence(ending) is None
+    silent.idle = False
+    assert valve.advance() is None
+    assert not valve.idle
+    assert [valve.reach(silent, 40), valve.reach(silent, MAX_TIME)] == [40, MAX_TIME]
+
+
 # storage -----------------------------------------------------------------------------------------------------------
 
 

@@ -27,3 +27,12 @@ def takes_exact(node: Node, exact: set[Node] | frozenset[Node]) -> bool:
     if isinstance(spec, SeesWatermarks) and spec.sees_watermarks():
         return True
     return node in exact and not isinstance(spec, AssignTimestamps)  # which replaces the watermarks of its input
+
+
+def may_idle(graph: LogicalGraph) -> bool:
+    """Whether an input may be declared idle, so that others do not wait for it."""
+    return any(
+        (node.watermarks is not None and node.watermarks.idle_after_us is not None)
+        or (isinstance(node.spec, AssignTimestamps) and node.spec.idle_after_us is not None)
+        for node in graph.nodes
+    )

@@ -15,7 +15,7 @@ from workbench.errors import PlanError
 from workbench.operators.aggregates.local_aggregate import LocalAggregation, aggregates_locally
 from workbench.operators.contract.base import KeepsWindows
 from workbench.operators.event_time.timestamps import AssignTimestamps
-from workbench.plan.exact_watermarks import exact_emitters, takes_exact
+from workbench.plan.exact_watermarks import exact_emitters, may_idle, takes_exact
 from workbench.plan.logical import DEFAULT_GROUP, ExchangeKind, Input, LogicalGraph, Node
 from workbench.plan.partitioner import Partitioner
 from workbench.plan.pruning import pruned, travelling
@@ -102,6 +102,7 @@ class Vertex:
         slot_sharing_group: vertices of different groups do not share slots.
         slots: the slot of each subtask.
         ins, outs: edges, by port and by creation.
+        tells_last: it is a source, and another input may be idle when it ends, whose time does not end then.
         exact: the nodes that emit each watermark between the records where it arose.
         x, y: place in the drawing, 0 to 1.
     """
@@ -115,6 +116,7 @@ class Vertex:
     ins: list[Edge] = field(default_factory=list)
     outs: list[Edge] = field(default_factory=list)
     exact: frozenset[Node] = frozenset()
+    tells_last: bool = False
     x: float = 0.0
     y: float = 0.5
 
@@ -273,9 +275,10 @@ def build_physical_graph(
             vertices.append(vertex)
         home[node] = vertex
     edges: list[Edge] = []
-    exact = exact_emitters(graph)
+    exact, idles = exact_emitters(graph), may_idle(graph)
     for vertex in vertices:
         vertex.exact = exact.intersection(vertex.nodes)
+        vertex.tells_last = vertex.is_source and idles
         seen = takes_exact(vertex.nodes[0], exact)
         for port, item in enumerate(vertex.nodes[0].inputs):
             schema = travelling(graph, item, vertex.nodes[0])

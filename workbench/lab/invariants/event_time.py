@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from workbench.durations import NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import Element, EndOfStream, Records, Watermark, WatermarkStatus
 from workbench.lab.invariants.invariant import Invariant
-from workbench.lab.invariants.model import Model
+from workbench.lab.invariants.model import Line, Model
 from workbench.runtime.exchange.channel import Channel
 from workbench.runtime.tasks.execution import Execution
 from workbench.runtime.tasks.operator_task import OperatorTask
@@ -67,8 +67,11 @@ class EventTime(Invariant):
         if actor in self._stirred:
             self._stirred.remove(actor)
             lines = self.model.inputs[actor]
-            active = [line.watermark_received for line in lines if not line.idle and not line.finished]
-            combined = min(active) if active else max(line.watermark_received for line in lines)
+            going_on = [line for line in lines if line.watermark_received != MAX_TIME and not line.finished]
+            active = [line.watermark_received for line in going_on if not line.idle]
+            combined = (
+                min(active) if active else max(_last(line) if going_on else line.watermark_received for line in lines)
+            )
             expected = self._watermarks[actor] = max(expected, combined)
         if task.valve.output_us != expected:
             self.violated("I4", f"{actor}: watermark {task.valve.output_us}, the minimum is {expected}")
@@ -76,6 +79,11 @@ class EventTime(Invariant):
             for link in task.links:
                 if late := link.counters.numLateRecordsDropped:
                     self.violated("I5", f"{link.uid} dropped {late} records as late, but none was late at its source")
+
+
+def _last(line: Line) -> int:
+    """The last watermark of a channel, before the one at its end."""
+    return line.watermark_before if line.watermark_received == MAX_TIME else line.watermark_received
 
 
 def _earliest(records: Records) -> int | None:

@@ -80,6 +80,7 @@ class Line:
     barrier_received: int = 0
     watermark_sent: int = NO_TIME
     watermark_received: int = NO_TIME
+    watermark_before: int = NO_TIME
     idle: bool = False
     ended: bool = False
     finished: bool = False
@@ -201,7 +202,7 @@ class Model(Probe):
             line.buffers -= 1
             line.buffers_received += 1
         elif type(element) is Watermark:
-            line.watermark_received = element.timestamp_us
+            line.watermark_before, line.watermark_received = line.watermark_received, element.timestamp_us
         elif type(element) is WatermarkStatus:
             line.idle = element.idle
         elif type(element) is CheckpointBarrier:

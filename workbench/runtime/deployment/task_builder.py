@@ -93,6 +93,7 @@ class TaskBuilder:
         reader = self._reader()
         head = self.vertex.nodes[0]
         shared |= {"reader": reader, "schema": head.schema, "watermarks": self.vertex.watermarks, "reading": reading}
+        shared["tells_last"] = self.vertex.tells_last
         if self.anchors is None:
             read = SourceTask if parts is None else parts.source_task
             task = read(**shared)

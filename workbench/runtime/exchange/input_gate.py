@@ -14,7 +14,8 @@ class InputChannel:
 
     Attributes:
         port: the input of the head operator that it feeds.
-        watermark_us: last watermark received; NO_TIME before the first.
+        watermark_us: last watermark received; NO_TIME before the first, MAX_TIME behind the last record.
+        ended_us: once that is MAX_TIME, the one before.
         idle: the channel does not take part in the minimum.
         blocked: the channel is not polled, because its barrier has arrived and others' have not.
         blocked_us: when that began, for observers.
@@ -23,12 +24,12 @@ class InputChannel:
             watermarks received since the snapshot.
     """
 
-    __slots__ = ("blocked", "blocked_us", "channel", "finished", "idle", "log", "port", "watermark_us")
+    __slots__ = ("blocked", "blocked_us", "channel", "ended_us", "finished", "idle", "log", "port", "watermark_us")
 
     def __init__(self, channel: Channel, port: int) -> None:
         self.channel = channel
         self.port = port
-        self.watermark_us = NO_TIME
+        self.watermark_us = self.ended_us = NO_TIME
         self.idle = False
         self.blocked = False
         self.blocked_us = 0
@@ -127,8 +128,9 @@ class InputGate:
 class WatermarkValve:
     """Combines the watermarks of several inputs: the minimum over the active ones, never decreasing.
 
-    When every input is idle, the output is idle too, and its watermark is the largest that any input has reached: an
-    idle input holds nothing back.
+    When every input is idle or has ended, the output is idle too, and its watermark is the largest that any input has
+    reached: an idle input holds nothing back. The end of an input is the end of its own time only: it moves nothing
+    beyond its last watermark while another input may wake up.
 
     A wide exchange has a hundred inputs, and each of them delivers every watermark. So the minimum is computed again
     only when the last of the slowest inputs has advanced.
@@ -154,6 +156,8 @@ class WatermarkValve:
         before_us = channel.watermark_us
         if watermark_us <= before_us:
             return None
+        if watermark_us == MAX_TIME:
+            channel.ended_us = before_us
         channel.watermark_us = watermark_us
         if self._behind and not channel.idle:
             if before_us == self._lowest_us:
@@ -176,19 +180,24 @@ class WatermarkValve:
         """The new watermark when inputs have become idle, become active or ended; None when the minimum has not
         grown."""
         lowest_us, furthest_us, behind = MAX_TIME, NO_TIME, 0
-        active = False
+        active = waits = ended = False
         for channel in self._channels:
+            if channel.watermark_us == MAX_TIME:
+                ended = True
+                furthest_us = max(furthest_us, channel.ended_us)
+                continue
             furthest_us = max(furthest_us, channel.watermark_us)
             if channel.finished or channel.idle:
+                waits |= not channel.finished
                 continue
             active = True
             if channel.watermark_us < lowest_us:
                 lowest_us, behind = channel.watermark_us, 1
             elif channel.watermark_us == lowest_us:
                 behind += 1
-        self.idle = not active
+        self.idle = waits and not active
         self._lowest_us, self._behind = lowest_us, behind
-        candidate_us = lowest_us if active else furthest_us
+        candidate_us = lowest_us if active or (ended and not waits) else furthest_us
         if candidate_us <= self.output_us:
             return None
         self.output_us = candidate_us

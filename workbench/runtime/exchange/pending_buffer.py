@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from workbench.durations import NO_TIME
+from workbench.durations import MAX_TIME, NO_TIME
 from workbench.elements import LatencyMarker, Records, Watermark
 from workbench.runtime.exchange.channel import Channel
 
@@ -111,11 +111,13 @@ class PendingBuffer:
         Args:
             element: what follows.
             lag_us: of a marker that happens to be in this buffer, how late the records that it follows were read.
-            each: send also the watermarks before it; otherwise of several behind one buffer's rows only the last.
+            each: send also the watermarks before it; otherwise of several behind one buffer's rows only the last, and
+                the one at the end of the input.
         """
         place = self._shipped + self.rows
         if type(element) is Watermark:
             self.watermark_us = element.timestamp_us
+            each |= element.timestamp_us == MAX_TIME
             if not each and self._behind and not self.over and type(self._behind[-1][1]) is Watermark:
                 self._behind.pop()
         self._behind.append((place, element, lag_us))

@@ -149,8 +149,11 @@ class OperatorTask(Task):
             case Watermark(timestamp_us):
                 if channel.log is not None:
                     channel.log.append(element)
+                was_idle = self.valve.idle
                 if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
                     self.root.on_watermark(watermark_us)
+                if self.valve.idle != was_idle:
+                    self.root.on_idle(self.valve.idle)
             case CheckpointBarrier():
                 self._on_barrier(channel, element, now_us)
             case LatencyMarker():

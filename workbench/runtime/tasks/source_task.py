@@ -22,7 +22,7 @@ from workbench.runtime.barriers.policy import SourceBarriers
 from workbench.runtime.messages.messages import Abort, Apply, Command, Complete, Drained, Trigger, Wanted
 from workbench.runtime.tasks.marker_schedule import SourceMarkers, Stretch
 from workbench.runtime.tasks.read_size import ReadSize
-from workbench.runtime.tasks.source_time import SourceTime
+from workbench.runtime.tasks.source_time import ENDED, SourceTime
 from workbench.runtime.tasks.task import Outcome, Task
 
 WATERMARKS = "$watermarks"
@@ -44,6 +44,7 @@ class SourceTask(Task):
         schema: of the records.
         watermarks: how it derives event time; None: not at all.
         reading: informs the operators of its chain of the position of the records that they process.
+        tells_last: see `SourceTime`.
 
     Attributes:
         event_time: of what it reads.
@@ -59,6 +60,7 @@ class SourceTask(Task):
         schema: pa.Schema,
         watermarks: WatermarkStrategy | None,
         reading: Reading,
+        tells_last: bool = False,
         **rest: Any,
     ) -> None:
         super().__init__(**rest)
@@ -75,6 +77,7 @@ class SourceTask(Task):
         self._live: tuple[str, ...] | None = None  # the reader's splits, if it reports changes of them
         now = self._now_us()
         self.event_time = SourceTime(watermarks, schema, self.root, now, self.settings.watermark_interval_us)
+        self.event_time.tells_last = tells_last
         self._follow_splits(now)
         self._wait_until_us: int | None = now
         self._rest_max_us = 0  # until a driver changes it: where steps are watched, records move one by one
@@ -96,7 +99,10 @@ class SourceTask(Task):
         """Restore the event times of all former subtasks' splits that this subtask has now."""
         saved: dict[str, tuple[int, Json]] = {}
         for snapshot in snapshots:
-            saved.update(value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]]))
+            own = value_in(snapshot, WATERMARKS, dict[str, tuple[int, Any]])
+            if ENDED in own and ENDED in saved:
+                own[ENDED] = max(own[ENDED], saved[ENDED], key=lambda item: item[0])
+            saved.update(own)
         self.event_time.restore(saved)
 
     def source_state(self) -> Snapshot:

@@ -14,6 +14,9 @@ from workbench.plan.watermark_strategy import WatermarkStrategy
 from workbench.runtime.exchange.chain import Link
 from workbench.runtime.tasks.source_drift import Alignment
 
+ENDED = ""
+"""In a snapshot: the splits that have ended, together."""
+
 
 class SplitTime:
     """Event time of one split, or of all splits that are parts of one sequence: its progress, and whether it is active.
@@ -54,10 +57,12 @@ class SourceTime:
         idle: no split is active, and the chain knows it.
         told_us: the last watermark that was sent; NO_TIME before the first.
         told_at_us, due_us: when the task has last asked for a watermark to send, and when there may be another one.
+        tells_last: the last watermark is sent before the end, because another input may be idle then.
         alignment: its place among sources that wait for each other; None: it waits for none.
     """
 
     __slots__ = (
+        "_ended_us",
         "_interval_us",
         "_root",
         "_schema",
@@ -67,6 +72,7 @@ class SourceTime:
         "idle",
         "splits",
         "strategy",
+        "tells_last",
         "told_at_us",
         "told_us",
     )
@@ -86,6 +92,8 @@ class SourceTime:
         self.told_us = NO_TIME
         self.told_at_us = now_us - interval_us
         self.due_us = now_us
+        self.tells_last = False
+        self._ended_us = NO_TIME  # the furthest of the splits that have ended
         self._interval_us = interval_us
         self._root = root
         self._schema = schema
@@ -107,6 +115,7 @@ class SourceTime:
         """
         if list(self.splits) != list(live):
             self._moved()
+            self._end([time for split, time in self.splits.items() if split not in live])
             self.use(_followed(self.splits, live, lambda: self.begin(now_us), shared=shared))
 
     def use(self, splits: dict[str, SplitTime]) -> None:
@@ -129,6 +138,8 @@ class SourceTime:
             state = time.generator.snapshot()
             if time.watermark_us != NO_TIME or state is not None:
                 states[split] = [time.watermark_us, state]
+        if self.tells_last and self._ended_us != NO_TIME:
+            states[ENDED] = [self._ended_us, None]
         return states
 
     def restore(self, saved: Mapping[str, tuple[int, Json]]) -> None:
@@ -137,6 +148,7 @@ class SourceTime:
         Event time that several splits share continues from the one furthest behind, or from the start when one of them
         has not begun: no record that would have been on time becomes late.
         """
+        self._ended_us = max(self._ended_us, saved.get(ENDED, (NO_TIME, None))[0])
         for time in self._times:
             own = [saved.get(split) for split, other in self.splits.items() if other is time]
             begun = [item for item in own if item is not None]
@@ -201,9 +213,20 @@ class SourceTime:
         """Everything has been read."""
         if self.idle:
             self._set_idle(False)
+        self._end(self._times)
+        if self.tells_last and self._ended_us > self.told_us:
+            self.told_us = self._ended_us
+            self._root.on_watermark(self.told_us)
         if self.alignment is not None:
             self.alignment.leave()
         self._root.on_watermark(MAX_TIME)
+
+    def _end(self, times: Iterable[SplitTime]) -> None:
+        """These splits have no more records."""
+        for time in times:
+            if not time.generator.asks_clock:
+                time.reach(time.generator.ask(0))
+            self._ended_us = max(self._ended_us, time.watermark_us)
 
     def reached_us(self, now_us: int) -> int:
         """Event time reached, sent or not; a generator that reads the clock is not asked."""

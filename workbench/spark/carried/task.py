@@ -146,8 +146,11 @@ class CarriedTask:
             case Records():
                 self.root.receive(item, channel.port)
             case Watermark(timestamp_us):
+                was_idle = self.valve.idle
                 if (watermark_us := self.valve.reach(channel, timestamp_us)) is not None:
                     self.root.on_watermark(watermark_us)
+                if self.valve.idle != was_idle:
+                    self.root.on_idle(self.valve.idle)
             case WatermarkStatus(idle):
                 silenced = idle and not channel.idle
                 channel.idle = idle
