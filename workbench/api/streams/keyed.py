@@ -241,6 +241,13 @@ class KeyedStream(Hinting):
     ) -> Stream:
         """Call a Python function for each record, with the state of the record's key (F1-10).
 
+        Timers fire when a watermark comes. A source tells the time about ten times a second, behind a batch of records,
+        so an event timer usually fires after records that are later than it; how many they are depends on the settings.
+        A function whose result depends on that compares times itself, or its source has a watermark behind each record
+        (``watermarks=wb.watermarks.punctuated("true")`` where times never decrease). Then a timer fires between two
+        records of a source that runs in one task (``with_parallelism(1)``), with every setting; of several tasks the
+        slowest decides. In that case each record travels in a buffer of its own.
+
         Args:
             function: a `ProcessFunction`, which can also have timers, or a function of (record, state) or (record,
                 state, ctx). It returns None, one record (a dict) or several (a list, or a generator). The results have

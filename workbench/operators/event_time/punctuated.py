@@ -115,6 +115,9 @@ def exactly(watermarks: Watermarks) -> Watermarks:
 def punctuated(mark: str | Expression) -> Watermarks:
     """Watermarks that records carry.
 
+    Each takes effect directly behind its record wherever an operator can see that: the timers of a process function
+    and the triggers of windows fire there, with every buffer timeout and buffer size.
+
     Source: F2-5; punctuations (Tucker et al., 2003).
 
     Args:
