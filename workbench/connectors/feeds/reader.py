@@ -13,10 +13,11 @@ from workbench.connectors.contract.retries import PAUSE_US_MAX, Retries
 from workbench.connectors.contract.secrets import cause_of, hidden, hidden_options
 from workbench.connectors.feeds.link import ANSWER_US, FeedMessage, Link, LinkError
 from workbench.connectors.messages.message_format import MessageFormat
-from workbench.connectors.messages.sorting import MessageSource, letters_of, sorted_out
+from workbench.connectors.messages.sorting import FormattedSource, letters_of, sorted_out
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
+from workbench.operators.contract.positions import Parts, Position
 from workbench.operators.snapshots.pieces import value_in
 from workbench.redaction import redacted
 
@@ -24,11 +25,13 @@ _STEADY_US = PAUSE_US_MAX
 """A connection that lasts at least this long resets the retries, even if it receives no message."""
 
 
-class Feed(MessageSource, Protocol):
+class Feed(FormattedSource, Protocol):
     """The parts of a feed's description that its reader needs."""
 
     @property
     def retries(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
     @property
     def message_format(self) -> MessageFormat: ...
     @property
@@ -139,8 +142,9 @@ class FeedReader(SourceReader):
         self._position = taken[-1].position or self._position
         self._count += len(taken)
 
-        def place(at: int) -> str:
-            return f"{feed.describe()} {taken[at].position}".rstrip()
+        def place(at: int) -> Position:
+            topic, found = feed.describe(), taken[at].position
+            return Position(f"{topic} {found}".rstrip(), Parts(feed.kind, topic, id=found or None))
 
         result = sorted_out(
             len(taken),

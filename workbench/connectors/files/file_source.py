@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -15,7 +15,7 @@ from typing import ClassVar, Literal
 import pyarrow as pa
 
 from workbench.arguments import as_given, is_utf8, path_of
-from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil, counted
+from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader, WaitUntil
 from workbench.connectors.contract.block_reader import check_event_time, check_microseconds, check_rate
 from workbench.connectors.contract.plain_types import plain_schema
 from workbench.connectors.contract.rate import Rate
@@ -24,13 +24,14 @@ from workbench.connectors.files.csv_format import CsvFormat
 from workbench.connectors.files.file_format import COMPRESSED, FileFormat, Part, unchanged
 from workbench.connectors.files.json_lines import JsonLines
 from workbench.connectors.files.json_times import TimeUnit, check_unit
-from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, line_letter, sorted_out
+from workbench.connectors.files.lenient_files import LinesOfRecords, Parse, TextLines, sorted_out
 from workbench.connectors.files.parquet_format import ParquetFormat
 from workbench.durable.kind import kind_of
 from workbench.elements import Records
 from workbench.errors import MISSING, CheckpointError, PlanError, SettingError, SourceError, remedy, unknown
 from workbench.operators.contract.base import Json, OperatorContext, Snapshot
-from workbench.operators.functions.dead_letters import OnError, as_records, check_on_error
+from workbench.operators.contract.positions import Parts, Position
+from workbench.operators.functions.dead_letters import OnError, as_records, check_on_error, of_bytes
 from workbench.operators.snapshots.pieces import value_in
 
 FormatName = Literal["parquet", "csv", "tsv", "json"]
@@ -200,7 +201,7 @@ class FileReader(SourceReader):
         column = self._source.event_time
         if column is not None and name == self._first and self._rows[name] == rows.num_rows:
             check_microseconds(rows.column(column), column)
-        where = counted(f"{name}, row", self._rows[name] - rows.num_rows)
+        where = _rows_of(self._parts[name], self._rows[name] - rows.num_rows)
         return Fetched(Records.timed(rows, column), name, where=where, due_us=self._throttle.due_us)
 
     def snapshot(self) -> Snapshot:
@@ -281,13 +282,20 @@ class LenientFileReader(FileReader):
         lines = rows.column("line").to_pylist()
         good, bad = sorted_out(lines, self._parse[1], schema, self._source.event_time)
         first = self._rows[name] - len(lines) + self._text.first_line()
-        where = LinesOfRecords(f"{path}, line", first, lines, {at for at, _ in bad})
+        where = LinesOfRecords(str(path), first, lines, {at for at, _ in bad})
+        form = str(self._source.format)
         letters = [
-            line_letter(lines[at], place := where.line(at), f"{place} is not a record: {reason}") for at, reason in bad
+            of_bytes(f"{where.line(at)} is not a record: {reason}", lines[at], form, where.line(at))
+            for at, reason in bad
         ]
         timed = self._source.event_time is not None
         dead = as_records(letters, self._context, with_times=timed) if letters else None
         return replace(super()._fetched(good, name), dead_letters=dead, where=where)
+
+
+def _rows_of(part: Part, first: int) -> Callable[[int], Position]:
+    """The position of each row that was read of a part, the first of which is row `first`."""
+    return lambda row: Position(f"{part.name}, row {first + row}", Parts("files", path=str(part.path)))
 
 
 def _found(paths: str | Path | Sequence[str | Path]) -> tuple[Path, ...]:

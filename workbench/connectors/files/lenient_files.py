@@ -26,12 +26,10 @@ from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.elements import event_times
-from workbench.operators.functions.dead_letters import DeadLetter
+from workbench.operators.contract.positions import Parts, Position
 from workbench.raised import fact_of
 
 _LINE = pa.schema([("line", pa.binary())])
-_SHOWN = 10_000
-
 Parse = Callable[[Sequence[bytes]], pa.RecordBatch]
 
 
@@ -148,36 +146,31 @@ class LinesOfRecords:
     """The line number of each record among parsed lines, with one record per line.
 
     Args:
-        place: of the lines, such as ``data.csv, line``.
+        path: of the file.
         first: the number of the first line.
         lines: all of them.
         bad: indices of the lines that are not records.
 
     Example:
-        >>> where = LinesOfRecords("data.json, line", 1, [b"{}", b"", b"nonsense", b"{}"], {2})
+        >>> where = LinesOfRecords("data.json", 1, [b"{}", b"", b"nonsense", b"{}"], {2})
         >>> where(0), where(1)
         ('data.json, line 1', 'data.json, line 4')
     """
 
-    def __init__(self, place: str, first: int, lines: Sequence[bytes], bad: Set[int]) -> None:
-        self._place = place
+    def __init__(self, path: str, first: int, lines: Sequence[bytes], bad: Set[int]) -> None:
+        self._path = path
         self._first = first
         self._lines = lines
         self._bad = bad
         self._good: list[int] | None = None  # computed on first use
 
-    def __call__(self, row: int) -> str:
+    def __call__(self, row: int) -> Position:
         """The position of record `row`."""
         if self._good is None:
             self._good = [at for at, line in enumerate(self._lines) if line.strip() and at not in self._bad]
         return self.line(self._good[row])
 
-    def line(self, at: int) -> str:
+    def line(self, at: int) -> Position:
         """The position of the line at an index."""
-        return f"{self._place} {self._first + at}"
-
-
-def line_letter(line: bytes, place: str, error: str) -> DeadLetter:
-    """The dead letter of a line at the position `place`."""
-    text = line[:_SHOWN].decode("utf-8", "replace")
-    return DeadLetter(error, text, position=place)
+        number = self._first + at
+        return Position(f"{self._path}, line {number}", Parts("files", path=self._path, line=number))

@@ -12,6 +12,7 @@ from workbench.connectors.kafka.run import Run
 from workbench.connectors.messages.sorting import Sorted, letters_of, sorted_out
 from workbench.elements import event_times
 from workbench.operators.contract.base import OperatorContext
+from workbench.operators.contract.positions import Parts, Position
 
 if TYPE_CHECKING:
     from workbench.connectors.kafka.source import KafkaSource
@@ -63,5 +64,11 @@ class Delivery:
         return (fetched if part.num_rows else None), (end if end < batch.num_rows else None)
 
     def _place_in(self, run: Run) -> Callable[[int], str]:
-        where = f"{run.partition.topic} of {self._source.cluster}, partition {run.partition.number}, offset"
-        return lambda at: f"{where} {run.offsets[at]}"
+        topic, number = run.partition.topic, run.partition.number
+        where = f"{topic} of {self._source.cluster}, partition {number}, offset"
+
+        def place(at: int) -> Position:
+            offset = run.offsets[at]
+            return Position(f"{where} {offset}", Parts("kafka", topic, number, offset))
+
+        return place

@@ -17,14 +17,15 @@ from workbench.connectors.contract.base import Exhausted, Fetched, Source, Sourc
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.feeds.keep_alive import keep_alive
 from workbench.connectors.files.json_times import TimeUnit, check_unit
-from workbench.connectors.files.lenient_files import Parse, line_letter, one_to_a_line, sorted_out
+from workbench.connectors.files.lenient_files import Parse, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
 from workbench.durations import format_duration
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, told_by, unknown
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
-from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, check_on_error
+from workbench.operators.contract.positions import Parts, Position
+from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, check_on_error, of_bytes
 
 TEXT_SCHEMA = pa.schema([("line", pa.string())])
 """The schema of a socket whose lines are not parsed."""
@@ -265,7 +266,8 @@ class SocketReader(SourceReader):
             parse: Parse = partial(parse_lines, form=form, schema=schema, place=place, unit=unit)
             parse = parse if form == "text" else one_to_a_line(parse)
             batch, bad = sorted_out(lines, parse, schema, self._source.event_time)
-            self._letters += [line_letter(lines[at], place, reason) for at, reason in bad]
+            position, kept = Position(place, Parts("socket", place)), "raw" if form == "text" else form
+            self._letters += [of_bytes(reason, lines[at], kept, position) for at, reason in bad]
         self._ready = batch if batch.num_rows else None
 
     def _peer_closed(self, now_us: int) -> None:

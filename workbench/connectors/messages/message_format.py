@@ -14,7 +14,7 @@ from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.line_parser import parse_lines
-from workbench.connectors.parts.part_formats import encode_json
+from workbench.connectors.parts.part_formats import encode_json, with_base64
 from workbench.errors import PlanError
 from workbench.from_arrow import tables_in
 from workbench.raised import first_line_of
@@ -89,7 +89,7 @@ class CsvMessages:
         return _counted(parse_lines(values, "csv", schema, "messages"), len(values))
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
-        texts = [_text_column(column).to_pylist() for column in rows.columns]
+        texts = [_text_column(column).to_pylist() for column in with_base64(pa.Table.from_batches([rows])).columns]
         return [",".join(map(_csv_value, row)).encode() for row in zip(*texts, strict=True)]
 
 

@@ -12,11 +12,9 @@ from workbench.connectors.contract.base import Fetched
 from workbench.elements import Records, event_times
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext
-from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records
+from workbench.operators.functions.dead_letters import DeadLetter, OnError, as_records, of_bytes
 from workbench.raised import fact_of
 
-SHOWN_MAX = 10_000
-"""The number of bytes of a message that a dead letter keeps."""
 _QUOTED_MAX = 120
 
 
@@ -29,6 +27,13 @@ class MessageSource(Protocol):
     def event_time(self) -> str | None: ...
     @property
     def on_error(self) -> OnError: ...
+
+
+class FormattedSource(MessageSource, Protocol):
+    """A message source whose messages have a format."""
+
+    @property
+    def format(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def sorted_out(
 
 
 def letters_of(
-    values: Sequence[bytes], place: Callable[[int], str], source: MessageSource
+    values: Sequence[bytes], place: Callable[[int], str], source: FormattedSource
 ) -> Callable[[int, Exception], DeadLetter]:
     """Makes the dead letters of some messages, for `sorted_out`.
 
@@ -114,15 +119,14 @@ def letters_of(
         place: the position of the message of an index.
         source: of the messages.
     """
-    return lambda at, error: refused(values[at][:SHOWN_MAX].decode("utf-8", "replace"), place(at), error, source)
+    return lambda at, error: refused(of_bytes(fact_of(error), values[at], source.format, place(at)), error, source)
 
 
-def refused(shown: str, place: str, error: Exception, source: MessageSource, *, called: str = "messages") -> DeadLetter:
-    """The dead letter of a message that is not a record.
+def refused(letter: DeadLetter, error: Exception, source: MessageSource, *, called: str = "messages") -> DeadLetter:
+    """The dead letter of a message that is not a record, if its source keeps them.
 
     Args:
-        shown: the text of the message.
-        place: its position.
+        letter: the dead letter.
         error: the reason.
         source: the source of the message.
         called: the source's word for messages.
@@ -130,10 +134,9 @@ def refused(shown: str, place: str, error: Exception, source: MessageSource, *, 
     Raises:
         SourceError: the source fails the task on such messages.
     """
-    fact = fact_of(error)
     if source.on_error != "dead_letter":
         raise SourceError(
-            f"{place} is not a record of these columns: {fact}, in {shown[:_QUOTED_MAX]!r}; fix the writer, declare "
-            f"other types, or keep such {called} with on_error='dead_letter'"
+            f"{letter.position} is not a record of these columns: {letter.error}, in {letter.record[:_QUOTED_MAX]!r}; "
+            f"fix the writer, declare other types, or keep such {called} with on_error='dead_letter'"
         ) from error
-    return DeadLetter(fact, shown, position=place)
+    return letter

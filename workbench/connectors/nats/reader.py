@@ -20,6 +20,7 @@ from workbench.connectors.nats.stream_wire import NatsMessage, StreamWire, Wante
 from workbench.errors import SourceError
 from workbench.operators.contract.base import OperatorContext, Snapshot
 from workbench.operators.contract.outage import Outage
+from workbench.operators.contract.positions import Parts, Position
 from workbench.operators.snapshots.pieces import value_in
 from workbench.redaction import redacted
 
@@ -214,8 +215,10 @@ class NatsReader(SourceReader):
             split.waiting.popleft()
         split.position = taken[-1].sequence
 
-        def place(at: int) -> str:
-            return f"{split.stream} of {source.server}, message {taken[at].sequence}"
+        def place(at: int) -> Position:
+            number = taken[at].sequence
+            text = f"{split.stream} of {source.server}, message {number}"
+            return Position(text, Parts("nats", split.stream, offset=number))
 
         letters = letters_of([message.value for message in taken], place, source)
         result = sorted_out(len(taken), lambda begin, end: source.decode(taken[begin:end]), letters, source)

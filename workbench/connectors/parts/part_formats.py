@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pyarrow.csv as pc
 
 from workbench.connectors.contract.plain_types import BYTES, decoded, given_table
 from workbench.connectors.parts.part_sink import PartFormat
+from workbench.operators.functions.dead_letters import BASE64
 
 PartFormatName = Literal["parquet", "csv", "json"]
 
@@ -50,6 +52,7 @@ def decode_parquet(data: bytes) -> list[dict[str, Any]]:
 
 def encode_csv(rows: pa.Table) -> pa.Buffer:
     """A line with the column names, and a line per row; text is quoted, so that an empty value is a null."""
+    rows = with_base64(rows)
     for item in rows.schema:
         kind = decoded(item.type)
         if any(is_bytes(kind) for is_bytes in BYTES):  # Arrow writes them unless some are not text
@@ -63,13 +66,29 @@ def encode_json(rows: pa.Table) -> bytearray:
     """A JSON object for each row, one per line.
 
     Instants, dates, times and decimals are text, durations are counted in the unit of their column, and floats that
-    JSON cannot represent (NaN and the infinities) are null.
+    JSON cannot represent (NaN and the infinities) are null. The raw bytes of dead letters are base64.
     """
+    rows = with_base64(rows)
     columns = [_for_json(rows.column(at), item) for at, item in enumerate(rows.schema)]
     made = bytearray()
     for batch in pa.Table.from_arrays(columns, rows.schema.names).to_batches(_JSON_CHUNK):
         made += "".join(f"{_line(row)}\n" for row in batch.to_pylist()).encode()
     return made
+
+
+def with_base64(rows: pa.Table) -> pa.Table:
+    """The rows with base64 instead of the bytes of columns whose fields say so, as those of dead letters do.
+
+    Example:
+        >>> field = pa.field("raw", pa.binary(), metadata=BASE64)
+        >>> with_base64(pa.table([[b"hello", None]], pa.schema([field]))).to_pydict()
+        {'raw': ['aGVsbG8=', None]}
+    """
+    for at, item in enumerate(rows.schema):
+        if (item.metadata or {}).items() >= BASE64.items():
+            texts = [None if raw is None else b64encode(raw).decode() for raw in rows.column(at).to_pylist()]
+            rows = rows.set_column(at, item.name, pa.array(texts, pa.large_string()))
+    return rows
 
 
 def _for_json(column: pa.ChunkedArray, item: pa.Field) -> pa.ChunkedArray:

@@ -382,4 +382,5 @@ def _refusal(part_format: PartFormat, schema: pa.Schema) -> pa.ArrowException | 
 
 def _a_row_of_nulls(schema: pa.Schema) -> pa.Table:
     """A table that shows whether a format lacks a type; without a row some formats would not."""
-    return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema=schema)
+    columns = pa.schema([item.with_nullable(True) for item in schema])
+    return pa.Table.from_arrays([pa.nulls(1, item.type) for item in schema], schema=columns)

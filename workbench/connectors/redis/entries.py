@@ -8,11 +8,18 @@ from hashlib import blake2b
 
 import pyarrow as pa
 
-from workbench.operators.functions.dead_letters import as_json
+from workbench.from_arrow import tables_in
+from workbench.operators.contract.positions import Parts, Position
+from workbench.operators.functions.dead_letters import DeadLetter, as_json, row_bytes
+from workbench.raised import fact_of
 
 Entry = tuple[bytes, Mapping[bytes, bytes] | None]
 """An ID and its fields, or None if the entry has been deleted."""
 Id = tuple[int, int]
+
+FORMAT = "fields"
+"""The format of the bytes of dead letters: an Arrow IPC stream with a map of the fields."""
+_FIELDS = pa.map_(pa.binary(), pa.binary())
 
 BEGINNING: Id = (0, 0)
 _ID = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?")
@@ -90,14 +97,36 @@ def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def shown(entry: Entry) -> str:
-    """An entry's fields as JSON text.
+def position_of(entry: Entry, stream: str, server: object) -> Position:
+    """The position of an entry of a stream."""
+    identity = entry[0].decode()
+    return Position(f"{stream} of {server}, entry {identity}", Parts("redis", stream, id=identity))
+
+
+def letter_of(entry: Entry, place: str, error: Exception) -> DeadLetter:
+    """The dead letter of an entry: its fields as JSON text, and exactly.
 
     Example:
-        >>> shown((b"1-0", {b"n": b"7"}))
-        '{"n": "7"}'
+        >>> letter = letter_of((b"1-0", {b"n": b"7"}), "clicks, entry 1-0", ValueError("no number"))
+        >>> letter.record, fields_in(letter.raw)
+        ('{"n": "7"}', {b'n': b'7'})
     """
-    return as_json({_text(field): _text(value) for field, value in (entry[1] or {}).items()})
+    fields = entry[1] or {}
+    shown = as_json({_text(field): _text(value) for field, value in fields.items()})
+    raw = row_bytes(pa.record_batch([pa.array([fields.items()], _FIELDS)], ["fields"]), 0)
+    return DeadLetter(fact_of(error), shown, raw, FORMAT, position=place)
+
+
+def fields_in(raw: bytes) -> dict[bytes, bytes]:
+    """The fields of an entry in the bytes of a dead letter.
+
+    Raises:
+        ValueError: the bytes hold something else.
+    """
+    tables = list(tables_in(raw))
+    if len(tables) != 1 or tables[0].schema.types != [_FIELDS] or tables[0].num_rows != 1:
+        raise ValueError("it does not hold the fields of one entry")
+    return dict(tables[0].column(0)[0].as_py())
 
 
 def _text(value: bytes) -> str:

@@ -22,10 +22,11 @@ from workbench.connectors.redis.entries import (
     Entry,
     Id,
     before,
+    letter_of,
     mark_of,
     parsed_id,
+    position_of,
     records,
-    shown,
     written_id,
 )
 from workbench.connectors.redis.server import RedisServer
@@ -376,12 +377,12 @@ class RedisReader(SourceReader):
         self._count(stream, self._facts[stream].behind(position, None if behind is None else behind + len(taken)))
 
         def place(at: int) -> str:
-            return f"{stream} of {source.server}, entry {taken[at][0].decode()}"
+            return position_of(taken[at], stream, source.server)
 
         result = sorted_out(
             len(taken),
             lambda begin, end: records(taken[begin:end], source.schema),
-            lambda at, error: refused(shown(taken[at]), place(at), error, source, called="entries"),
+            lambda at, error: refused(letter_of(taken[at], place(at), error), error, source, called="entries"),
             source,
         )
         return result.fetched(source, stream, place, self._context)

@@ -38,12 +38,11 @@ from workbench.operators.contract.base import Operator, OperatorContext, Output,
 from workbench.operators.contract.python_rows import python_rows
 from workbench.operators.functions.dead_letters import (
     TAG,
-    DeadLetter,
     OnError,
-    as_json,
     as_records,
     check_on_error,
     key_text,
+    of_row,
     side_schemas,
 )
 from workbench.operators.functions.user_function import on_record, record_at
@@ -223,12 +222,13 @@ class _Table(Operator):
             record = record_at(batch, row)
             key = tuple(record[name] for name in spec.keys)
             letters.append(
-                DeadLetter(
+                of_row(
                     sentence(row),
-                    as_json(record),
+                    batch,
+                    row,
                     key_text(key if len(key) > 1 else key[0]),
                     self._context.position(row),
-                    NO_TIME if times is None else int(times[row]),
+                    time_us=NO_TIME if times is None else int(times[row]),
                 )
             )
         self._context.counters.numRecordsInErrors += len(letters)

@@ -13,6 +13,53 @@ from dataclasses import dataclass
 from workbench.operators.contract.base import Operator
 
 
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The parts of a position; None: its source has no such part.
+
+    Attributes:
+        source: the kind of the source, such as ``kafka``.
+        topic: the topic, stream or address that was read.
+        partition: of the topic.
+        offset: the offset or sequence number.
+        id: the ID, of sources whose positions are text.
+        path: of the file.
+        line: of the file, from 1.
+    """
+
+    source: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    id: str | None = None
+    path: str | None = None
+    line: int | None = None
+
+
+class Position(str):
+    """The position of a record in its source: the text that is shown, with its parts.
+
+    A source of your own may return plain text instead, which has no parts.
+
+    Attributes:
+        parts: of the position.
+
+    Example:
+        >>> found = Position("data.csv, line 17", Parts("files", path="data.csv", line=17))
+        >>> found, found.parts.line
+        ('data.csv, line 17', 17)
+    """
+
+    __slots__ = ("parts",)
+    parts: Parts
+
+    def __new__(cls, text: str, parts: Parts) -> Position:
+        """Join the text and its parts."""
+        made = super().__new__(cls, text)
+        made.parts = parts
+        return made
+
+
 @dataclass(slots=True)
 class Reading:
     """The rows that a source's task has passed to its chain and that are being processed.

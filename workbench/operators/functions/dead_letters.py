@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date, time
 from functools import partial
 from operator import itemgetter
@@ -28,6 +28,7 @@ from workbench.elements import Int64s, Records
 from workbench.errors import PlanError, RecordError, unknown
 from workbench.operators.contract.base import Counters, OperatorContext, Output
 from workbench.operators.contract.conforming import conforms
+from workbench.operators.contract.positions import Parts
 from workbench.operators.functions.record_loop import LoopError
 from workbench.operators.functions.user_function import (
     FailedRowError,
@@ -43,6 +44,8 @@ OnError = Literal["fail", "dead_letter"]
 POLICIES: tuple[OnError, ...] = ("fail", "dead_letter")
 
 TAG = "dead_letters"
+BASE64 = {b"workbench:text": b"base64"}
+"""Metadata of a field of bytes that formats of text write as base64; they refuse other bytes."""
 SCHEMA = pa.schema(
     [
         pa.field("operator", pa.string(), nullable=False),
@@ -53,12 +56,26 @@ SCHEMA = pa.schema(
         pa.field("record", pa.string(), nullable=False),
         pa.field("event_time", pa.timestamp("us", "UTC")),
         pa.field("traceback", pa.string()),
+        pa.field("source", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("offset", pa.int64()),
+        pa.field("id", pa.string()),
+        pa.field("path", pa.string()),
+        pa.field("line", pa.int64()),
+        pa.field("format", pa.string(), nullable=False),
+        pa.field("raw", pa.binary(), nullable=False, metadata=BASE64),
+        pa.field("raw_bytes", pa.int64(), nullable=False),
     ]
 )
-"""Columns of dead letters: the operator's uid and subtask, the record's key as text (null if the stream is not keyed),
-its position in its source (such as ``data.csv, row 17``; null if not known, as behind an exchange), the error, the
-record as JSON text, its event time, and the lines of the user's code that the error has passed, in at most 4 kB and
-without values of variables (null if it has passed none)."""
+"""Columns of dead letters; `Stream.dead_letters` describes them."""
+
+ROW = "row"
+"""The format of a dead letter that was a row: an Arrow IPC stream with this row."""
+RAW_BYTES_MAX = 1 << 20
+"""The number of bytes of a record that a dead letter keeps."""
+SHOWN_MAX = 10_000
+"""The number of bytes of a message or line that a dead letter shows as text."""
 
 T = TypeVar("T")
 KeyOf = Callable[[int], object]
@@ -84,7 +101,9 @@ class DeadLetter:
 
     Attributes:
         error: the error message.
-        record: as JSON text, or as it was in the source.
+        record: as JSON text, or the text of its bytes.
+        raw: all of its bytes.
+        format: of these bytes: that of its source, or `ROW`.
         key: as text.
         position: in its source, such as ``data.csv, line 17``; None: not known.
         time_us: its event time; NO_TIME: none.
@@ -93,6 +112,8 @@ class DeadLetter:
 
     error: str
     record: str
+    raw: bytes
+    format: str
     key: str | None = None
     position: str | None = None
     time_us: int = NO_TIME
@@ -126,14 +147,73 @@ def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_
     columns = [
         pa.array([context.uid] * len(letters)),
         pa.array([context.subtask] * len(letters), pa.int32()),
-        pa.array([letter.key for letter in letters], pa.string()),
-        pa.array([letter.position for letter in letters], pa.string()),
-        pa.array([letter.error for letter in letters]),
-        pa.array([letter.record for letter in letters]),
+        *(_texts(letters, name) for name in ("key", "position", "error", "record")),
         pa.array(times, pa.int64(), mask=times == NO_TIME).cast(SCHEMA.field("event_time").type),
         pa.array([letter.traceback for letter in letters], pa.string()),
+        *(_parts(letters, SCHEMA.field(part.name)) for part in fields(Parts)),
+        pa.array([letter.format for letter in letters]),
+        pa.array([letter.raw[:RAW_BYTES_MAX] for letter in letters], pa.binary()),
+        pa.array([len(letter.raw) for letter in letters]),
     ]
     return Records(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), times if with_times else None)
+
+
+def _texts(letters: Sequence[DeadLetter], name: str) -> pa.Array:
+    """Texts of dead letters, without the NULs that texts of PostgreSQL cannot hold."""
+    texts: list[str | None] = [getattr(letter, name) for letter in letters]
+    return pa.array([text if text is None else text.replace("\0", "\ufffd") for text in texts], pa.string())
+
+
+def _parts(letters: Sequence[DeadLetter], item: pa.Field) -> pa.Array:
+    """A part of the positions; null where a position has none, or is plain text, as of a user's own source."""
+    found = [getattr(letter.position, "parts", None) for letter in letters]
+    return pa.array([getattr(parts, item.name, None) for parts in found], item.type)
+
+
+def of_bytes(error: str, raw: bytes, form: str, position: str | None) -> DeadLetter:
+    """The dead letter of a message or line.
+
+    Example:
+        >>> of_bytes("it is empty", b"", "csv", "data.csv, line 17").position
+        'data.csv, line 17'
+    """
+    return DeadLetter(error, raw[:SHOWN_MAX].decode("utf-8", "replace"), raw, form, position=position)
+
+
+def of_row(
+    error: str, batch: pa.RecordBatch, at: int, key: str | None, position: str | None, *, time_us: int, trace: str = ""
+) -> DeadLetter:
+    """The dead letter of a row.
+
+    Args:
+        error: the error message.
+        batch: that has the row.
+        at: its index.
+        key: as text.
+        position: of the row in its source, if known.
+        time_us: its event time; NO_TIME: none.
+        trace: the user's lines that the error has passed.
+    """
+    record = as_json(record_at(batch, at))
+    return DeadLetter(error, record, row_bytes(batch, at), ROW, key, position, time_us, trace or None)
+
+
+def row_bytes(batch: pa.RecordBatch, at: int) -> bytes:
+    """Row `at` as an Arrow IPC stream; columns of codes hold their values instead.
+
+    Example:
+        >>> pa.ipc.open_stream(row_bytes(pa.record_batch({"n": [7, 8]}), 1)).read_all().to_pylist()
+        [{'n': 8}]
+    """
+    row = pa.Table.from_batches([batch.slice(at, 1)])
+    for place, item in enumerate(row.schema):
+        if pa.types.is_dictionary(item.type):
+            row = row.set_column(place, item.name, row.column(place).cast(item.type.value_type))
+    buffer = pa.BufferOutputStream()
+    with pa.ipc.new_stream(buffer, row.schema) as writer:
+        writer.write_table(row)
+    made: bytes = buffer.getvalue().to_pybytes()
+    return made
 
 
 def as_json(record: Mapping[str, Any] | list[Any]) -> str:
@@ -325,13 +405,14 @@ class PoisonRecords:
 
     def _keep(self, error: RecordError, records: Records, at: int, first: int, key_of: KeyOf | None) -> None:
         times = records.timestamps
-        letter = DeadLetter(
+        letter = of_row(
             error.message,
-            as_json(record_at(records.batch, at)),
+            records.batch,
+            at,
             None if key_of is None else key_text(key_of(at)),
             self._context.position(first + at),
             time_us=NO_TIME if times is None else int(times[at]),
-            traceback=Trace.of(error).text or None,
+            trace=Trace.of(error).text,
         )
         self._letters.append((first + at, letter))
         self._context.counters.numRecordsInErrors += 1
