@@ -203,6 +203,25 @@ class Job:
         """
         return frame_tables.late_rows(self.recorder.latest(), operator)
 
+    def dead_letters(self) -> pa.Table:
+        """The last dead letters, oldest first, whether or not a sink takes them, also of a job that has failed: at most
+        1,000 of each task, and about 4 MB; with the columns of `Stream.dead_letters`.
+
+        A letter that comes again because the job has resumed from a checkpoint is there once, except with
+        ``acks()``, ``transactions()`` and ``checkpoint_mode="at-least-once"``. For all letters, give
+        ``stream.dead_letters()`` a sink. `Stream.from_dead_letters` takes both.
+
+        Source: I15; the dead-letter queues of messaging systems.
+
+        Example:
+            >>> texts = wb.Stream.from_table(pa.table({"n": ["1", "two"]}))
+            >>> numbers = texts.map(lambda row: {"n": int(row["n"])}, {"n": pa.int64()}, on_error="dead_letter")
+            >>> job = numbers.sink_to(wb.TableSink("numbers")).run("with-letters")
+            >>> job.wait("60s"), job.dead_letters().select(["operator", "record"]).to_pylist()
+            ('FINISHED', [{'operator': 'map', 'record': '{"n": "two"}'}])
+        """
+        return self._run.master.services.letters.table()
+
     def audit(self) -> Table:
         """What the job counted twice because of failures: per task and restore, the records that reached it a second
         time.

@@ -42,6 +42,8 @@ from workbench.connectors.contract.plain_types import forgetting
 from workbench.connectors.files.file_source import FileSource, FormatName
 from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.line_parser import LineFormat
+from workbench.connectors.letters.decoding import LetterFormat
+from workbench.connectors.letters.source import DeadLetterSource
 from workbench.connectors.live.generator_source import GeneratorSource
 from workbench.connectors.live.socket_source import SocketSource
 from workbench.connectors.parts.parquet_sink import ParquetSink
@@ -304,6 +306,71 @@ class Stream(Hinting):
         """
         columns = None if schema is None else source_schema(schema)
         source = FileSource(paths, columns, event_time_column(event_time), format, rate, on_error, unit)
+        return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
+
+    @classmethod
+    def from_dead_letters(
+        cls,
+        letters: str | Path | Sequence[str | Path] | pa.Table,
+        columns: SchemaLike | None = None,
+        *,
+        format: LetterFormat | None = None,
+        avro_schema: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        unit: TimeUnit | None = None,
+        operator: str | None = None,
+        event_time: EventTimeColumn = None,
+        out_of_orderness: Duration = "0s",
+        watermarks: WatermarksLike = None,
+        idle_after: Duration | None = None,
+        align: str | bool | None = True,
+        max_drift: Duration | None = None,
+        on_error: OnError = "fail",
+    ) -> Stream:
+        """Stream the records of dead letters once more, for a pipeline that was mended: see `dead_letters`.
+
+        The bytes of messages and lines are decoded with these columns. A record that failed as a row of an operator
+        comes back as that row; without `columns` it has all of its columns. A letter whose bytes were cut is none of
+        these records: read it from its source again.
+
+        Source: the dead-letter queues of messaging systems, which can be redriven; Flink's ``FileSource``.
+
+        Args:
+            letters: Parquet, CSV or JSON-lines files that a sink wrote of `dead_letters`, as in `from_files` a file, a
+                folder, a pattern or several of them; or a table, such as ``job.dead_letters()``.
+            columns: names and types of the columns. CSV has no header here: all columns, in the order of the file.
+                None: those of the first row.
+            format: of the bytes: ``"json"``, ``"csv"``, ``"tsv"``, ``"avro"``, ``"arrow"``, ``"raw"``, ``"fields"``
+                (of an entry of Redis) or ``"row"``; None: each letter says so in its column ``format``.
+            avro_schema: the writer's schema, as JSON, for ``"avro"``.
+            metadata: columns that hold a column of the dead letter instead, with its name, such as
+                ``{"at_offset": "offset"}``. Key and timestamp of a message are not kept.
+            unit: as for `from_files`.
+            operator: only the letters of this operator or source; None: all.
+            event_time, out_of_orderness, watermarks, idle_after, align, max_drift: as for `from_table`.
+            on_error: what happens to a letter that is not a record of these columns: ``"fail"`` fails the task,
+                ``"dead_letter"`` makes a dead letter of the same bytes and position again.
+
+        Raises:
+            SourceError: no such files, or they are no dead letters.
+            PlanError: the table has no dead letters, the format does not support a column, or no such event-time
+                column.
+            SettingError: an unknown format, or an Avro schema that is missing or invalid.
+
+        Example:
+            >>> texts = wb.Stream.from_table(pa.table({"n": ["1", "2 km"]}))
+            >>> kinds = {"n": pa.int64()}
+            >>> numbers = texts.map(lambda row: {"n": int(row["n"])}, kinds, on_error="dead_letter")
+            >>> job = numbers.sink_to(wb.DiscardSink()).run("first")
+            >>> job.wait("60s"), job.dead_letters().num_rows
+            ('FINISHED', 1)
+            >>> again = wb.Stream.from_dead_letters(job.dead_letters())
+            >>> again.map(lambda row: {"n": int(row["n"].removesuffix(" km"))}, kinds).collect().to_pylist()
+            [{'n': 2}]
+        """
+        schema = None if columns is None else source_schema(columns)
+        time = event_time_column(event_time)
+        source = DeadLetterSource(letters, schema, format, avro_schema, unit, metadata, operator, time, on_error)
         return cls(source_input(source, event_time, out_of_orderness, watermarks, idle_after, align, max_drift))
 
     @classmethod
@@ -1070,8 +1137,16 @@ class Stream(Hinting):
     def dead_letters(self) -> Stream:
         """The records that the operator before could not process; requires ``on_error="dead_letter"``.
 
-        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text),
-        ``event_time`` and ``traceback`` (the lines of your code that the error has passed, at most 4 kB; null: none).
+        Columns: ``operator`` and ``subtask``, ``key`` (as text), ``position``, ``error``, ``record`` (as JSON text, or
+        the text of a message or line, of which it shows the first 10 kB), ``event_time`` and ``traceback`` (the lines
+        of your code that the error has passed, at most 4 kB; null: none). Where the record came from: ``source`` (the
+        kind, such as ``kafka``), ``topic`` (or stream, or address), ``partition``, ``offset`` (or sequence number),
+        ``id`` (of Redis and feeds), ``path`` and ``line``; null what its source does not have. The record itself:
+        ``format``, ``raw`` and ``raw_bytes``.
+
+        ``raw`` has the exact bytes of a message or line in that format, and of a row, ``"row"``, an Arrow IPC stream
+        with it: `from_dead_letters` decodes them again. Of more than 1,048,576 bytes it has the first; ``raw_bytes``
+        counts all. Sinks of CSV and JSON write ``raw`` as base64.
 
         ``position`` is the position of the record in its source, so that it can be found again: ``data.csv, row 17``,
         ``data.parquet#0, row 17`` (of that row group), ``table, row 17``, ``generator, row 17``, ``flights.log, channel

@@ -13,6 +13,7 @@ from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
 from workbench.connectors.contract.text_check import check_text
 from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.json_lines import parse_json
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.line_parser import parse_lines
 from workbench.connectors.parts.part_formats import encode_json, with_base64
 from workbench.errors import PlanError
@@ -51,7 +52,13 @@ class MessageFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class JsonMessages:
-    """A JSON object per message; missing values are null, and values without a column are ignored."""
+    """A JSON object per message; missing values are null, and values without a column are ignored.
+
+    Attributes:
+        unit: what numbers in columns of timestamps count; None: they are refused.
+    """
+
+    unit: TimeUnit | None = None
 
     several = False
 
@@ -65,7 +72,7 @@ class JsonMessages:
         block = b"\n".join(values)
         if not _is_a_line_each(block, len(values)):
             block = b"\n".join(_one_line(value) for value in values)
-        return _counted(parse_json(block, schema), len(values))
+        return _counted(parse_json(block, schema, self.unit), len(values))
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
         return bytes(encode_json(pa.Table.from_batches([rows]))).split(b"\n")[:-1]

@@ -102,12 +102,13 @@ class DeadLetter:
     Attributes:
         error: the error message.
         record: as JSON text, or the text of its bytes.
-        raw: all of its bytes.
+        raw: its bytes.
         format: of these bytes: that of its source, or `ROW`.
         key: as text.
         position: in its source, such as ``data.csv, line 17``; None: not known.
         time_us: its event time; NO_TIME: none.
         traceback: the user's lines that the error has passed; None: none.
+        size: how many bytes it had, if `raw` is not all of them.
     """
 
     error: str
@@ -118,6 +119,7 @@ class DeadLetter:
     position: str | None = None
     time_us: int = NO_TIME
     traceback: str | None = None
+    size: int | None = None
 
 
 def check_on_error(on_error: str, origin: Origin | None) -> None:
@@ -153,7 +155,7 @@ def as_records(letters: Sequence[DeadLetter], context: OperatorContext, *, with_
         *(_parts(letters, SCHEMA.field(part.name)) for part in fields(Parts)),
         pa.array([letter.format for letter in letters]),
         pa.array([letter.raw[:RAW_BYTES_MAX] for letter in letters], pa.binary()),
-        pa.array([len(letter.raw) for letter in letters]),
+        pa.array([len(letter.raw) if letter.size is None else letter.size for letter in letters], pa.int64()),
     ]
     return Records(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), times if with_times else None)
 

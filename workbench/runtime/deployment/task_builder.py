@@ -10,6 +10,7 @@ from workbench.connectors.contract.base import SourceReader
 from workbench.connectors.live.hybrid_source import rated
 from workbench.operators.contract.base import Counters, Operator, OperatorContext
 from workbench.operators.contract.positions import Positions, Reading
+from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.plan.acking import is_of_acks, tracked
 from workbench.plan.logical import Node
 from workbench.plan.physical import Edge, Vertex
@@ -55,12 +56,17 @@ class TaskBuilder:
     def build(self, host: TaskHost, slot: Slot, channels: Channels) -> Task:
         """Build the task; on failure, close what it has opened."""
         try:
-            return self._build(host, slot, channels)
+            task = self._build(host, slot, channels)
         except BaseException:
             for resource in self.opened:
                 with suppress(Exception):  # raise the error that prevented building it instead
                     resource.close()
             raise
+        snapshots = task.snapshots
+        keep = self.services.letters.listener(task.name, lambda: snapshots.last_id)
+        for link in task.links:
+            link.tap_side(DEAD_LETTERS, keep)
+        return task
 
     def _build(self, host: TaskHost, slot: Slot, channels: Channels) -> Task:
         reading, parts = Reading(), self.services.parts

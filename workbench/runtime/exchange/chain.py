@@ -69,6 +69,10 @@ class Link:
 
         return stop
 
+    def tap_side(self, tag: str, listener: Callable[[Records], None]) -> None:
+        """Call `listener` with each batch that this operator emits to a side output."""
+        self._side[tag] = (listener, *self._side.get(tag, ()))
+
     def _followers(self, tag: str | None) -> list[Callable[[Records], None]]:
         return [child.receive for own, child in self.children if own == tag]
 

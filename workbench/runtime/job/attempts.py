@@ -146,6 +146,7 @@ class Attempts:
         self.check_left()
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in graph.vertices])
         door = self._door(task for vertex in graph.vertices for task in vertex.tasks)
+        self._forget_letters(settings, manifest)
         execution = deploy(graph, settings, self._services, door, self.count - 1, states)
         self._doors = [door]
         self._regions = regions_of(graph)
@@ -207,6 +208,7 @@ class Attempts:
         manifest, states = self._begin_from(graph, settings, [vertex.name for vertex in vertices])
         door = self._door(task for vertex in vertices for task in vertex.tasks)
         slots = self.execution.slots
+        self._forget_letters(settings, manifest, door.tasks)
         back = deploy(graph, settings, self._services, door, self.count - 1, states, vertices, slots)
         self._stage.stop(self.execution)  # only now, so that the other regions do not wait while state is read
         self._doors.append(door)
@@ -222,6 +224,13 @@ class Attempts:
 
     def use(self, settings: Settings) -> None:
         """Settings have changed."""
+
+    def _forget_letters(
+        self, settings: Settings, manifest: Manifest | None, tasks: Collection[str] | None = None
+    ) -> None:
+        """Dead letters behind the checkpoint come again, unless nothing is replayed, or records one by one."""
+        if settings.policy.replays and settings.policy.acking is None:
+            self._services.letters.go_back(0 if manifest is None else manifest.checkpoint_id, tasks)
 
     def _note_restored(
         self, manifest: Manifest | None, states: States | None, what: str, only: Collection[str] | None = None

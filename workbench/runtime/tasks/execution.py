@@ -14,6 +14,7 @@ from workbench.connectors.tables.tables import Tables
 from workbench.errors import as_error
 from workbench.operators.contract.base import Operator
 from workbench.operators.contract.executor import Executor
+from workbench.operators.functions.letter_log import LetterLog
 from workbench.plan.physical import PhysicalGraph
 from workbench.raised import PASSING
 from workbench.runtime.acking.pending_roots import RootCounts
@@ -70,6 +71,7 @@ class JobServices:
         parts: what the run's architecture of fault tolerance replaces; None: nothing.
         roots: of the source subtasks, by task: what has become of their roots, if records are acknowledged.
         opening: the operator that is opened.
+        letters: the last dead letters.
     """
 
     job: str
@@ -84,6 +86,7 @@ class JobServices:
     parts: Parts | None = None
     roots: dict[str, RootCounts] = field(default_factory=dict)
     opening: Opening = field(default_factory=Opening)
+    letters: LetterLog = field(default_factory=LetterLog)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from workbench.runtime.settings.table import OF_RUN, TUNABLE
 METHODS = {
     "audit": "has no audit: every batch is exactly once",
     "checkpoint": "takes no checkpoints on request: every batch is one",
+    "dead_letters": "does not keep the records of Spark's workers: write stream.dead_letters() to a sink",
     "delete_savepoint": "keeps each savepoint in a separate folder: delete the folder",
     "fail": "cannot be failed from here: kill a Spark worker, and Spark repeats the task",
     "faults": "cannot be failed from here: kill a Spark worker, and Spark repeats the task",
