@@ -17,6 +17,8 @@ from workbench.api.job.job import Job
 from workbench.connectors.contract.base import Exhausted, Fetched, Source, SourceReader
 from workbench.elements import Records
 from workbench.errors import PlanError, SettingError, SourceError, WorkbenchError
+from workbench.operators.contract.base import OperatorContext
+from workbench.operators.functions.dead_letters import as_records, of_bytes
 from workbench.runtime.batches.offsets import LOG, OffsetLog, Offsets, Span
 from workbench.runtime.storage.memory import MemoryStorage
 from workbench.runtime.tasks.states import READ_AHEAD, States
@@ -278,6 +280,48 @@ def test_a_batch_is_the_same_if_splits_are_read_in_another_order(tmp_path: Path,
     assert again
     assert all(len({str(each) for each in spans}) == 1 for spans in again)
     assert next(iter(again[0][0].values())).counts == {"a": 4}
+
+
+@dataclass(frozen=True)
+class Halves(TwoSplits):
+    """The same, in which odd numbers are no records."""
+
+    on_error: Any = "dead_letter"
+
+    def create(self) -> Any:
+        return _HalfReader(self.first.pop(0) if self.first else "a", {"a": 30, "b": self.rows_of_b})
+
+
+class _HalfReader(_TwoReader):
+    def poll(self, max_records: int) -> Any:
+        fetched = super().poll(max_records)
+        if isinstance(fetched, Exhausted):
+            return fetched
+        self.read[fetched.split] += 1
+        odd = b"%d" % (fetched.records.batch["n"][0].as_py() + 1)
+        letter = as_records([of_bytes("odd", odd, "raw", None)], OperatorContext(), with_times=False)
+        return Fetched(fetched.records, fetched.split, letter)
+
+
+@pytest.mark.parametrize("again_while_ahead", [False, True])
+def test_dead_letters_belong_to_their_batch(again_while_ahead: bool) -> None:
+    """As records do: if a batch is read again, those that come too early wait for the batches behind."""
+    halves = wb.Stream.from_source(Halves(["a", "b", "b"]))
+    good = halves.filter("n >= 0").rebalance().sink_to(wb.TableSink("out"))
+    pipeline = good + halves.dead_letters().rebalance().sink_to(wb.TableSink("bad"))
+    job = stepped(pipeline, "halves", wb.micro_batches("1ms", batch_size=8))
+    run_until(job, lambda: sent(job) >= 5)
+    job.stepper.driver.master.crash("out[0]")
+    committed = queue(job).committed
+    run_until(job, lambda: queue(job).replayed > 0 and queue(job).committed > committed)
+    if again_while_ahead:
+        job.stepper.driver.master.crash("bad[0]")
+    assert wait(job) == "FINISHED"
+    assert sorted(row["n"] for row in job.table("out").to_pylist()) == list(range(0, 60, 2))
+    assert sorted(int(row["raw"]) for row in job.table("bad").to_pylist()) == list(range(1, 60, 2))
+    again = [spans for spans in spans_by_txid(job).values() if len(spans) > 1]
+    assert again
+    assert all(len({str(each) for each in spans}) == 1 for spans in again)
 
 
 def test_splits_that_begin_and_end_within_a_batch_are_sent(tmp_path: Path) -> None:

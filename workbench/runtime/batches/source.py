@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import pyarrow as pa
+
 from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
-from workbench.elements import CheckpointBarrier, LatencyMarker
+from workbench.elements import CheckpointBarrier, LatencyMarker, Records
 from workbench.errors import SourceError
 from workbench.operators.contract.base import Snapshot
 from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
@@ -27,6 +29,11 @@ BATCHES = "$batches"
 """Name of the task and of the number of records that it had read, in a source's snapshot."""
 _ENDED = f"{READ_AHEAD}-ended"
 """The splits that it had read to their end, of those that it had read ahead."""
+
+_LETTERS = f"{READ_AHEAD}-letters"
+"""The numbers of those pieces of what it had read ahead that are dead letters."""
+LETTERS = " (dead letters)"
+"""Follows the name of a split in the counts of a batch: they belong to the batch like its records."""
 
 Item = Fetched | LatencyMarker | Exhausted
 
@@ -73,6 +80,7 @@ class BatchSourceTask(SourceTask):
     """
 
     def __init__(self, *, spans: Sequence[Span], **rest: Any) -> None:
+        self._nothing = pa.RecordBatch.from_pylist([], schema=rest["schema"])
         self._batched: Batched = rest["settings"].policy.batches or DEFAULT
         self._spans = deque(spans)
         self._triggers: deque[CheckpointBarrier] = deque()
@@ -128,7 +136,10 @@ class BatchSourceTask(SourceTask):
         if ahead := [*self._ahead, *(item for item in self._open.items if type(item) is Fetched)]:
             found[READ_AHEAD] = [each.split for each in ahead]
             found[_ENDED] = sorted({each.split for each in ahead}.difference(self.reader.splits()))
-            found |= {f"{READ_AHEAD}-{n}": as_table([each.records]) for n, each in enumerate(ahead)}
+            found[_LETTERS] = [n for n, each in enumerate(ahead) if each.dead_letters is not None]
+            for n, each in enumerate(ahead):
+                rows = each.records if each.dead_letters is None else each.dead_letters
+                found[f"{READ_AHEAD}-{n}"] = as_table([rows])
         return found
 
     def _take_ahead(self) -> None:
@@ -139,17 +150,24 @@ class BatchSourceTask(SourceTask):
 
     def _take_in(self, fetched: Fetched) -> None:
         """Add what was read to the batch, as far as it belongs to it."""
-        rows, split = len(fetched.records), fetched.split
+        letters = fetched.dead_letters
+        if len(fetched.records):
+            self._take_part(replace(fetched, dead_letters=None), fetched.split, len(fetched.records))
+        if letters is not None:
+            nothing = replace(fetched, records=fetched.records.slice(0, 0))
+            self._take_part(nothing, f"{fetched.split}{LETTERS}", len(letters))
+
+    def _take_part(self, part: Fetched, name: str, rows: int) -> None:
+        """Add the records or the dead letters of what was read, which have a name of their own in the counts."""
         if self._spans:
-            mine = min(rows, self._spans[0].counts.get(split, 0) - self._open.counts[split])
+            mine = min(rows, self._spans[0].counts.get(name, 0) - self._open.counts[name])
             if mine < rows:
-                self._ahead.append(_sliced(fetched, mine, rows - mine))
-                if not mine and fetched.dead_letters is None:
+                self._ahead.append(_sliced(part, mine, rows - mine))
+                if not mine:
                     return
-                fetched, rows = _sliced(fetched, 0, mine), mine
-        self._open.items.append(fetched)
-        if rows:
-            self._open.counts[split] += rows
+                part, rows = _sliced(part, 0, mine), mine
+        self._open.items.append(part)
+        self._open.counts[name] += rows
 
     # reading -----------------------------------------------------------------------------------------------------
 
@@ -311,10 +329,17 @@ class BatchSourceTask(SourceTask):
         own = set(self.reader.splits())
         if self.subtask == 0 and splits:  # no subtask reads these any more
             own.update(value_in(snapshot, _ENDED, tuple[str, ...]))
+        letters = value_in(snapshot, _LETTERS, tuple[int, ...]) if _LETTERS in snapshot else ()
         for number, split in enumerate(splits):
             if split in own:
-                table = table_in(snapshot, f"{READ_AHEAD}-{number}")
-                self._ahead += [Fetched(records, split) for records in as_buffers(table)]
+                pieces = as_buffers(table_in(snapshot, f"{READ_AHEAD}-{number}"))
+                self._ahead += [self._ahead_of(piece, split, number in letters) for piece in pieces]
+
+    def _ahead_of(self, piece: Records, split: str, are_letters: bool) -> Fetched:
+        if not are_letters:
+            return Fetched(piece, split)
+        times = None if piece.timestamps is None else piece.timestamps[:0]
+        return Fetched(Records(self._nothing, times), split, piece)
 
     def close(self) -> None:
         self.policy = self._barriers = SourceBarriers(self.snapshots, lambda held: None)
@@ -336,11 +361,12 @@ class _BatchBarriers(SourceBarriers):
 
 
 def _sliced(fetched: Fetched, first: int, rows: int) -> Fetched:
-    """Some rows of what was read; dead letters stay with the first."""
-    where = fetched.where
+    """Some of the records that were read, or of the dead letters."""
+    where, letters = fetched.where, fetched.dead_letters
+    if letters is not None:
+        return replace(fetched, dead_letters=letters.slice(first, rows))
     return replace(
         fetched,
         records=fetched.records.slice(first, rows),
-        dead_letters=None if first else fetched.dead_letters,
         where=where if where is None or not first else lambda row: where(first + row),
     )
