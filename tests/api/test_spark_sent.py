@@ -16,6 +16,7 @@ from refusals import error_of
 import workbench as wb
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.files.file_source import FileSource
+from workbench.connectors.letters.source import DeadLetterSource
 from workbench.connectors.live.generator_source import GeneratorSource
 from workbench.connectors.live.hybrid_source import HybridSource
 from workbench.connectors.live.socket_source import SocketSource
@@ -24,6 +25,7 @@ from workbench.connectors.replay.source import ReplaySource
 from workbench.connectors.tables.table_source import TableSource
 from workbench.durable.only_mine import check_only_mine
 from workbench.errors import CheckpointError, PlanError
+from workbench.operators.functions.dead_letters import SCHEMA
 from workbench.operators.functions.lookup_table import LookupTable
 from workbench.plan.physical import build_physical_graph
 from workbench.spark.carried.plan import CarriedPlan
@@ -54,6 +56,7 @@ SOURCES: dict[type, Callable[[Path], wb.Stream]] = {
     TableSource: lambda folder: wb.Stream.from_table(TABLE),
     FileSource: lambda folder: wb.Stream.from_files(folder / "in.csv", COLUMNS),
     GeneratorSource: lambda folder: wb.Stream.from_generator(numbers, COLUMNS, limit=5),
+    DeadLetterSource: lambda folder: wb.Stream.from_dead_letters(SCHEMA.empty_table(), COLUMNS),
     SocketSource: lambda folder: wb.Stream.from_socket("localhost", 9_999),
     ReplaySource: replayed,
     wb.KafkaSource: read_from(

@@ -19,11 +19,13 @@ from reference import exported
 import workbench as wb
 from workbench import col
 from workbench.connectors.tables.table_source import TableSource
+from workbench.operators.functions.dead_letters import SCHEMA
 
 TABLE = pa.table(
     {"k": ["a", "b"], "n": [1, 2], "t": pa.array([0, 1], pa.timestamp("us")), "gap": pa.array([5, 5], pa.int64())}
 )
 OUT = {"m": pa.int64()}
+DEAD = SCHEMA.empty_table()
 
 
 def stream() -> wb.Stream:
@@ -60,6 +62,9 @@ COLUMNS: dict[str, Callable[[Callable[[str], Any], Path], object]] = {
         lambda first, n: TABLE.to_batches()[0], TABLE.schema, event_time=c("t")
     ),
     "Stream.from_files(event_time)": lambda c, folder: wb.Stream.from_files(written(folder), event_time=c("t")),
+    "Stream.from_dead_letters(event_time)": lambda c, _: wb.Stream.from_dead_letters(
+        DEAD, TABLE.schema, event_time=c("t")
+    ),
     "Stream.from_socket(event_time)": lambda c, _: wb.Stream.from_socket(**SOCKET, event_time=c("t")),
     "Stream.assign_timestamps(event_time)": lambda c, _: stream().assign_timestamps(c("t")),
     "Stream.select(columns)": lambda c, _: stream().select(c("k")),
@@ -227,6 +232,9 @@ def sources(name: str) -> dict[str, Callable[[Any, Path], object]]:
         ),
         f"Stream.from_files({name})": lambda d, folder: wb.Stream.from_files(
             written(folder), event_time="t", **more, **{name: d}
+        ),
+        f"Stream.from_dead_letters({name})": lambda d, _: wb.Stream.from_dead_letters(
+            DEAD, TABLE.schema, event_time="t", **more, **{name: d}
         ),
         f"Stream.from_socket({name})": lambda d, _: wb.Stream.from_socket(
             **SOCKET, event_time="t", **more, **{name: d}

@@ -153,7 +153,15 @@ GROUPS = {name: set(value.__all__) for name in wb.__all__ if isinstance(value :=
 PLACES: dict[str, set[str]] = {
     "wb.": {"Stream", "TableSink", "tumbling", "count", "History", "col", "jobs", *GROUPS},
     **{f"wb.{group}.": names for group, names in GROUPS.items()},
-    "wb.Stream.": {"replay", "from_table", "from_files", "from_generator", "from_socket", "hybrid"},
+    "wb.Stream.": {
+        "replay",
+        "from_table",
+        "from_files",
+        "from_generator",
+        "from_socket",
+        "from_dead_letters",
+        "hybrid",
+    },
     "flights.": STREAM,
     "wb.Stream.from_files('a.csv').": STREAM,
     "wb.Stream.replay('flights.log', speed='60x').": STREAM,

@@ -1,4 +1,5 @@
 """Dead letters as a source: the records that failed, decoded again.
 
-Belongs here: what is needed to read dead letters back. What a dead letter is: ``operators/functions/dead_letters.py``.
+Belongs here: reading dead letters back.
+Does not: what a dead letter is, and how it is made (``operators/functions/dead_letters.py``).
 """

@@ -113,7 +113,7 @@ def letter_of(entry: Entry, place: str, error: Exception) -> DeadLetter:
     """
     fields = entry[1] or {}
     shown = as_json({_text(field): _text(value) for field, value in fields.items()})
-    raw = row_bytes(pa.record_batch([pa.array([fields.items()], _FIELDS)], ["fields"]), 0)
+    raw = row_bytes(pa.record_batch([pa.array([list(fields.items())], _FIELDS)], ["fields"]), 0)
     return DeadLetter(fact_of(error), shown, raw, FORMAT, position=place)
 
 
