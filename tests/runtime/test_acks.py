@@ -193,6 +193,22 @@ def test_what_was_lost_on_its_way_is_replayed_after_the_time_out() -> None:
     assert [len(lost) for lost in lost_rows.values()] == [1, 0]
 
 
+def test_dead_letters_of_a_source_are_replayed_as_its_records_are(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text("".join(f"bad {n}\n" for n in range(ROWS)))
+    stream = wb.Stream.from_files(tmp_path / "in.jsonl", {"n": pa.int64()}, rate=1_000, on_error="dead_letter")
+    bad = stream.dead_letters().rebalance().filter("line >= 0").with_parallelism(1).sink_to(wb.TableSink("out"))
+    job = stepped(bad, "lossy-letters", fault_tolerance="acks:message_timeout=20ms")
+    driver = job.stepper.driver
+
+    def lost() -> bool:
+        return any(isinstance(channel.poll(), Records) for channel in driver.execution.channels[:1])
+
+    assert driver.run_until(lost)
+    assert wait(job) == "FINISHED"
+    assert sorted(job.table().column("line").to_pylist()) == list(range(1, ROWS + 1))
+    assert roots(job).replayed == 1
+
+
 @pytest.mark.parametrize("granularity", ["record", "batch"])
 def test_a_slow_receiver_is_taken_for_a_failure_and_results_are_too_high(granularity: str) -> None:
     """D6: backpressure looks like failure. Snapshots of the same pipeline just become slower."""

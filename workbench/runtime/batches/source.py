@@ -13,7 +13,6 @@ from workbench.connectors.contract.base import Exhausted, Fetched, WaitUntil
 from workbench.elements import CheckpointBarrier, LatencyMarker, Records
 from workbench.errors import SourceError
 from workbench.operators.contract.base import Snapshot
-from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.operators.snapshots.pieces import table_in, value_in
 from workbench.runtime.barriers.micro_batches import DEFAULT, Batched
 from workbench.runtime.barriers.policy import SourceBarriers
@@ -261,8 +260,7 @@ class BatchSourceTask(SourceTask):
                 self._take(item.records, item.split, now_us)
                 self._reading.where = None
             if item.dead_letters is not None:
-                self.root.counters.numRecordsInErrors += len(item.dead_letters)
-                self.root.emit_side(DEAD_LETTERS, item.dead_letters)
+                self._send_letters(item.dead_letters)
             if self._rest_us:
                 self._rest()
             self._read.note(len(item.records), self._now_us() - now_us, 0)

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.elements import CheckpointBarrier, EndOfStream, LatencyMarker, Records
 from workbench.operators.acking.acker import SUBTASKS, UNTRACKED
 from workbench.operators.contract.base import Snapshot
+from workbench.operators.functions.dead_letters import TAG as DEAD_LETTERS
 from workbench.runtime.acking.pending_roots import Chunk, PendingRoots, RootCounts
 from workbench.runtime.acking.tracking import Anchors
 from workbench.runtime.barriers.acking import Acking
@@ -22,6 +23,10 @@ from workbench.runtime.tasks.acked_operator import send_acks
 from workbench.runtime.tasks.read_size import ReadSize
 from workbench.runtime.tasks.source_task import SourceTask
 from workbench.runtime.tasks.task import Outcome, Task
+
+
+class _Letters(Records):
+    """Dead letters of the source."""
 
 
 class AckedSourceTask(SourceTask):
@@ -71,6 +76,18 @@ class AckedSourceTask(SourceTask):
                 self.roots.add_done()
         self._announce(sent)
 
+    def _send_letters(self, letters: Records) -> None:
+        """Send dead letters as a root: they are replayed as records are."""
+        self.root.counters.numRecordsInErrors += len(letters)
+        if self._chunk is None:
+            self._chunk = self.roots.begin(self._position, self._sent_first)
+        root, value, left = self._emit_root(kept := _Letters(letters.batch, letters.timestamps))
+        if left:
+            self.roots.add(root, kept, self._chunk, self._now_us())
+            self._announce([(root, value)])
+        else:
+            self.roots.add_done()
+
     def _replay(self) -> None:
         """Send the records of failed roots again, as many as one read takes."""
         sent = []
@@ -90,7 +107,10 @@ class AckedSourceTask(SourceTask):
         """Process records as a new root; returns its id, the XOR of the ids given, and whether any was given."""
         anchors = self._anchors
         anchors.begin(root := anchors.ids.one())
-        self.root.receive(records)
+        if isinstance(records, _Letters):
+            self.root.emit_side(DEAD_LETTERS, records)
+        else:
+            self.root.receive(records)
         value = anchors.value
         anchors.begin(UNTRACKED)
         return root, value, value != 0

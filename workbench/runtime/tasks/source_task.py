@@ -295,8 +295,7 @@ class SourceTask(Task):
                     self.split_rows[split] = self.split_rows.get(split, 0) + found
                     self._reading.where = None
                 if dead_letters is not None:
-                    self.root.counters.numRecordsInErrors += len(dead_letters)
-                    self.root.emit_side(DEAD_LETTERS, dead_letters)
+                    self._send_letters(dead_letters)
                 if self._rest_us:
                     self._rest()
                 read.note(found, self._now_us() - now_us, self.rows_sent - sent_before if large else 0)
@@ -390,6 +389,11 @@ class SourceTask(Task):
     def _send(self, records: Records) -> None:
         """Pass some of the records that were read to the chain."""
         self.root.receive(records)
+
+    def _send_letters(self, letters: Records) -> None:
+        """Send dead letters of the source."""
+        self.root.counters.numRecordsInErrors += len(letters)
+        self.root.emit_side(DEAD_LETTERS, letters)
 
     def _drain(self) -> None:
         self.drained = True
