@@ -33,6 +33,8 @@ class Unfolding:
 
     Args:
         size: of the file, in bytes.
+        most: bytes that they may take; None: in proportion to the size, but not too few.
+        told: the error when they take more; empty: one with both numbers.
 
     Example:
         >>> unfolding = Unfolding(1_000)
@@ -44,11 +46,13 @@ class Unfolding:
         its values take more than 268,435,456 bytes of memory, which is too much for a file of 1,000 bytes
     """
 
-    __slots__ = ("_left", "_most", "_size")
+    __slots__ = ("_left", "_told")
 
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._most = self._left = max(_UNFOLDED_MIN, _UNFOLDED_PER_BYTE * size)
+    def __init__(self, size: int, most: int | None = None, told: str = "") -> None:
+        self._left = most = max(_UNFOLDED_MIN, _UNFOLDED_PER_BYTE * size) if most is None else most
+        self._told = told or (
+            f"its values take more than {most:,} bytes of memory, which is too much for a file of {size:,} bytes"
+        )
 
     def add(self, size: int) -> None:
         """Count further bytes, which the file itself does not contain.
@@ -58,10 +62,7 @@ class Unfolding:
         """
         self._left -= size
         if size < 0 or self._left < 0:
-            raise ValueError(
-                f"its values take more than {self._most:,} bytes of memory, which is too much for a file of "
-                f"{self._size:,} bytes"
-            )
+            raise ValueError(self._told)
 
 
 def tables_in(data: Any, unfolding: Unfolding | None = None) -> Iterator[pa.Table]:

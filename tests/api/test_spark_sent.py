@@ -223,10 +223,16 @@ def test_workers_receive_the_variables_to_which_a_source_refers(monkeypatch: pyt
         sparkContext: Any = type("Context", (), {"environment": {"PYTHONHASHSEED": "0"}})
 
     monkeypatch.setenv("PGPASSWORD", "other")
+    monkeypatch.setenv("WORKBENCH_RECORD_MB", "8")
     given = Session.sparkContext.environment
     graph = SOURCES[wb.SqlSource](Path()).sink_to(wb.DiscardSink()).logical_graph()
     with environment_sent(Session(), graph):
-        assert given == {"PYTHONHASHSEED": "0", "WB_SECRET": SECRET, "PGPASSWORD": "other"}
+        assert given == {
+            "PYTHONHASHSEED": "0",
+            "WB_SECRET": SECRET,
+            "PGPASSWORD": "other",
+            "WORKBENCH_RECORD_MB": "8",
+        }
     assert given == {"PYTHONHASHSEED": "0"}
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.connectors.feeds.link import FeedMessage, LinkError
+from workbench.connectors.files.record_limit import record_bytes
 from workbench.packages import needed
 
-_EVENT_BYTES_MAX = 1 << 24
+_NAME_MAX = len(b"data: ") + 1
 _RETRIED_STATUS = (408, 425, 429, 500, 502, 503, 504)
 
 
@@ -23,28 +24,25 @@ class EventParser:
 
     def __init__(self, last_id: str = "") -> None:
         self._rest = b""
-        self._lines: list[bytes] = []
+        self._data = bytearray()  # of the event so far, each line with its end
         self._id = last_id
 
     def take(self, data: bytes) -> list[FeedMessage]:
-        """Add received bytes and return the events that are now complete.
-
-        Raises:
-            LinkError: an event is too long.
-        """
-        *lines, self._rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n")
-        if len(self._rest) > _EVENT_BYTES_MAX or sum(map(len, self._lines)) > _EVENT_BYTES_MAX:
-            raise LinkError(f"an event has more than {_EVENT_BYTES_MAX:,} bytes", fatal=True)
+        """Add received bytes and return the events that are now complete; one that is larger than a record may be is
+        cut behind that, so that it is not taken for one."""
+        *lines, rest = (self._rest + data).replace(b"\r\n", b"\n").split(b"\n")
+        most = record_bytes() + _NAME_MAX
+        self._rest = rest if len(rest) <= most else rest[:most] + rest[-1:]  # which may begin a line end
         found = []
         for line in lines:
             name, _, value = line.partition(b":")
             value = value.removeprefix(b" ")
             if not line:
-                if self._lines:
-                    found.append(FeedMessage(b"\n".join(self._lines), self._id))
-                self._lines = []
-            elif name == b"data":
-                self._lines.append(value)
+                if self._data:
+                    found.append(FeedMessage(bytes(self._data[:-1]), self._id))
+                    self._data = bytearray()
+            elif name == b"data" and len(self._data) < most:
+                self._data += value + b"\n"
             elif name == b"id" and b"\0" not in value:
                 self._id = value.decode("utf-8", "replace")
         return found

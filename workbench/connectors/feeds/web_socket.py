@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.connectors.feeds.link import FeedMessage, LinkError
+from workbench.connectors.files.record_limit import record_bytes, too_large
 from workbench.packages import needed
 from workbench.raised import first_line_of
 
@@ -29,7 +30,8 @@ class WebSocketWire:
         uri = needed("websockets.uri", "reading WebSockets").parse_uri(url)
         frames = needed("websockets.frames", "reading WebSockets")
         self._text, self._close = (frames.Opcode.TEXT, frames.Opcode.BINARY, frames.Opcode.CONT), frames.Opcode.CLOSE
-        self._protocol: Any = client.ClientProtocol(uri)
+        self._protocol: Any = client.ClientProtocol(uri, max_size=record_bytes())
+        self._too_big: type[Exception] = needed("websockets.exceptions", "reading WebSockets").PayloadTooBig
         self._open: object = needed("websockets.protocol", "reading WebSockets").State.OPEN
         self._response: type[Any] = needed("websockets.http11", "reading WebSockets").Response
         self._headers = headers
@@ -72,6 +74,8 @@ class WebSocketWire:
                 if event.fin:
                     found.append(FeedMessage(b"".join(self._parts)))
                     self._parts = []
+        if not found and isinstance(protocol.parser_exc, self._too_big):
+            raise LinkError(too_large("a message"), fatal=True)
         if not found and protocol.parser_exc is not None:
             raise LinkError(f"it breaks the protocol: {first_line_of(protocol.parser_exc)}")
         if not found and protocol.handshake_exc is not None:

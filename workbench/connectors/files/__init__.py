@@ -1,5 +1,5 @@
 """File sources.
 
-Belongs here: Parquet, CSV and JSON lines, and malformed lines.
+Belongs here: Parquet, CSV and JSON lines, malformed lines, and how large a record may be.
 Does not: writing files (``parts``).
 """

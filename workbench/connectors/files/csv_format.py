@@ -14,14 +14,12 @@ import pyarrow as pa
 import pyarrow.csv as pc
 
 from workbench.connectors.files.csv_text import NULLS, conversion, csv_batches, names_in
-from workbench.connectors.files.file_format import BLOCK_BYTES, Part, open_text, reading, whole, without
+from workbench.connectors.files.file_format import BLOCK_BYTES, AdvisedError, Part, open_text, reading, whole, without
 from workbench.connectors.files.guesses import check_exact, guessed_schema, has_wide
+from workbench.connectors.files.record_limit import record_bytes, too_large
 from workbench.errors import SourceError
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,400}", re.ASCII)
-
-LARGEST_BLOCK_BYTES = 1 << 30
-"""The maximum length of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +108,19 @@ class CsvFormat:
 
 def _block_sizes() -> Iterator[int]:
     """Bytes that are parsed at once: Arrow reads no row that is longer, so larger sizes are tried for longer rows."""
-    size = BLOCK_BYTES
-    while size < LARGEST_BLOCK_BYTES:
+    size, largest = BLOCK_BYTES, record_bytes()
+    while size < largest:
         yield size
         size *= 16
-    yield LARGEST_BLOCK_BYTES
+    yield largest
 
 
 def _check_cut(error: pa.ArrowInvalid, block_bytes: int) -> None:
     """Raise the error, unless a row was longer than its block and a larger block size is left."""
     if "straddling object" not in str(error):
         raise error
-    if block_bytes == LARGEST_BLOCK_BYTES:
-        raise pa.ArrowInvalid(f"a row has more than {block_bytes:,} bytes, or a quote is not closed") from error
+    if block_bytes == record_bytes():
+        raise AdvisedError(f"{too_large('a row')}, or close the quote that is open") from error
 
 
 def header_of(path: Path) -> bytes:

@@ -27,12 +27,15 @@ from workbench.connectors.files.file_format import (
 )
 from workbench.connectors.files.guesses import check_exact, guessed_schema
 from workbench.connectors.files.json_times import TimeUnit, has_times, told, with_numbers
+from workbench.connectors.files.record_limit import record_bytes, too_large
 from workbench.errors import SourceError
 from workbench.raised import first_line_of
 
 _SHOWN = 80
 _DEPTH_MAX = 100
 _NULL = "null is not a JSON object"
+_EMPTY_BYTES = 8
+"""Bytes of memory of a value that is missing or empty."""
 _LONG = re.compile(rb"[0-9]{16}")
 """In integers that no double may equal."""
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"')
@@ -108,6 +111,7 @@ def parse_json(block: bytes, schema: pa.Schema, unit: TimeUnit | None = None) ->
     if not block.strip():
         return pa.RecordBatch.from_pylist([], schema=schema)
     _check_first(block)
+    _check_items(block, schema)
     written = pa.schema([field.with_type(_as_written(field.type)) for field in schema])
     try:
         batch = _parsed(block, written, unit)
@@ -146,6 +150,32 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_date(kind) or pa.types.is_time(kind):
         return pa.string()
     return pa.int64() if pa.types.is_duration(kind) else kind
+
+
+def _check_items(block: bytes, schema: pa.Schema) -> None:
+    """Reject a line whose lists take too much memory: each of their objects has all columns, even those it lacks."""
+    width, limit = max(map(_item_bytes, schema.types), default=0), record_bytes()
+    if (
+        width * len(block) // len(b"{},") > limit
+        and width * max(line.count(b"{") for line in block.split(b"\n")) > limit
+    ):
+        raise AdvisedError(too_large())
+
+
+def _item_bytes(kind: pa.DataType) -> int:
+    """Bytes that an object takes at the most, if a value can have any number of them; 0: it cannot."""
+    parts = [kind.field(at).type for at in range(kind.num_fields)]
+    inner = max(map(_item_bytes, parts), default=0)
+    return (
+        max(inner, *map(_object_bytes, parts)) if pa.types.is_nested(kind) and not pa.types.is_struct(kind) else inner
+    )
+
+
+def _object_bytes(kind: pa.DataType) -> int:
+    """Bytes that a value without content takes."""
+    if pa.types.is_struct(kind):
+        return sum(_object_bytes(field.type) for field in kind) + _EMPTY_BYTES
+    return _EMPTY_BYTES + (int(kind.byte_width) if pa.types.is_primitive(kind) or pa.types.is_decimal(kind) else 0)
 
 
 def _check_integers(path: Path, block: bytes, schema: pa.Schema) -> None:
@@ -190,14 +220,24 @@ def _depth(block: bytes) -> int:
 
 
 def _blocks(stream: pa.NativeFile) -> Iterator[bytes]:
-    """Blocks of whole lines; the last line may lack its end."""
+    """Blocks of whole lines; the last line may lack its end.
+
+    Raises:
+        AdvisedError: a line is longer than a record may be.
+    """
     rest: list[bytes] = []  # pieces of a line that is longer than a block
+    length, line, limit = 0, 1, record_bytes()
     while chunk := stream.read(BLOCK_BYTES):
         lines, newline, rest_of_chunk = chunk.rpartition(b"\n")
         if newline:
+            line += chunk.count(b"\n")
             yield b"".join((*rest, lines, newline))
             rest.clear()
+            length = 0
         rest.append(rest_of_chunk)
+        length += len(rest_of_chunk)
+        if length > limit:
+            raise AdvisedError(too_large(f"line {line:,}"))
     if any(rest):
         yield b"".join(rest)
 

@@ -25,6 +25,7 @@ from workbench.connectors.files.file_format import (
 from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.quoted_lines import QuotedLines
+from workbench.connectors.files.record_limit import check_sizes, record_bytes
 from workbench.elements import event_times
 from workbench.operators.contract.positions import Parts, Position
 from workbench.raised import fact_of
@@ -60,9 +61,10 @@ class TextLines:
     def _lines(self, stream: pa.NativeFile) -> Iterator[pa.RecordBatch]:
         joining = None if self.delimiter is None else QuotedLines(self.delimiter)
         headed = joining is not None
-        rest = b""
+        rest, most = b"", record_bytes() + 1  # what is beyond is read, so that the next line is found, and not kept
         while chunk := stream.read(BLOCK_BYTES):
             *lines, rest = (rest + chunk).split(b"\n")
+            rest = rest[:most]
             if joining is not None:
                 if lines and headed:
                     lines[0] = lines[0].removeprefix(BOM_UTF8)
@@ -111,6 +113,7 @@ def sorted_out(
 
     def sort_out(begin: int, end: int) -> None:
         try:
+            check_sizes(lines[begin:end])
             records = parse(lines[begin:end])
             if event_time is not None:
                 event_times(records.column(event_time), event_time)

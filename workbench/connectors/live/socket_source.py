@@ -19,6 +19,7 @@ from workbench.connectors.feeds.keep_alive import keep_alive
 from workbench.connectors.files.json_times import TimeUnit, check_unit
 from workbench.connectors.files.lenient_files import Parse, one_to_a_line, sorted_out
 from workbench.connectors.files.line_parser import LineFormat, parse_lines
+from workbench.connectors.files.record_limit import record_bytes, too_large
 from workbench.durations import format_duration
 from workbench.elements import Records, event_times
 from workbench.errors import PlanError, SettingError, SourceError, told_by, unknown
@@ -31,7 +32,6 @@ TEXT_SCHEMA = pa.schema([("line", pa.string())])
 """The schema of a socket whose lines are not parsed."""
 
 _RECEIVED_BYTES_MAX = 1 << 20
-_LINE_BYTES_MAX = 1 << 24
 _REST_US_MIN = 1_000
 _REST_US_MAX = 16_000
 _CONNECT_US = 10_000_000
@@ -244,11 +244,14 @@ class SocketReader(SourceReader):
         if data:
             self._failures = 0
             whole, found, self._rest = (self._rest + data).rpartition(self._delimiter)
-            if len(self._rest) > _LINE_BYTES_MAX:
-                raise SourceError(
-                    f"{self._place} sent {len(self._rest):,} bytes without {self._source.delimiter!r}: is that the"
-                    " delimiter between its records?"
-                )
+            if len(self._rest) > (most := record_bytes()):
+                if self._source.on_error == "fail":
+                    raise SourceError(
+                        f"{self._place} sent {len(self._rest):,} bytes without {self._source.delimiter!r}: is that the "
+                        f"delimiter between its records? If so, {too_large('this one')}"
+                    )
+                last = self._rest[most + 1 :][1 - len(self._delimiter) :] if len(self._delimiter) > 1 else b""
+                self._rest = self._rest[: most + 1] + last  # in which a delimiter may begin
             if found:
                 self._parse(whole)
             return

@@ -12,6 +12,15 @@ import pyarrow as pa
 
 from workbench.arguments import text_of
 from workbench.connectors.contract.plain_types import BYTES, TEXT, decoded
+from workbench.connectors.files.record_limit import check_sizes
+from workbench.connectors.messages.avro_growth import (
+    EmptyItemsError,
+    Growth,
+    LimitedBytes,
+    RecursiveSchemaError,
+    growth_of,
+    may_exceed,
+)
 from workbench.connectors.messages.message_format import check_kinds
 from workbench.connectors.messages.same_value import is_same, is_uuid
 from workbench.errors import PlanError, SettingError, SinkError
@@ -26,14 +35,16 @@ class AvroMessages:
     Attributes:
         text: the schema, as JSON.
         schema: the parsed schema.
+        growth: how much memory its records take.
 
     Raises:
-        SettingError: it is not an Avro schema.
+        SettingError: it is not an Avro schema, or one whose messages could take any amount of memory.
         MissingPackageError: the package fastavro is not installed.
     """
 
     text: str
     schema: Any = field(init=False, repr=False, compare=False)
+    growth: Growth = field(init=False, repr=False, compare=False)
 
     several = False
 
@@ -45,12 +56,20 @@ class AvroMessages:
             raise SettingError(f"avro_schema is not an Avro schema: {message_of(error)}") from None
         if not isinstance(parsed, dict) or parsed.get("type") != "record":
             raise SettingError("avro_schema is not a record: write {'type': 'record', 'fields': [...]} as JSON")
-        if _has_items_without_bytes(parsed, {}):
+        try:
+            growth = growth_of(parsed)
+        except EmptyItemsError:
             raise SettingError(
                 "avro_schema has an array whose values take no bytes, such as 'null', so that a few bytes could "
                 "hold any number of them: count them in a field 'long' instead"
-            )
+            ) from None
+        except RecursiveSchemaError as error:
+            raise SettingError(
+                f"avro_schema has the record {str(error)!r} within itself, so that a message could nest it any number "
+                "of times: write it as an array of records, or as 'bytes' with a schema of their own"
+            ) from None
         object.__setattr__(self, "schema", parsed)
+        object.__setattr__(self, "growth", growth)
 
     def check(self, schema: pa.Schema) -> None:
         has = {each["name"] for each in self.schema["fields"]}
@@ -59,10 +78,14 @@ class AvroMessages:
         check_kinds(schema)
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        check_sizes(values)
+        limited = may_exceed(sum(map(len, values)), len(values), self.growth)
+        if limited and len(values) > 1:
+            raise ValueError("decode them one by one")
         avro = needed("fastavro", "reading Avro")
         rows = []
         for value in values:
-            stream = io.BytesIO(value)
+            stream = LimitedBytes(value, self.growth) if limited else io.BytesIO(value)
             try:
                 rows.append(avro.schemaless_reader(stream, self.schema, None))
             except Exception as error:
@@ -101,34 +124,6 @@ class AvroMessages:
     def _kinds(self) -> dict[str, Any]:
         """The Avro type of each field."""
         return {each["name"]: each["type"] for each in self.schema["fields"]}
-
-
-def _has_items_without_bytes(kind: Any, named: dict[str, Any]) -> bool:
-    """Whether an array in a type has values that take no bytes; `named` has the records outside of it."""
-    if isinstance(kind, list):
-        return any(_has_items_without_bytes(each, named) for each in kind)
-    if not isinstance(kind, dict):
-        return False
-    if kind["type"] in ("record", "error"):
-        named[kind["name"]] = kind
-        return any(_has_items_without_bytes(each["type"], named) for each in kind["fields"])
-    if kind["type"] == "fixed":
-        named[kind["name"]] = kind
-    inner = kind.get("items", kind.get("values", kind["type"]))
-    found = _has_items_without_bytes(inner, named)
-    return found or (kind["type"] == "array" and _takes_no_bytes(inner, named))
-
-
-def _takes_no_bytes(kind: Any, named: dict[str, Any]) -> bool:
-    kind = named.get(kind, kind) if isinstance(kind, str) else kind
-    if not isinstance(kind, dict):
-        return bool(kind == "null")
-    if kind["type"] == "fixed":
-        return bool(kind["size"] == 0)
-    if kind["type"] in ("record", "error"):
-        rest = {name: known for name, known in named.items() if known is not kind}  # one within itself is a union
-        return all(_takes_no_bytes(each["type"], rest) for each in kind["fields"])
-    return kind["type"] not in ("array", "map", "enum") and _takes_no_bytes(kind["type"], named)
 
 
 def _column(rows: Sequence[dict[str, Any]], item: pa.Field, field: Any) -> pa.Array:

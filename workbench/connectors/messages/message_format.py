@@ -15,9 +15,10 @@ from workbench.connectors.files.exact_cast import exact_cast
 from workbench.connectors.files.json_lines import parse_json
 from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.line_parser import parse_lines
+from workbench.connectors.files.record_limit import check_sizes, record_bytes, too_large
 from workbench.connectors.parts.part_formats import encode_json, with_base64
 from workbench.errors import PlanError
-from workbench.from_arrow import tables_in
+from workbench.from_arrow import Unfolding, tables_in
 from workbench.raised import first_line_of
 
 
@@ -42,8 +43,8 @@ class MessageFormat(Protocol):
         """Decode messages to records: one each, unless a message holds several.
 
         Raises:
-            ValueError: a message is not a record of these columns; ``pa.ArrowInvalid`` and ``UnicodeDecodeError`` are
-                subclasses.
+            ValueError: a message is not a record of these columns, or larger than `record_bytes`; ``pa.ArrowInvalid``
+                and ``UnicodeDecodeError`` are subclasses.
         """
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
@@ -69,6 +70,7 @@ class JsonMessages:
             raise PlanError(f"messages of JSON cannot have these columns: {error}") from None
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        check_sizes(values)
         block = b"\n".join(values)
         if not _is_a_line_each(block, len(values)):
             block = b"\n".join(_one_line(value) for value in values)
@@ -93,6 +95,7 @@ class CsvMessages:
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
         if not all(values):
             raise ValueError("it is empty")
+        check_sizes(values)
         return _counted(parse_lines(values, "csv", schema, "messages"), len(values))
 
     def encode(self, rows: pa.RecordBatch) -> list[bytes]:
@@ -115,6 +118,7 @@ class RawMessages:
             )
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        check_sizes(values)
         column = pa.array(values, pa.binary()).cast(schema.field(0).type)
         batch = pa.RecordBatch.from_arrays([column], schema=schema)
         check_text(batch)
@@ -136,12 +140,13 @@ class ArrowMessages:
         check_kinds(schema)
 
     def decode(self, values: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch:
+        check_sizes(values)
         batches: list[pa.RecordBatch] = []
         for value in values:
             if not value:
                 raise ValueError("it is empty")
             try:
-                tables = list(tables_in(value))
+                tables = list(tables_in(value, Unfolding(len(value), record_bytes(), too_large())))
             except OSError as error:  # as which Arrow tells of a stream that was cut
                 raise ValueError(first_line_of(error)) from None
             for table in tables:

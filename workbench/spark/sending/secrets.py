@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from workbench.connectors.contract.base import Source
 from workbench.connectors.contract.secrets import is_literal, references
+from workbench.connectors.files.record_limit import SETTING as RECORD_LIMIT
 from workbench.operators.functions.lookup_table import LookupTable
 from workbench.plan.logical import LogicalGraph, Node
 
@@ -36,8 +37,8 @@ def plain_secret(node: Node) -> str:
 
 @contextmanager
 def environment_sent(spark: Any, graph: LogicalGraph) -> Iterator[None]:
-    """Within the block, functions that are given to Spark take along the variables to which sources and lookups refer.
-    Other jobs start before or after it.
+    """Within the block, functions that are given to Spark take along the variables to which sources and lookups refer,
+    and the limit of a record. Other jobs start before or after it.
 
     Args:
         spark: the session.
@@ -49,7 +50,7 @@ def environment_sent(spark: Any, graph: LogicalGraph) -> Iterator[None]:
         for each in _sent(node)
         for _, text in _texts(each)
         for name in (*references(text), *(_OF_LIBPQ if text.startswith("postgresql://") else ()))
-    }
+    } | {RECORD_LIMIT}
     values = {name: value for name in names if (value := os.environ.get(name)) is not None}
     with _ONE_START:
         environment: dict[str, str] = spark.sparkContext.environment if values else {}
