@@ -36,12 +36,12 @@ class MqttSource(FeedSource):
 
     Args:
         url: ``mqtt://[user:password@]host:port``, or ``mqtts://`` for TLS; ``${NAME}`` is an environment variable.
-        columns, format, event_time, on_error, retries, ca_file: as for `ServerEventSource`.
+        columns, format, event_time, on_error, retries, ca_file, unit: as for `ServerEventSource`.
         headers: unused.
         topic: the topic to subscribe to; ``+`` and ``#`` are wildcards.
 
     Raises:
-        SettingError: the URL, topic, format or a number is invalid.
+        SettingError: the URL, topic, format, unit or a number is invalid.
         PlanError: the event-time column does not exist.
         MissingPackageError: the package paho-mqtt is not installed.
         SourceError: while running: no connection, a refused login, or a message that is not a record.

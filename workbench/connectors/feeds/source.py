@@ -20,6 +20,7 @@ from workbench.connectors.feeds.certificates import ca_file_of
 from workbench.connectors.feeds.link import Link
 from workbench.connectors.feeds.reader import FeedReader
 from workbench.connectors.feeds.tcp_link import Address
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.errors import SettingError
@@ -45,6 +46,7 @@ class FeedSource(Source):
         on_error: how to handle a message that is not a record.
         retries: the number of reconnection attempts in a row.
         ca_file: a PEM file of the authorities to trust with TLS; empty: those of the system.
+        unit: what numbers in columns of timestamps count, in JSON; None: they are refused.
     """
 
     url: str = field(repr=False)
@@ -55,6 +57,7 @@ class FeedSource(Source):
     on_error: OnError = "fail"
     retries: int = 12
     ca_file: str | PathLike[str] = ""
+    unit: TimeUnit | None = field(default=None, kw_only=True)
     schemes: ClassVar[Mapping[str, int]] = {}
     bounded: ClassVar[bool] = False
 
@@ -96,7 +99,7 @@ class FeedSource(Source):
         """The format of messages; each message is one record."""
         if self.format not in ("json", "csv", "raw"):
             raise SettingError(f"format is {as_given(self.format)}: write 'json', 'csv' or 'raw'")
-        return message_format(self.format, None)
+        return message_format(self.format, None, self.unit)
 
     @property
     def address(self) -> Address:

@@ -34,9 +34,11 @@ class ServerEventSource(FeedSource):
         on_error: how to handle an event that is not a record: ``"fail"`` or ``"dead_letter"``.
         retries: the number of reconnection attempts in a row, after 100 ms, 200 ms, ... up to 5 s.
         ca_file: a PEM file of the certificate authorities to trust instead of the system's.
+        unit: what a number in a column of timestamps counts since 1970, in JSON: ``"s"``, ``"ms"``, ``"us"`` or
+            ``"ns"``. The conversion is exact; without it such numbers are refused.
 
     Raises:
-        SettingError: an invalid URL, format or number.
+        SettingError: an invalid URL, format, unit or number.
         PlanError: no such event-time column.
         MissingPackageError: the package h11 is not installed.
         SourceError: while running: no connection, a refusal, or an event that is not a record.
@@ -70,11 +72,11 @@ class WebSocketSource(FeedSource):
 
     Args:
         url: ``wss://`` or ``ws://``; ``${NAME}`` in it is an environment variable.
-        columns, format, event_time, headers, on_error, retries, ca_file: as for `ServerEventSource`.
+        columns, format, event_time, headers, on_error, retries, ca_file, unit: as for `ServerEventSource`.
         subscribe: messages to send after each connect, such as ``['{"type": "subscribe", "channel": "trades"}']``.
 
     Raises:
-        SettingError: an invalid URL, format or number.
+        SettingError: an invalid URL, format, unit or number.
         PlanError: no such event-time column.
         MissingPackageError: the package websockets is not installed.
         SourceError: while running: no connection, a refusal, or a message that is not a record.

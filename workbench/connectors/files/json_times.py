@@ -14,13 +14,15 @@ from workbench.errors import SettingError, unknown
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
 UNITS: tuple[TimeUnit, ...] = ("s", "ms", "us", "ns")
+SAY = "say what it counts with unit='ms' (or 's', 'us', 'ns') at the source, or declare the column as int64"
+"""What to do about a number without a unit."""
 _NUMBER = re.compile(r"Column\(/([^)]*)\) changed from string to number")
 
 Parse = Callable[[pa.Schema], pa.RecordBatch]
 """Parses a block as columns of these types, and ignores others; raises pa.ArrowInvalid."""
 
 
-def check_unit(unit: object, format: str) -> None:
+def check_unit(unit: object, format: str = "json") -> None:
     """Reject a unit that does not exist, or one for a format other than JSON.
 
     Raises:
@@ -77,7 +79,4 @@ def told(error: pa.ArrowInvalid, schema: pa.Schema) -> pa.ArrowInvalid:
     name = found[1].partition("/")[0] if found else ""
     if name not in schema.names or not pa.types.is_timestamp(schema.field(name).type):
         return error
-    return AdvisedError(
-        f"the column {name!r} is a timestamp, and its value is a number: say what it counts with unit='ms' (or 's', "
-        "'us', 'ns') where files or a socket are read, or declare the column as int64"
-    )
+    return AdvisedError(f"the column {name!r} is a timestamp, and its value is a number: {SAY}")

@@ -13,6 +13,7 @@ from workbench.arguments import text_of, true_or_false, whole_number
 from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.split_names import split_names
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.kafka.cluster import KafkaCluster, kafka_options
 from workbench.connectors.kafka.places import Beginning, Start
 from workbench.connectors.kafka.reader import KafkaReader
@@ -59,12 +60,14 @@ class KafkaSource(Source):
         on_error: how to handle a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it to
             ``dead_letters()`` with its topic, partition and offset.
         retries: the number of retries in a row before the task fails.
+        unit: what a number in a column of timestamps counts since 1970, in JSON: ``"s"``, ``"ms"``, ``"us"`` or
+            ``"ns"``. The conversion is exact; without it such numbers are refused.
         options: options of librdkafka, such as ``{"security.protocol": "SASL_SSL", "sasl.password":
             "${KAFKA_PASSWORD}"}``; ``${NAME}`` is an environment variable and ``${keyring:service/user}`` an entry of
             the keyring.
 
     Raises:
-        SettingError: the address, a topic, the format, start or a number is invalid.
+        SettingError: the address, a topic, the format, the unit, start or a number is invalid.
         PlanError: the event-time column does not exist, the format does not support a column, or `on_error` is unknown.
         MissingPackageError: the package confluent-kafka is not installed.
         SourceError: while running: no connection, a refused login, no such topic, a topic that was created again, an
@@ -91,6 +94,7 @@ class KafkaSource(Source):
     discover_us: int | None
     on_error: OnError
     retries: int
+    unit: TimeUnit | None
     options: Mapping[str, str] = field(repr=False)
     kind: ClassVar[str] = "kafka"
 
@@ -110,6 +114,7 @@ class KafkaSource(Source):
         discover: Duration | None = "30s",
         on_error: OnError = "fail",
         retries: int = 12,
+        unit: TimeUnit | None = None,
         options: Mapping[str, str] | None = None,
     ) -> None:
         columns = declared_schema(schema, "the source", caller())
@@ -128,6 +133,7 @@ class KafkaSource(Source):
             "discover_us": None if discover is None else parse_duration(discover, "discover"),
             "on_error": on_error,
             "retries": whole_number(retries, "retries", 0),
+            "unit": unit,
             "options": kafka_options(options),
         }
         for name, value in values.items():
@@ -144,9 +150,8 @@ class KafkaSource(Source):
     @cached_property
     def rows(self) -> Rows:
         """The conversion of messages to rows."""
-        return Rows(
-            self.schema, message_format(self.format, self.avro_schema), kafka_metadata(self.metadata, self.schema)
-        )
+        form = message_format(self.format, self.avro_schema, self.unit)
+        return Rows(self.schema, form, kafka_metadata(self.metadata, self.schema))
 
     def describe(self) -> str:
         return f"{', '.join(self.topics)} of {self.cluster}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from workbench.connectors.files.csv_text import csv_rows
 from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.files.quoted_lines import QuotedLines
 from workbench.connectors.messages.choosing import FORMAT_NAMES, message_format
-from workbench.connectors.messages.message_format import ArrowMessages, JsonMessages
+from workbench.connectors.messages.message_format import ArrowMessages
 from workbench.connectors.redis.entries import fields_in, records
 from workbench.from_arrow import tables_in
 from workbench.operators.functions.dead_letters import ROW
@@ -146,14 +146,14 @@ class Decoding:
                         raise ValueError(f"it has {count} rows instead of one")
                 return ArrowMessages().decode(values, self.schema)
             case "fields":
-                return records([(b"", fields_in(value)) for value in values], self.schema)
+                return records([(b"", fields_in(value)) for value in values], self.schema, self.unit)
             case "tsv":
                 return csv_rows(values, self.schema, _TABS)
-            case "json":
-                return JsonMessages(self.unit).decode(values, self.schema)
             case str() if form in FORMAT_NAMES:
-                made: Any = message_format(form, self.avro_schema if form == "avro" else None)
-                return made.decode(values, self.schema)
+                unit = self.unit if form == "json" else None
+                return message_format(form, self.avro_schema if form == "avro" else None, unit).decode(
+                    values, self.schema
+                )
         raise ValueError(
             f"its format is {shown(form)}, which is none of {', '.join(LETTER_FORMATS)}: name it in format="
         )

@@ -7,7 +7,7 @@ from workbench.connectors.kafka.sink import DELIVERIES, KafkaSink
 from workbench.connectors.kafka.source import KafkaSource
 from workbench.connectors.messages.choosing import FORMAT_NAMES
 from workbench.connectors.named.connector import Declared, NamedConnector
-from workbench.connectors.named.files import ON_ERROR
+from workbench.connectors.named.files import ON_ERROR, UNIT, unit_of
 from workbench.connectors.named.options import Options
 from workbench.connectors.nats.sink import DELIVERIES as NATS_DELIVERIES
 from workbench.connectors.nats.sink import NatsSink
@@ -32,6 +32,7 @@ def _kafka_source(options: Options, table: Declared) -> Source:
         group=options.optional("group"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
         retries=options.whole("retries", 12) or 0,
+        unit=unit_of(options),
         options=options.below(_PROPERTIES),
     )
 
@@ -63,6 +64,7 @@ KAFKA = NamedConnector(
         "group": "a consumer group to commit offsets to, for display only",
         "on_error": ON_ERROR,
         "retries": "the number of retries in a row while the brokers are unreachable; 12 by default",
+        "unit": UNIT,
         "key": "of a sink: columns of the key, by default the table's primary key",
         "timestamp": "of a sink: the column of the messages' timestamps",
         "delivery": "of a sink: 'at-least-once' (the default), 'exactly-once' or 'transactions'",
@@ -87,6 +89,7 @@ def _nats_source(options: Options, table: Declared) -> Source:
         bounded=options.flag("bounded"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
         retries=options.whole("retries", 12) or 0,
+        unit=unit_of(options),
         ca_file=options.text("ca_file", ""),
     )
 
@@ -116,6 +119,7 @@ NATS = NamedConnector(
         "bounded": "'true': stop after the messages that exist at the start",
         "on_error": ON_ERROR,
         "retries": "the number of retries in a row while the server is unreachable; 12 by default",
+        "unit": UNIT,
         "key": "of a sink: columns that are further parts of the subject, by default the table's primary key",
         "delivery": "of a sink: 'at-least-once' (the default) or 'exactly-once'",
         "ca_file": CA_FILE,

@@ -10,7 +10,7 @@ from workbench.connectors.feeds.web import ServerEventSource, WebSocketSource
 from workbench.connectors.messages.choosing import MessageFormatName
 from workbench.connectors.named.brokers import CA_FILE
 from workbench.connectors.named.connector import Declared, NamedConnector
-from workbench.connectors.named.files import ON_ERROR
+from workbench.connectors.named.files import ON_ERROR, UNIT, unit_of
 from workbench.connectors.named.options import Options
 from workbench.operators.functions.dead_letters import POLICIES
 
@@ -21,6 +21,7 @@ _SHARED = {
     "on_error": ON_ERROR,
     "retries": "the number of reconnection attempts in a row; 12 by default",
     "ca_file": CA_FILE,
+    "unit": UNIT,
 }
 _HEADERS = {"header.*": "a header of the request: 'header.Authorization' = 'Bearer ${TOKEN}'"}
 
@@ -35,6 +36,7 @@ def _shared_by(options: Options, table: Declared) -> dict[str, Any]:
         "on_error": options.one_of("on_error", POLICIES, "fail"),
         "retries": options.whole("retries", 12) or 0,
         "ca_file": options.text("ca_file", ""),
+        "unit": unit_of(options),
     }
 
 

@@ -26,7 +26,8 @@ UNIT = "what numbers in columns of timestamps count, in JSON: 's', 'ms', 'us' or
 ON_ERROR = "what happens to input that is not a record: 'fail' or 'dead_letter'"
 
 
-def _unit(options: Options) -> TimeUnit | None:
+def unit_of(options: Options) -> TimeUnit | None:
+    """What numbers in columns of timestamps count; None: they are refused."""
     return options.one_of("unit", UNITS) if "unit" in options else None
 
 
@@ -39,7 +40,7 @@ def _file_source(options: Options, table: Declared) -> Source:
         form,  # type: ignore[arg-type]
         options.number("rate"),
         options.one_of("on_error", POLICIES, "fail"),
-        _unit(options),
+        unit_of(options),
     )
 
 
@@ -61,7 +62,7 @@ def _socket_source(options: Options, table: Declared) -> Source:
         event_time=table.event_time,
         retries=options.whole("retries", 0),
         on_error=options.one_of("on_error", POLICIES, "fail"),
-        unit=_unit(options),
+        unit=unit_of(options),
     )
 
 

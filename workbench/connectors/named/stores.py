@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from workbench.connectors.contract.base import Sink, Source
 from workbench.connectors.named.connector import Declared, NamedConnector, NamedLookup
-from workbench.connectors.named.files import ON_ERROR
+from workbench.connectors.named.files import ON_ERROR, unit_of
 from workbench.connectors.named.options import Options
 from workbench.connectors.postgresql_log.source import PostgresLogSource
 from workbench.connectors.redis.sink import RedisSink
@@ -26,6 +26,7 @@ def _redis_source(options: Options, table: Declared) -> Source:
         bounded=options.flag("bounded"),
         on_error=options.one_of("on_error", POLICIES, "fail"),
         retries=options.whole("retries", 12) or 0,
+        unit=unit_of(options),
     )
 
 
@@ -54,6 +55,7 @@ REDIS = NamedConnector(
         "bounded": "'true': stop after the entries that exist at the start",
         "on_error": ON_ERROR,
         "retries": "the number of retries in a row while the server is unreachable; 12 by default",
+        "unit": "what numbers in columns of timestamps count: 's', 'ms', 'us' or 'ns'",
         "value": "of a sink with a primary key: the column whose values one hash holds by key",
         "max_length": "of a sink: the approximate number of entries that the stream keeps",
     },

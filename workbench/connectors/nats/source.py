@@ -16,6 +16,7 @@ from workbench.connectors.contract.base import Source, SourceReader
 from workbench.connectors.contract.block_reader import check_event_time
 from workbench.connectors.contract.split_names import split_names
 from workbench.connectors.contract.text_check import check_text
+from workbench.connectors.files.json_times import TimeUnit
 from workbench.connectors.messages.choosing import MessageFormatName, message_format
 from workbench.connectors.messages.message_format import MessageFormat
 from workbench.connectors.messages.metadata import metadata_of
@@ -69,10 +70,12 @@ class NatsSource(Source):
         on_error: how to handle a message that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
             to ``dead_letters()`` with its stream and sequence number.
         retries: the number of retries in a row before the task fails.
+        unit: what a number in a column of timestamps counts since 1970, in JSON: ``"s"``, ``"ms"``, ``"us"`` or
+            ``"ns"``. The conversion is exact; without it such numbers are refused.
         ca_file: a PEM file of the certificate authorities to trust with TLS instead of the system's.
 
     Raises:
-        SettingError: the URL, a name, the format, start or a number is invalid.
+        SettingError: the URL, a name, the format, the unit, start or a number is invalid.
         PlanError: a column does not exist, the format does not support a column, or `on_error` is unknown.
         SourceError: while running: no connection, a refused login, no such stream, lost messages, or a message that is
             not a record.
@@ -96,6 +99,7 @@ class NatsSource(Source):
     bounded: bool
     on_error: OnError
     retries: int
+    unit: TimeUnit | None
     ca_file: str
     kind: ClassVar[str] = "nats"
 
@@ -113,6 +117,7 @@ class NatsSource(Source):
         bounded: bool = False,
         on_error: OnError = "fail",
         retries: int = 12,
+        unit: TimeUnit | None = None,
         ca_file: str | PathLike[str] = "",
     ) -> None:
         server = NatsServer(url, ca_file)
@@ -138,14 +143,16 @@ class NatsSource(Source):
             "bounded": true_or_false(bounded, "bounded"),
             "on_error": on_error,
             "retries": whole_number(retries, "retries", 0),
+            "unit": unit,
             "ca_file": server.ca_file,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
         check_event_time(columns, time_column)
         check_on_error(on_error, None)
+        form = self.message_format
         if len(self.value_schema):
-            self.message_format.check(self.value_schema)
+            form.check(self.value_schema)
 
     @cached_property
     def server(self) -> NatsServer:
@@ -155,7 +162,7 @@ class NatsSource(Source):
     @cached_property
     def message_format(self) -> MessageFormat:
         """The format of messages; each message is one record."""
-        return message_format(self.format, None)
+        return message_format(self.format, None, self.unit)
 
     @cached_property
     def value_schema(self) -> pa.Schema:

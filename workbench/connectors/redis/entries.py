@@ -1,13 +1,15 @@
-"""Entries of a Redis stream as records: fields become columns, and IDs are positions."""
+"""Entries of a Redis stream as records: fields become columns."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 
 import pyarrow as pa
 
+from workbench.connectors.files.exact_cast import exact_cast
+from workbench.connectors.files.file_format import AdvisedError
+from workbench.connectors.files.json_times import SAY, TimeUnit
 from workbench.from_arrow import tables_in
 from workbench.operators.contract.positions import Parts, Position
 from workbench.operators.functions.dead_letters import DeadLetter, as_json, row_bytes
@@ -15,52 +17,10 @@ from workbench.raised import fact_of
 
 Entry = tuple[bytes, Mapping[bytes, bytes] | None]
 """An ID and its fields, or None if the entry has been deleted."""
-Id = tuple[int, int]
 
 FORMAT = "fields"
 """The format of the bytes of dead letters: an Arrow IPC stream with a map of the fields."""
 _FIELDS = pa.map_(pa.binary(), pa.binary())
-
-BEGINNING: Id = (0, 0)
-_ID = re.compile(r"(\d{1,20})(?:-(\d{1,20}))?")
-_MAX = 2**64
-
-
-def parsed_id(text: str) -> Id:
-    """Parse an ID: milliseconds, and a sequence number within the millisecond.
-
-    Raises:
-        ValueError: it is not an ID.
-
-    Example:
-        >>> parsed_id("1526919030474-55"), parsed_id("7")
-        ((1526919030474, 55), (7, 0))
-    """
-    found = _ID.fullmatch(text)
-    if found is None or max(number := (int(found[1]), int(found[2] or 0))) >= _MAX:
-        raise ValueError(f"{text[:60]!r} is not the ID of an entry, such as '1526919030474-0'")
-    return number
-
-
-def written_id(position: Id) -> str:
-    """The ID as Redis writes it.
-
-    Example:
-        >>> written_id((7, 0))
-        '7-0'
-    """
-    return f"{position[0]}-{position[1]}"
-
-
-def before(position: Id) -> Id:
-    """The greatest ID that is less than another one.
-
-    Example:
-        >>> before((7, 3)), before((7, 0)) == (6, 2**64 - 1)
-        ((7, 2), True)
-    """
-    time, number = position
-    return (time, number - 1) if number else (time - 1, _MAX - 1)
 
 
 def mark_of(entry: Entry) -> str:
@@ -74,8 +34,13 @@ def mark_of(entry: Entry) -> str:
     return blake2b(repr((identity, sorted((fields or {}).items()))).encode(), digest_size=16).hexdigest()
 
 
-def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
+def records(entries: Sequence[Entry], schema: pa.Schema, unit: TimeUnit | None = None) -> pa.RecordBatch:
     """Convert entries to a batch; a missing field is null, and fields that are not columns are ignored.
+
+    Args:
+        entries: of one stream.
+        schema: of the batch.
+        unit: what numbers in columns of timestamps count, since 1970 in UTC; None: they are refused.
 
     Raises:
         pa.ArrowInvalid: a value does not have the type of its column.
@@ -91,10 +56,24 @@ def records(entries: Sequence[Entry], schema: pa.Schema) -> pa.RecordBatch:
         kind = column.type
         if not pa.types.is_binary(kind):
             values = values.cast(pa.string())
-            if pa.types.is_timestamp(kind) and kind.tz is not None:
-                values = values.cast(pa.timestamp(kind.unit, "UTC"))
-        columns.append(values.cast(kind))
+        columns.append(_times(values, column, unit) if pa.types.is_timestamp(kind) else values.cast(kind))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _times(texts: pa.Array, column: pa.Field, unit: TimeUnit | None) -> pa.Array:
+    kind = column.type
+    try:
+        return texts.cast(kind if kind.tz is None else pa.timestamp(kind.unit, "UTC")).cast(kind)
+    except pa.ArrowInvalid:
+        try:
+            numbers = texts.cast(pa.int64())
+        except pa.ArrowInvalid:
+            numbers = None
+        if numbers is None:
+            raise
+        if unit is None:
+            raise AdvisedError(f"the column {column.name!r} is a timestamp, and its value is a number: {SAY}") from None
+    return exact_cast(numbers.cast(pa.timestamp(unit, kind.tz)), column)
 
 
 def position_of(entry: Entry, stream: str, server: object) -> Position:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from workbench.arguments import text_of
 from workbench.connectors.contract.calls import Calls, RemoteRows
 from workbench.connectors.contract.secrets import cause_of
+from workbench.connectors.files.json_times import TimeUnit, check_unit
 from workbench.connectors.redis.entries import records
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.store import name_of
@@ -42,9 +43,10 @@ class RedisLookup(LookupTable):
         schema: names and types of the columns to add; a missing field is null. Values are text, such as ``7``, or raw
             bytes for ``pa.binary()``.
         value: the column of the schema that one hash holds by key; None: each row has a separate hash.
+        unit: what numbers in columns of timestamps count, as for `RedisSource`.
 
     Raises:
-        SettingError: the URL or key is invalid.
+        SettingError: the URL, key or unit is invalid.
         PlanError: a column does not exist.
         MissingPackageError: the package redis is not installed.
         SourceError: while running: no connection, or a value that does not fit its column.
@@ -59,8 +61,17 @@ class RedisLookup(LookupTable):
     key: str
     schema: pa.Schema = field(repr=False)
     value: str | None
+    unit: TimeUnit | None
 
-    def __init__(self, url: str, key: str, schema: SchemaLike, *, value: ColumnName | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        schema: SchemaLike,
+        *,
+        value: ColumnName | None = None,
+        unit: TimeUnit | None = None,
+    ) -> None:
         RedisServer(url)
         if not text_of(key, "key", "campaign"):
             raise SettingError("key is '': write the key of hashes, such as 'campaign'")
@@ -69,7 +80,8 @@ class RedisLookup(LookupTable):
         if name is not None and columns.names != [name]:
             raise PlanError(unknown("column", name, columns.names) if name not in columns.names else _ONE_VALUE)
         check_values(columns, f"the hash {key!r}")
-        for attribute, given in (("url", url), ("key", key), ("schema", columns), ("value", name)):
+        check_unit(unit)
+        for attribute, given in (("url", url), ("key", key), ("schema", columns), ("value", name), ("unit", unit)):
             object.__setattr__(self, attribute, given)
 
     @cached_property
@@ -118,7 +130,7 @@ class RedisRows(RemoteRows):
     def _row(self, fields: Mapping[bytes, bytes], name: bytes) -> Mapping[str, Any] | None:
         lookup = self._lookup
         try:
-            row: Mapping[str, Any] = records([(b"", fields)], lookup.schema).to_pylist()[0]
+            row: Mapping[str, Any] = records([(b"", fields)], lookup.schema, lookup.unit).to_pylist()[0]
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             shown = name.decode("utf-8", "replace")[:60]
             raise SourceError(

@@ -16,19 +16,10 @@ from workbench.connectors.contract.looks import Looks
 from workbench.connectors.contract.retries import Retries
 from workbench.connectors.contract.secrets import cause_of
 from workbench.connectors.contract.split_names import split_names
+from workbench.connectors.files.json_times import TimeUnit, check_unit
 from workbench.connectors.messages.sorting import refused, sorted_out
-from workbench.connectors.redis.entries import (
-    BEGINNING,
-    Entry,
-    Id,
-    before,
-    letter_of,
-    mark_of,
-    parsed_id,
-    position_of,
-    records,
-    written_id,
-)
+from workbench.connectors.redis.entries import Entry, letter_of, mark_of, position_of, records
+from workbench.connectors.redis.entry_ids import BEGINNING, Id, before, parsed_id, written_id
 from workbench.connectors.redis.server import RedisServer
 from workbench.connectors.redis.stream_facts import StreamEnd, StreamFacts
 from workbench.errors import SettingError, SourceError
@@ -70,9 +61,11 @@ class RedisSource(Source):
         on_error: how to handle an entry that is not a record: ``"fail"`` fails the task, ``"dead_letter"`` sends it
             to ``dead_letters()`` with its stream and ID.
         retries: the number of retries in a row before the task fails.
+        unit: what a number in a field of timestamps counts since 1970: ``"s"``, ``"ms"``, ``"us"`` or ``"ns"``. The
+            conversion is exact; without it such numbers are refused.
 
     Raises:
-        SettingError: the URL, a key, start or a number is invalid.
+        SettingError: the URL, a key, the unit, start or a number is invalid.
         PlanError: the event-time column does not exist, or `on_error` is unknown.
         MissingPackageError: the package redis is not installed.
         SourceError: while running: no connection, a refused login, no such stream, lost entries, or an entry that is
@@ -94,6 +87,7 @@ class RedisSource(Source):
     bounded: bool
     on_error: OnError
     retries: int
+    unit: TimeUnit | None
     kind: ClassVar[str] = "redis"
 
     def __init__(
@@ -107,6 +101,7 @@ class RedisSource(Source):
         bounded: bool = False,
         on_error: OnError = "fail",
         retries: int = 12,
+        unit: TimeUnit | None = None,
     ) -> None:
         RedisServer(url)
         if text_of(start, "start", "earliest") not in _STARTS:
@@ -125,11 +120,13 @@ class RedisSource(Source):
             "bounded": true_or_false(bounded, "bounded"),
             "on_error": on_error,
             "retries": whole_number(retries, "retries", 0),
+            "unit": unit,
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
         check_event_time(columns, time_column)
         check_on_error(on_error, None)
+        check_unit(unit)
 
     @cached_property
     def server(self) -> RedisServer:
@@ -381,7 +378,7 @@ class RedisReader(SourceReader):
 
         result = sorted_out(
             len(taken),
-            lambda begin, end: records(taken[begin:end], source.schema),
+            lambda begin, end: records(taken[begin:end], source.schema, source.unit),
             lambda at, error: refused(letter_of(taken[at], place(at), error), error, source, called="entries"),
             source,
         )

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.connectors.redis.entries import BEGINNING, Id, parsed_id, written_id
+from workbench.connectors.redis.entry_ids import BEGINNING, Id, parsed_id, written_id
 
 
 @dataclass(frozen=True, slots=True)
